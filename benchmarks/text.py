@@ -12,10 +12,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
+import re
 import sys
 import time
+import zipfile
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape
 
 from palaver.agent.compaction import check_summary
 from palaver.agent.demo import _RULES
@@ -23,24 +27,29 @@ from palaver.agent.tokens import estimate_tokens
 from palaver.cli.chat.renderer import format_arguments
 from palaver.cli.output import clean_line, clean_text, format_json, get_display_width, truncate_text
 from palaver.domain.account import normalize_name
+from palaver.domain.attachment import Attachment
 from palaver.domain.capabilities import Capabilities, LengthUnit
 from palaver.domain.context import clean_chat_text, format_author_prefix, quote_chat_text
 from palaver.domain.document_types import find_archive_type
 from palaver.domain.errors import PalaverError
 from palaver.domain.events import Event, EventKind
-from palaver.domain.ids import MemoryId
+from palaver.domain.ids import MemoryId, PersonId
 from palaver.domain.memory import Memory, clean_memory, find_best_matches, find_similar, matches_query
 from palaver.domain.message import Message, make_preview
 from palaver.domain.quoted_messages import choose_context, format_quotes
 from palaver.domain.search_text import build_index_text, build_snippet, parse_query, split_words
 from palaver.domain.share import build_shared_copy
+from palaver.domain.speech import make_spoken_text, split_spoken_text
 from palaver.domain.text import make_json_storable, make_storable
 from palaver.domain.titles import clean_title, parse_title_slot, title_from
 from palaver.logs import remove_secrets
 from palaver.platforms.telegram.outbound import render_markdown
+from palaver.services.attachment_texts import describe_document
 from palaver.services.commands.registry import parse_command
 from palaver.services.commands.reply_text import escape_markdown, quote_text
+from palaver.services.document_text.extraction import DocumentText
 from palaver.services.document_text.html_text import decode_page, read_html
+from palaver.services.document_text.office_text import read_word
 from palaver.services.markdown_export import _format_message
 from palaver.services.platforms.splitting import split_markdown
 from palaver.services.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
@@ -113,7 +122,12 @@ TEXTS: Final[Mapping[str, str]] = {
 
 _QUERY = parse_query('"' + "near " * 58 + 'hit" a* 0 é 漢字')
 _MEMORY = "near miss a 0 é 漢字 " * 50
-_KNOWN_MEMORY = Memory(id=MemoryId("m_1"), text=_MEMORY, person_id=None, created_at=datetime(2026, 11, 15, tzinfo=UTC))
+_NOW = datetime(2026, 11, 15, tzinfo=UTC)
+_KNOWN_MEMORY = Memory(id=MemoryId("m_1"), text=_MEMORY, person_id=None, created_at=_NOW)
+_NO_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that XML can't contain
+_DOCUMENT = Attachment(
+    id="a", name="a.docx", media_type="a/b", size=1, sha256="", person_id=PersonId("p"), created_at=_NOW
+)
 _NAMES = [f"Ada {number}" for number in range(500)] + ["near near near near", "a a a a", "@@@@", "----", "0000"]
 
 
@@ -171,6 +185,16 @@ def _edit_text(text: str) -> Message:
     return Message("user", [text, {"type": "attachment", "id": "a"}]).with_edited_text(text)
 
 
+def _read_word(text: str) -> list[str]:
+    """Read a text as the paragraphs of a Word document, which are split here at every tenth character."""
+    runs = "".join(f"<w:t>{escape(text[start : start + 10])}</w:t>" for start in range(0, len(text), 10))
+    document = make_storable(f'<w:document xmlns:w="w"><w:p><w:r>{runs}</w:r></w:p></w:document>')
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", _NO_XML.sub("?", document))
+    return list(read_word(file))
+
+
 def _clean_lines(text: str) -> object:
     return [clean_line(line) for line in text.split("\n")]
 
@@ -218,6 +242,10 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "web page": lambda text: read_html(text, "https://example.org/"),
     "tag of a web page": lambda text: read_html(f"<a {text}", "https://example.org/"),
     "charset of a web page": lambda text: decode_page(text.encode("utf-8", "replace")),
+    "Word document": _read_word,
+    "text of a document": lambda text: describe_document(_DOCUMENT, DocumentText(text=text), len(text)),
+    "spoken text": lambda text: split_spoken_text(make_spoken_text(text)),
+    "spoken text in pieces": split_spoken_text,
     "archive of a document": lambda text: find_archive_type(b"PK\x03\x04" + text.encode("utf-8", "replace")),
 }
 

@@ -28,12 +28,14 @@ from support.warm_process import WarmLauncher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from gateway_harness import GatewayLauncher
+
     from palaver.domain.redact import Redactor
     from support.gateway import StartGateway
 
-# HYPOTHESIS_PROFILE=thorough tries ten times as many random examples, and kills processes ten times as often.
+# HYPOTHESIS_PROFILE=thorough tries many more random examples, and kills processes as much more often.
 settings.register_profile(
-    "palaver", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "palaver", max_examples=24, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("thorough", settings.get_profile("palaver"), max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "palaver"))
@@ -72,6 +74,22 @@ def launcher() -> Iterator[WarmLauncher]:
     """Starts `palaver` as a process without the time that Python and its imports take."""
     with WarmLauncher() as launcher:
         yield launcher
+
+
+@pytest.fixture(scope="session")
+def started_gateway_launcher() -> Iterator[GatewayLauncher]:
+    """Starts the gateways of `scenarios/`, which puts its folder on the import path."""
+    from gateway_harness import GatewayLauncher
+
+    with GatewayLauncher() as started:
+        yield started
+
+
+@pytest.fixture
+def gateway_launcher(started_gateway_launcher: GatewayLauncher) -> Iterator[GatewayLauncher]:
+    """Starts gateways in processes, and kills them after the test."""
+    yield started_gateway_launcher
+    started_gateway_launcher.kill_all()
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +17,7 @@ from palaver.domain.budget import TokenPrice
 from palaver.domain.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, InvalidInput
 from palaver.domain.profile import AgentProfile, Provider
 from palaver.domain.speech import SpeechRules, make_spoken_text, split_spoken_text
+from support import local_speech
 
 from .openai_server import (
     KEY,
@@ -28,8 +29,6 @@ from .openai_server import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from palaver.agent.base import ModelCall
     from palaver.domain.usage import TurnUsage
 
@@ -251,13 +250,21 @@ async def test_a_missing_program_is_explained(meter: FakeMeter, recording: Recor
         await engine.transcribe(recording, meter)
 
 
-@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
-async def test_espeak_speaks(meter: FakeMeter) -> None:
-    engine = choose_speaker(AgentProfile(), {})
-    assert engine is not None
-    audio = await engine.speak("Good morning", meter)
+async def test_real_engines_on_this_machine_speak_and_transcribe(tmp_path: Path, meter: FakeMeter) -> None:
+    program = (sys.executable, str(Path(local_speech.__file__)))
+    rules = SpeechRules(speaking_command=(*program, "speak"), transcription_command=(*program, "transcribe", "{file}"))
+    speaker, transcriber = (
+        choose_speaker(AgentProfile(speech=rules), {}),
+        choose_transcriber(AgentProfile(speech=rules), {}),
+    )
+    assert speaker is not None
+    assert transcriber is not None
+    audio = await speaker.speak("Hello.", meter)
     assert audio.media_type == "audio/wav"
-    assert len(audio.data) > 10_000
+    path = tmp_path / "spoken"
+    path.write_bytes(audio.data)
+    recording = Recording(path=path, name="spoken.wav", media_type=audio.media_type, size=len(audio.data))
+    assert await transcriber.transcribe(recording, meter) == "hello"
 
 
 def test_an_argument_without_a_value_is_left_out_with_its_option() -> None:

@@ -27,7 +27,7 @@ from web.conftest import web_store_url
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from playwright.async_api import Browser, BrowserContext, Page
+    from playwright.async_api import Browser, BrowserContext, Page, Playwright
 
     from support.web import StartWebServer, WebServer
 
@@ -67,21 +67,32 @@ async def launch_browser(*, full: bool) -> AsyncIterator[Browser]:
     Unless a test needs the full browser, prefer the headless shell: it is faster, but shows no notifications.
     `PALAVER_BROWSER` names another executable.
     """
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(**_choose_browser(playwright, full=full))
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def launch_profile(folder: Path, **options: Any) -> AsyncIterator[BrowserContext]:
+    """Launch the full browser with an ordinary profile; those of `launch_browser` are private ones."""
+    async with async_playwright() as playwright:
+        launch = playwright.chromium.launch_persistent_context
+        context = await launch(folder, **_choose_browser(playwright, full=True), **options)
+        yield context
+        await context.close()
+
+
+def _choose_browser(playwright: Playwright, *, full: bool) -> dict[str, Any]:
     names = BROWSER_NAMES if full else (HEADLESS_SHELL, *BROWSER_NAMES)
     program = os.environ.get("PALAVER_BROWSER") or next(
         (found for name in names if (found := shutil.which(name))), None
     )
-    async with async_playwright() as playwright:
-        if program is None and not os.access(playwright.chromium.executable_path, os.X_OK):
-            pytest.fail("Chromium not found: install chromium, or set PALAVER_BROWSER to its path")
-        sandbox = [] if os.geteuid() else ["--no-sandbox"]
-        browser = await playwright.chromium.launch(
-            executable_path=program,
-            channel="chromium" if full and program is None else None,
-            args=[*sandbox, *BROWSER_FLAGS],
-        )
-        yield browser
-        await browser.close()
+    if program is None and not os.access(playwright.chromium.executable_path, os.X_OK):
+        pytest.fail("Chromium not found: install chromium, or set PALAVER_BROWSER to its path")
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]
+    channel = "chromium" if full and program is None else None
+    return {"executable_path": program, "channel": channel, "args": [*sandbox, *BROWSER_FLAGS]}
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.async_api import expect
 
+from agent.openai_server import OpenAIServer, reply_with_text
 from browser.conftest import (
     DESKTOP_VIEWPORT,
     PHONE_VIEWPORT,
@@ -17,6 +18,7 @@ from browser.conftest import (
     wait_for_answer,
 )
 from browser.page_checks import find_violations
+from browser.settings_walk import walk_settings
 from palaver.agent.base import TextDelta
 from palaver.agent.demo import DemoAgent
 from palaver.testing import ScriptedAgent
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
-PANELS = ("jobs", "memory", "usage", "people", "platforms", "settings")
+SKIPPED_TO = {"jobs", "settings", "server#models"}  # where the skip link is tried
 DEMO_MESSAGES = ("show me markdown", "think about the sea", "remember that my cat is called Ada")
 EVERYTHING_IN_MARKDOWN = """A plan[^1] with H<sub>2</sub>O and <kbd>Ctrl</kbd>.
 
@@ -101,12 +103,12 @@ async def test_axe_finds_nothing_serious_on_any_page(
     await expect(page.locator(".answer").last).to_be_visible()
     await page.locator(".tool summary").last.click()
     found["conversation"] = await find_violations(page)
-    for panel in PANELS:
-        await open_panel(page, panel)
-        found[panel] = await find_violations(page)
-        await page.get_by_role("link", name="Skip to content").focus()
-        await page.keyboard.press("Enter")
-        await expect(page.locator("#main")).to_be_focused()
+    async for place in walk_settings(page):
+        found[place] = await find_violations(page)
+        if place in SKIPPED_TO:
+            await page.get_by_role("link", name="Skip to content").focus()
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#main")).to_be_focused()
 
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("dialog")).to_be_visible()
@@ -125,10 +127,9 @@ async def test_axe_finds_nothing_serious_on_any_page(
     assert {where: faults for where, faults in found.items() if faults} == {}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors, theme: str) -> None:
+async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent(lambda _request: EVERYTHING_IN_MARKDOWN))
-    page = await visitors.visit(web, color_scheme=theme, reduced_motion="reduce")
+    page = await visitors.visit(web, color_scheme="light", reduced_motion="reduce")
     long_line = f"x = '{'long ' * 40}'"
     await send_message(page, f"See https://example.org\n\n```python\n# mine\n{long_line}\n```\n" + "line\n" * 60)
     await wait_for_answer(page)
@@ -137,6 +138,9 @@ async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, 
     await expect(page.locator(".answer .hljs-comment")).to_be_visible()
     for name in ("Code (python)", "Table", "Formula"):
         await expect(page.locator(".answer").get_by_role("group", name=name)).to_have_attribute("tabindex", "0")
+    assert await find_violations(page) == []
+    await page.emulate_media(color_scheme="dark")
+    await page.wait_for_function("() => document.getAnimations().length === 0")  # every color has changed
     assert await find_violations(page) == []
     await page.get_by_role("link", name="Footnote 1").click()
     await expect(page.locator(".footnotes li")).to_be_focused()
@@ -243,6 +247,55 @@ async def test_the_page_can_be_used_with_the_keyboard_alone(start_web: StartWebS
     await keys.type("short story")
     await keys.press("Enter")
     await expect(page.get_by_role("heading", name="A short story")).to_be_visible()
+
+
+@pytest.mark.slow
+async def test_a_provider_is_connected_and_its_model_chosen_with_the_keyboard_alone(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visitors.visit(web)
+    keys = page.keyboard
+    with OpenAIServer(models=("large", "small")) as provider:
+        provider.add_replies(reply_with_text("Yes."))
+        await open_palette(page)
+        await keys.type("server settings")
+        await keys.press("Enter")
+        await expect(page.get_by_role("heading", name="Server settings", level=1)).to_be_visible()
+        form = page.locator(".provider-form")
+        await press_tab_until(page, ".provider-form select")
+        await keys.type("Other")
+        for text in ("lab", provider.url, "sk-0123456789abcdef"):
+            await keys.press("Tab")
+            await keys.type(text)
+        await press_tab_until(page, ".provider-form .button:not(.primary)")
+        await keys.press("Enter")
+        await expect(form.get_by_role("status")).to_contain_text("It works")
+        await press_tab_until(page, ".provider-form .primary", backwards=True)
+        await keys.press("Enter")
+        await expect(form.get_by_role("combobox", name="Model")).to_be_visible()
+        await press_tab_until(page, ".provider-form select", backwards=True)
+        await keys.type("large")
+        await press_tab_until(page, ".provider-form .primary")
+        await keys.press("Enter")
+        await expect(page.get_by_role("button", name="Add a provider")).to_be_focused()
+
+        await keys.press("Control+Shift+O")
+        await expect(page.locator("#composer")).to_be_focused()
+        await press_tab_until(page, "[aria-label^='Model:']", backwards=True)
+        await keys.press("Enter")
+        await expect(page.get_by_role("menu")).to_be_visible()
+        await choose_menu_item(page, "More models")
+        await expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("2 models")
+        await keys.type("small")
+        await keys.press("Enter")
+        await expect(page.get_by_role("button", name="Model: lab:small")).to_be_focused()
+        provider.add_replies(reply_with_text("High tide is at noon."), reply_with_text("Tides"))
+        await keys.press("Control+Shift+O")
+        await keys.type("When is high tide?")
+        await keys.press("Enter")
+        await expect(page.locator(".answer").last).to_contain_text("High tide is at noon.")
+        assert [each["model"] for each in provider.requests[:2]] == ["large", "small"]  # the test, then the answer
 
 
 async def open_palette(page: Page) -> None:

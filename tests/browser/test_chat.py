@@ -16,6 +16,8 @@ from palaver.testing import ScriptedAgent
 from support.agents import WORDS, SlowAgent
 
 if TYPE_CHECKING:
+    from playwright.async_api import Page
+
     from browser.conftest import Visitors
     from palaver.agent.base import AgentEvent
     from support.web import StartWebServer
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
 SESSION_URL = re.compile(r"/\d{8}_\d{6}_[0-9a-f]{8}$")
 
 
-async def test_a_sign_in_link_works_once_and_leaves_the_address(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_a_link_signs_in_once_and_a_name_with_a_password_always(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
+    changed = await (await web.sign_in()).put("/api/me/password", json={"new_password": "correct horse battery"})
+    assert changed.is_success, changed.text
     link = await create_sign_in_link(web, "owner")
     page = await (await visitors.open_context(web.url)).new_page()
     await page.goto(link)
@@ -38,24 +44,17 @@ async def test_a_sign_in_link_works_once_and_leaves_the_address(start_web: Start
     await other.goto(link)
     await expect(other.get_by_role("alert")).to_contain_text("expired or was already used")
 
-
-async def test_a_name_and_a_password_sign_in(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    changed = await (await web.sign_in()).put("/api/me/password", json={"new_password": "correct horse battery"})
-    assert changed.is_success, changed.text
-    visitors.allowed_errors = ("401",)
-    page = await (await visitors.open_context(web.url)).new_page()
-    await page.goto(web.url)
-    await page.get_by_label("Name", exact=True).fill("owner")
-    await page.get_by_label("Password").fill("wrong")
-    await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_role("alert")).to_be_visible()
-    await page.get_by_label("Password").fill("correct horse battery")
-    await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
-    await page.get_by_role("button", name="owner").click()
-    await page.get_by_role("menuitem", name="Sign out").click()
-    await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    await other.goto(web.url)
+    await other.get_by_label("Name", exact=True).fill("owner")
+    await other.get_by_label("Password").fill("wrong")
+    await other.get_by_role("button", name="Sign in").click()
+    await expect(other.get_by_role("alert")).to_be_visible()
+    await other.get_by_label("Password").fill("correct horse battery")
+    await other.get_by_role("button", name="Sign in").click()
+    await expect(other.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    await other.get_by_role("button", name="owner").click()
+    await other.get_by_role("menuitem", name="Sign out").click()
+    await expect(other.get_by_role("button", name="Sign in")).to_be_visible()
 
 
 async def test_the_next_person_to_sign_in_sees_nothing_of_the_previous_one(
@@ -85,19 +84,7 @@ async def test_the_next_person_to_sign_in_sees_nothing_of_the_previous_one(
     await expect(other.get_by_text("Travel")).to_have_count(0)
 
 
-async def test_the_home_page_describes_the_server_and_can_be_hidden(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    about = page.get_by_role("region", name="About this server")
-    await expect(about).to_contain_text("A placeholder with scripted answers, no model.")
-    await expect(about).to_contain_text("Continue the same conversations in the terminal:")
-    await about.get_by_role("button", name="Hide").click()
-    await page.reload()
-    await expect(page.get_by_role("button", name="About this server")).to_be_visible()
-
-
-async def test_a_message_starts_a_conversation_and_its_answer_streams(
+async def test_a_message_starts_a_conversation_and_a_reload_during_its_answer_loses_nothing(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     slow_agent = SlowAgent()
@@ -109,28 +96,17 @@ async def test_a_message_starts_a_conversation_and_its_answer_streams(
     await expect(answer).to_contain_text("word4")
     await expect(answer).to_have_attribute("aria-busy", "true")
     await expect(page.get_by_role("img", name="Responding…")).to_be_visible()
+    slow_agent.allow_words(5)
+    await expect(answer).to_contain_text("word9")
+    await page.reload()
+    await expect(answer).to_contain_text("word0 word1 word2 word3 word4 word5 word6 word7 word8 word9")
     slow_agent.allow_words(40)
     await wait_for_answer(page)
-    await expect(answer).to_contain_text("word39")
+    await expect(page.locator(".answer .markdown")).to_have_text("".join(WORDS).strip())
     await expect(page.locator(".answer")).to_have_count(1)
     await expect(page.locator(".user-message")).to_have_count(1)
     row = page.get_by_role("listitem").get_by_role("link")
     await expect(row).to_contain_text("Tell me something about Lisbon")
-
-
-async def test_a_reload_during_an_answer_loses_nothing(start_web: StartWebServer, visitors: Visitors) -> None:
-    slow_agent = SlowAgent()
-    page = await visitors.visit(await start_web(slow_agent.agent))
-    await send_message(page, "go on")
-    await page.wait_for_url(SESSION_URL)
-    slow_agent.allow_words(10)
-    await expect(page.locator(".answer")).to_contain_text("word9")
-    await page.reload()
-    await expect(page.locator(".answer")).to_contain_text("word0 word1 word2 word3 word4 word5 word6 word7 word8 word9")
-    slow_agent.allow_words(40)
-    await wait_for_answer(page)
-    await expect(page.locator(".answer .markdown")).to_have_text("".join(WORDS).strip())
-    await expect(page.locator(".user-message")).to_have_count(1)
 
 
 async def test_two_tabs_and_a_phone_stay_in_sync(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -225,12 +201,22 @@ async def test_offline_messages_are_queued_and_sent_once(start_web: StartWebServ
     await expect(page.locator(".user-message.pending")).to_have_count(0)
 
 
-async def test_enter_completes_a_partial_command_and_runs_a_complete_one(
+async def test_drafts_survive_and_enter_completes_a_partial_command_and_runs_a_complete_one(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await check_description_of_the_server(page)
     await send_message(page, "hello")
     await wait_for_answer(page)
+    await page.locator("#composer").fill("half a thou")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator("#composer")).to_have_value("")
+    await page.go_back()
+    await expect(page.locator("#composer")).to_have_value("half a thou")
+    await page.reload()
+    await expect(page.locator("#composer")).to_have_value("half a thou")
+    await page.locator("#composer").fill("")
+
     await page.locator("#composer").press_sequentially("/sta")
     await expect(page.get_by_role("option", name="/status")).to_be_visible()
     await page.locator("#composer").press("Enter")
@@ -252,14 +238,11 @@ async def test_enter_completes_a_partial_command_and_runs_a_complete_one(
     await expect(composer).to_have_value("")
 
 
-async def test_drafts_survive_navigation_and_reload(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await send_message(page, "hello")
-    await wait_for_answer(page)
-    await page.locator("#composer").fill("half a thou")
-    await page.get_by_role("button", name="New conversation").click()
-    await expect(page.locator("#composer")).to_have_value("")
-    await page.go_back()
-    await expect(page.locator("#composer")).to_have_value("half a thou")
+async def check_description_of_the_server(page: Page) -> None:
+    """Read on the home page what the server is, hide it, and find it hidden after a reload."""
+    about = page.get_by_role("region", name="About this server")
+    await expect(about).to_contain_text("A placeholder with scripted answers, no model.")
+    await expect(about).to_contain_text("Continue the same conversations in the terminal:")
+    await about.get_by_role("button", name="Hide").click()
     await page.reload()
-    await expect(page.locator("#composer")).to_have_value("half a thou")
+    await expect(page.get_by_role("button", name="About this server")).to_be_visible()

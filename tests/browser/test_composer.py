@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import PHONE_VIEWPORT, send_message, wait_for_answer
+from browser.conftest import PHONE_VIEWPORT
 from palaver.agent.demo import DemoAgent
 
 if TYPE_CHECKING:
@@ -44,19 +44,7 @@ async def check_command_menu(page: Page) -> None:
     assert await page.evaluate(_FIND_WHAT_IS_OUTSIDE) == ""
 
 
-async def test_the_command_menu_opens_inside_the_window(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    for viewport in VIEWPORTS:
-        await page.set_viewport_size(viewport)
-        await check_command_menu(page)
-    await send_message(page, "hello")
-    await wait_for_answer(page)
-    for viewport in VIEWPORTS:
-        await page.set_viewport_size(viewport)
-        await check_command_menu(page)
-
-
-async def test_the_composer_has_the_focus_and_gets_it_back_from_dialogs(
+async def test_the_composer_gets_the_focus_back_from_dialogs_and_its_menu_opens_inside_the_window(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
@@ -92,6 +80,15 @@ async def test_the_composer_has_the_focus_and_gets_it_back_from_dialogs(
     await page.go_back()
     await expect(composer).to_have_value("one two")
     await expect(page.locator("#search")).to_be_focused()
+
+    for viewport in VIEWPORTS:
+        await page.set_viewport_size(viewport)
+        await check_command_menu(page)
+    await page.get_by_role("link", name="Opened").click()
+    await expect(page.get_by_role("heading", name="Opened")).to_be_visible()
+    for viewport in VIEWPORTS:
+        await page.set_viewport_size(viewport)
+        await check_command_menu(page)
 
 
 async def test_a_touch_screen_shows_no_keyboard_until_the_composer_is_touched(

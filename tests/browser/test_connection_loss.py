@@ -55,7 +55,7 @@ async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(
         await expect(page.get_by_text("Reconnecting…")).to_have_count(0)
 
 
-async def test_a_panel_that_fails_to_load_says_so_and_the_rest_keeps_working(
+async def test_a_panel_that_fails_to_load_and_unknown_addresses_say_so_and_the_rest_keeps_working(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
@@ -75,6 +75,19 @@ async def test_a_panel_that_fails_to_load_says_so_and_the_rest_keeps_working(
     await expect(page.get_by_role("heading", name="Usage")).to_be_visible()
     await page.get_by_role("button", name="New conversation").click()
     await expect(page.locator("#composer")).to_have_value("half a thought")
+
+    for path in ("nothing", "settings/nothing", "one/two/three"):
+        await page.goto(f"{web.url}/{path}")
+        await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    await page.get_by_role("link", name="Home").click()
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    await page.goto(f"{web.url}/settings/")
+    await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+    visitors.allowed_errors = ("404",)
+    await page.goto(f"{web.url}/20200101_000000_00000000")
+    await expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
+    await page.get_by_role("link", name="Home").click()
+    await expect(page.locator("#composer")).to_be_focused()
 
 
 async def test_a_conversation_that_was_not_loaded_yet_can_be_written_to_offline(
@@ -97,20 +110,3 @@ async def test_a_conversation_that_was_not_loaded_yet_can_be_written_to_offline(
     await expect(page.locator(".answer")).to_have_count(2)
     await expect(page.locator(".user-message").last).to_contain_text("for later")
     await expect(page.locator(".user-message.pending")).to_have_count(0)
-
-
-async def test_unknown_addresses_say_so_and_lead_back(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    for path in ("nothing", "settings/nothing", "one/two/three"):
-        await page.goto(f"{web.url}/{path}")
-        await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
-    await page.get_by_role("link", name="Home").click()
-    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
-    await page.goto(f"{web.url}/settings/")
-    await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
-    visitors.allowed_errors = ("404",)
-    await page.goto(f"{web.url}/20200101_000000_00000000")
-    await expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
-    await page.get_by_role("link", name="Home").click()
-    await expect(page.locator("#composer")).to_be_focused()

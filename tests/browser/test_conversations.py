@@ -41,44 +41,42 @@ async def start_conversations(page: Page, *texts: str) -> None:
         await wait_for_answer(page)
 
 
-async def test_renaming_updates_every_tab(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_renaming_from_the_menu_or_by_a_double_click_updates_every_tab_and_escape_cancels(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
     await start_conversations(page, "hello")
     other = await page.context.new_page()
     await other.goto(page.url)
+    field = page.get_by_role("textbox", name="Conversation title")
     await choose_from_menu(page, find_row(page, "hello"), "Rename")
-    await page.get_by_role("textbox", name="Conversation title").fill("Greetings")
+    await field.fill("Greetings")
     await page.keyboard.press("Enter")
     for each in (page, other):
         await expect(each.get_by_role("heading", level=1)).to_have_text("Greetings")
         await expect(find_row(each, "Greetings")).to_be_visible()
 
-
-async def test_a_double_click_renames_in_the_list_and_escape_cancels(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await start_conversations(page, "hello")
-    field = page.get_by_role("textbox", name="Conversation title")
-    await find_row(page, "hello").dblclick()
+    await find_row(page, "Greetings").dblclick()
     await field.fill("Never mind")
     await page.keyboard.press("Escape")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("hello")
-    await find_row(page, "hello").dblclick()
-    await field.fill("Greetings")
-    await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Greetings")
+    await find_row(page, "Greetings").dblclick()
+    await field.fill("Welcome")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Welcome")
     await page.reload()
-    await expect(find_row(page, "Greetings")).to_be_visible()
+    await expect(find_row(page, "Welcome")).to_be_visible()
 
 
-async def test_search_finds_a_message_and_jumps_to_it(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_a_search_and_links_open_messages_of_a_long_conversation(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
     owner = await web.sign_in()
     session = await web.create_session(owner, title="A long one")
-    for number in range(60):
-        await web.send_message(owner, session, "where is the platypus" if number == 5 else f"message {number}\n" * 8)
-    page = await visitors.visit(web)
+    texts = ["where is the platypus" if number == 5 else f"message {number}\n" * 4 for number in range(300)]
+    await web.gateway.store.aio.rewrite_transcript(session, [{"role": "user", "content": text} for text in texts])
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
     await page.get_by_role("combobox", name="Search").fill("platypus")
     hit = page.locator(".search-hit").filter(has_text="where is the")
     await expect(hit.locator("mark")).to_have_text("platypus")
@@ -87,7 +85,8 @@ async def test_search_finds_a_message_and_jumps_to_it(start_web: StartWebServer,
     await expect(page.locator(".row.target")).to_contain_text("where is the platypus")
     await expect(page.locator(".row.target")).to_be_in_viewport()
     await page.get_by_role("button", name="Jump to latest").click()
-    await expect(page.get_by_text("message 59").last).to_be_in_viewport()
+    await expect(page.get_by_text("message 299").last).to_be_in_viewport()
+    await check_links_in_open_conversation(page)
 
     visitors.allowed_errors = ("503",)
     busy = {"error": {"code": "store_busy", "message": "in the server's words", "facts": {}}}
@@ -100,41 +99,22 @@ async def test_search_finds_a_message_and_jumps_to_it(start_web: StartWebServer,
     await expect(page.get_by_text("No results")).to_be_visible()
 
 
-async def test_a_link_opens_an_earlier_message_of_the_open_conversation(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(ScriptedAgent("Certainly."))
-    owner = await web.sign_in()
-    session = await web.create_session(owner, title="A long one")
-    messages = [{"role": "user", "content": f"message {number}\n" * 4} for number in range(300)]
-    await web.gateway.store.aio.rewrite_transcript(session, messages)
-    page = await visitors.visit(web, path=f"/{session}")
-    await expect(page.get_by_text("message 299").last).to_be_in_viewport()
+async def check_links_in_open_conversation(page: Page) -> None:
+    """Open an earlier message of the open conversation, and another one with a copied link in another tab."""
+    target = page.locator(".row.target")
     await page.evaluate("location.hash = '20'")
-    await expect(page.locator(".row.target")).to_be_in_viewport()
-    await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 1\d"))
+    await expect(target.locator(".bubble")).to_have_text(re.compile(r"message 1\d"))
+    await expect(target).to_be_in_viewport()
     await page.evaluate("location.hash = '250'")
-    await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 24\d"))
-
-
-async def test_a_copied_message_link_opens_that_message_in_another_tab(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(ScriptedAgent("Certainly."))
-    session = await web.create_conversation(
-        await web.sign_in(), *(f"message {number}\n" * 9 for number in range(12)), title="Long"
-    )
-    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"], path=f"/{session}#2")
-    message = page.locator(".user-message").filter(has_text="message 2")
-    await message.scroll_into_view_if_needed()
-    await message.hover()
-    await message.get_by_role("button", name="Copy link to this message").click()
+    await expect(target.locator(".bubble")).to_have_text(re.compile(r"message 24\d"))
+    await target.locator(".user-message").hover()
+    await target.get_by_role("button", name="Copy link to this message").click()
     await expect(page.get_by_text("Link copied.")).to_be_visible()
-    link = await page.evaluate("navigator.clipboard.readText()")
     other = await page.context.new_page()
-    await other.goto(link)
-    await expect(other.locator(".row.target")).to_contain_text("message 2")
+    await other.goto(await page.evaluate("navigator.clipboard.readText()"))
+    await expect(other.locator(".row.target .bubble")).to_have_text(re.compile(r"message 24\d"))
     await expect(other.locator(".row.target")).to_be_in_viewport()
+    await other.close()
 
 
 async def test_messages_are_separated_by_day(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -172,7 +152,9 @@ async def test_compaction_is_shown_and_can_be_undone(start_web: StartWebServer, 
     await expect(page.get_by_text("Compaction undone. The agent sees all messages again.")).to_be_visible()
 
 
-async def test_branching_from_a_message_keeps_the_original(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_branching_keeps_the_original_in_which_exchanges_are_undone_and_redone(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
     await start_conversations(page, "first")
     await send_message(page, "second")
@@ -192,10 +174,36 @@ async def test_branching_from_a_message_keeps_the_original(start_web: StartWebSe
     await page.get_by_role("link", name="Original conversation").click()
     await expect(page.locator(".user-message")).to_have_count(2)
 
+    head = page.locator("header.bar")
+    await head.get_by_role("button", name=re.compile("Actions for")).click()
+    await page.get_by_role("menuitem", name="Undo last exchange").click()
+    await expect(page.locator(".user-message")).to_have_count(1)
+    await expect(page.locator("#composer")).to_have_value("second")
+    await head.get_by_role("button", name=re.compile("Actions for")).click()
+    await page.get_by_role("menuitem", name="Undo last exchange").click()
+    await expect(page.get_by_text("Last 2 exchanges undone.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Redo", exact=True)).to_have_count(1)
+    await page.get_by_role("button", name="Redo", exact=True).click()
+    await expect(page.get_by_text("Last exchange undone.")).to_be_visible()
+    await expect(page.locator(".user-message")).to_have_count(1)
+    await page.get_by_role("button", name="Redo", exact=True).click()
+    await expect(page.locator(".user-message")).to_have_count(2)
+    await expect(page.locator(".answer")).to_have_count(2)
+    await expect(page.get_by_text("Last exchange undone.")).to_have_count(0)
 
-async def test_an_edited_message_is_sent_in_a_new_branch(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+
+async def test_an_answer_is_regenerated_and_an_edited_message_is_sent_in_a_new_branch(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    agent = ScriptedAgent(lambda request: f"Answer {len(agent.requests)} to {request.messages[-1]['content']}")
+    page = await visitors.visit(await start_web(agent))
     await start_conversations(page, "what is one")
+    await page.get_by_role("button", name="Regenerate", exact=True).click()
+    await expect(page.locator(".answer")).to_contain_text("Answer 2 to what is one")
+    await expect(page.locator(".answer")).to_have_count(1)
+    await expect(page.locator(".user-message")).to_have_count(1)
+    await wait_for_answer(page)
+
     original = page.url
     await page.locator(".user-message").hover()
     await page.get_by_role("button", name="Edit", exact=True).click()
@@ -215,41 +223,7 @@ async def test_an_edited_message_is_sent_in_a_new_branch(start_web: StartWebServ
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
 
 
-async def test_an_exchange_is_undone_and_redone(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await start_conversations(page, "first")
-    await send_message(page, "second")
-    await expect(page.locator(".answer")).to_have_count(2)
-    await wait_for_answer(page)
-    head = page.locator("header.bar")
-    await head.get_by_role("button", name=re.compile("Actions for")).click()
-    await page.get_by_role("menuitem", name="Undo last exchange").click()
-    await expect(page.locator(".user-message")).to_have_count(1)
-    await expect(page.locator("#composer")).to_have_value("second")
-    await head.get_by_role("button", name=re.compile("Actions for")).click()
-    await page.get_by_role("menuitem", name="Undo last exchange").click()
-    await expect(page.get_by_text("Last 2 exchanges undone.")).to_be_visible()
-    await expect(page.get_by_role("button", name="Redo", exact=True)).to_have_count(1)
-    await page.get_by_role("button", name="Redo", exact=True).click()
-    await expect(page.get_by_text("Last exchange undone.")).to_be_visible()
-    await expect(page.locator(".user-message")).to_have_count(1)
-    await page.get_by_role("button", name="Redo", exact=True).click()
-    await expect(page.locator(".user-message")).to_have_count(2)
-    await expect(page.locator(".answer")).to_have_count(2)
-    await expect(page.get_by_text("Last exchange undone.")).to_have_count(0)
-
-
-async def test_regenerating_replaces_the_answer(start_web: StartWebServer, visitors: Visitors) -> None:
-    agent = ScriptedAgent(lambda _request: f"Answer {len(agent.requests)}")
-    page = await visitors.visit(await start_web(agent))
-    await start_conversations(page, "try")
-    await page.get_by_role("button", name="Regenerate", exact=True).click()
-    await expect(page.locator(".answer")).to_contain_text("Answer 2")
-    await expect(page.locator(".answer")).to_have_count(1)
-    await expect(page.locator(".user-message")).to_have_count(1)
-
-
-async def test_conversations_are_pinned_archived_and_moved_to_projects(
+async def test_conversations_are_pinned_archived_moved_to_projects_and_opened_with_the_command_palette(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
@@ -280,6 +254,12 @@ async def test_conversations_are_pinned_archived_and_moved_to_projects(
     await expect(page.locator(".session")).to_have_count(1)
     await expect(page.locator(".session")).to_contain_text("gamma")
 
+    await page.keyboard.press("ControlOrMeta+k")
+    await page.get_by_role("dialog").get_by_role("combobox").fill("alpha")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("alpha")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("alpha")
+
 
 async def test_unread_conversations_are_marked_and_counted_until_they_are_opened(
     start_web: StartWebServer, visitors: Visitors
@@ -305,21 +285,7 @@ async def test_unread_conversations_are_marked_and_counted_until_they_are_opened
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
 
 
-async def test_several_conversations_are_deleted_together(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    for text in ("alpha", "beta", "gamma"):
-        await web.create_conversation(await web.sign_in(), text)
-    page = await visitors.visit(web)
-    for name in ("alpha", "beta"):
-        await find_row(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])
-    bar = page.get_by_role("toolbar", name="2 selected")
-    await bar.get_by_role("button", name="Delete").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    await expect(page.locator(".session")).to_have_count(1)
-    await expect(page.locator(".session")).to_contain_text("gamma")
-
-
-async def test_a_selected_range_is_moved_to_a_project_archived_and_unarchived(
+async def test_selected_conversations_are_moved_to_a_project_archived_unarchived_and_deleted(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
@@ -347,17 +313,12 @@ async def test_a_selected_range_is_moved_to_a_project_archived_and_unarchived(
     await page.get_by_role("button", name="Undo", exact=True).click()
     await expect(page.locator(".session")).to_have_count(3)
 
-
-async def test_the_command_palette_opens_a_conversation(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    for text in ("about cheese", "about wine"):
-        await web.create_conversation(await web.sign_in(), text)
-    page = await visitors.visit(web)
-    await page.keyboard.press("ControlOrMeta+k")
-    await page.get_by_role("dialog").get_by_role("combobox").fill("cheese")
-    await expect(page.get_by_role("option", selected=True)).to_contain_text("about cheese")
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("about cheese")
+    for name in ("alpha", "beta"):
+        await find_row(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])
+    await page.get_by_role("toolbar", name="2 selected").get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.locator(".session")).to_have_count(1)
+    await expect(page.locator(".session")).to_contain_text("gamma")
 
 
 async def test_members_see_only_their_own_conversations_and_owners_all_on_demand(

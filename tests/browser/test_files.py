@@ -79,15 +79,6 @@ async def test_images_are_attached_in_three_ways_and_shown(start_web: StartWebSe
     await expect(page.locator(".draft-files")).to_have_count(0)
 
 
-async def test_a_dropped_file_starts_a_conversation(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await dispatch_file_events(page, ".home", "dot.png", "dragover", "drop")
-    await expect(page.locator(".draft-files .file")).to_have_attribute("aria-busy", "false")
-    await page.get_by_role("button", name="Send").click()
-    await wait_for_answer(page)
-    await expect_image_loaded(page, "dot.png")
-
-
 async def test_draft_files_and_edits_stay_with_their_conversation(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -126,8 +117,28 @@ async def test_draft_files_and_edits_stay_with_their_conversation(
     await expect_image_loaded(page, "dot.png")
 
 
-async def test_an_uploading_file_is_shown_and_can_be_removed(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_files_on_the_home_page_are_uploaded_removed_and_rejected_with_the_reason(
+    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
+) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await dispatch_file_events(page, ".home", "dot.png", "dragover", "drop")
+    await expect(page.locator(".draft-files .file")).to_have_attribute("aria-busy", "false")
+    await page.get_by_role("button", name="Send").click()
+    await wait_for_answer(page)
+    await expect_image_loaded(page, "dot.png")
+
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".home")).to_be_visible()
+    await check_upload(page)
+
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".home")).to_be_visible()
+    visitors.allowed_errors = ("422", "413")
+    await check_rejections(page, tmp_path)
+
+
+async def check_upload(page: Page) -> None:
+    """Start to upload two files, remove one of them meanwhile, and send the other."""
     may_upload = asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -150,13 +161,10 @@ async def test_an_uploading_file_is_shown_and_can_be_removed(start_web: StartWeb
     await expect(page.get_by_role("img", name="other.png")).to_have_count(0)
 
 
-async def test_rejected_files_show_the_reason_and_keep_the_draft(
-    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
-) -> None:
-    huge = tmp_path / "huge.png"
+async def check_rejections(page: Page, folder: Path) -> None:
+    """Choose files that are rejected: each with its reason, and the rest of the draft stays."""
+    huge = folder / "huge.png"
     huge.write_bytes(PNG_BYTES + bytes(MAX_FILE_BYTES))
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    visitors.allowed_errors = ("422", "413")
     await page.locator("#composer").fill("half a thought")
     picker = page.locator("input[type=file]")
     await picker.set_input_files(build_upload("dot.png"))

@@ -126,13 +126,13 @@ async def test_a_change_on_the_page_of_one_server_is_shown_by_another(
             await page.goto(f"{url}/server#turns")
             pages.append(page)
         here, there = pages
-        pinned = there.get_by_label("Max queued", exact=True)
+        pinned = there.get_by_label("Most waiting messages", exact=True)
         await expect(pinned).to_be_disabled()
         await expect(there.get_by_text("Set in config.yaml, line 2")).to_be_visible()
-        await here.get_by_label("Max running", exact=True).fill("3")
+        await here.get_by_label("How many at the same time", exact=True).fill("3")
         await here.get_by_role("button", name="Save", exact=True).click()
         await expect(here.get_by_text("Saved. It applies now.")).to_be_visible()
         await there.reload()
-        await expect(there.get_by_label("Max running", exact=True)).to_have_value("3")
+        await expect(there.get_by_label("How many at the same time", exact=True)).to_have_value("3")
         for page in pages:
             await page.context.close()

@@ -42,6 +42,9 @@ def make_export() -> bytes:
 async def test_a_dropped_export_is_shown_confirmed_and_imported(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent())
     page = await visitors.visit(web)
+    await drop_file(page, ".home", "data.json", b'{"name": "palaver"}')  # no export, so it is attached
+    await page.get_by_role("button", name="Remove data.json").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     await drop_file(page, ".home", "chatgpt.zip", make_export())
     dialog = page.get_by_role("dialog")
     await expect(dialog.get_by_role("heading")).to_have_text("Import conversations from “chatgpt.zip”?")
@@ -74,11 +77,11 @@ async def test_a_dropped_export_is_shown_confirmed_and_imported(start_web: Start
     await expect(other.get_by_role("button", name="Choose a file…")).to_be_visible()
     await expect(other.get_by_text("chatgpt.zip")).to_have_count(0)
     await expect(other.get_by_text("Lost instruments")).to_have_count(0)
+    await check_import_in_settings(other)
 
 
-async def test_settings_import_a_file_and_list_what_was_imported(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent())
-    page = await visitors.visit(web, path="/settings")
+async def check_import_in_settings(page: Page) -> None:
+    """Import a file in the settings, which list it."""
     export = {
         "name": "conversations.json",
         "mimeType": "application/json",
@@ -114,11 +117,3 @@ async def test_a_file_that_is_no_export_says_so_in_the_readers_language(
     await expect(dialog.get_by_role("alert")).to_be_visible()
     assert await measure_overflow(page) == 0
     assert await find_violations(page) == []
-
-
-async def test_other_json_files_are_attached_as_before(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent())
-    page = await visitors.visit(web)
-    await drop_file(page, ".home", "data.json", b'{"name": "palaver"}')
-    await expect(page.get_by_role("button", name="Remove data.json")).to_be_visible()
-    await expect(page.get_by_role("dialog")).to_have_count(0)

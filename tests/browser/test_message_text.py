@@ -33,6 +33,7 @@ OWN_MESSAGE = f"""Look at https://example.org/tea_(drink), *please*:
 <b>This</b> stays as typed."""
 LONG_MESSAGE = "\n".join(f"line {number}" for number in range(300))
 LONG_ANSWER = "\n\n".join(f"Paragraph {number}. {'All of it is text. ' * 8}" for number in range(120))
+GROWING_QUESTION = "Tell me everything"
 IMAGE_URL = "https://images.example/cat.png"
 IMAGE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 TABLE = "\n".join(
@@ -99,10 +100,18 @@ async def count_overlaps(page: Page) -> int:
     return count
 
 
-async def test_long_messages_are_folded_until_the_reader_or_a_link_opens_them(
+async def test_long_messages_are_folded_until_the_reader_opens_them_but_not_before_the_readers_eyes(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    web = await start_web(ScriptedAgent(lambda _request: LONG_ANSWER))
+    go_on = asyncio.Event()
+
+    async def answer_in_two_parts(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        if request.messages[-1]["content"] == GROWING_QUESTION:
+            yield TextDelta("This is all I know.\n\n")
+            await go_on.wait()
+        yield TextDelta(LONG_ANSWER)
+
+    web = await start_web(ScriptedAgent(answer_in_two_parts))
     client = await web.sign_in()
     session = await web.create_conversation(client, LONG_MESSAGE, title="Long")
     events = (await client.get(f"/api/sessions/{session}/events")).json()["events"]
@@ -137,26 +146,18 @@ async def test_long_messages_are_folded_until_the_reader_or_a_link_opens_them(
     await expect(question.locator(".folded")).to_have_count(0)
     assert await count_overlaps(page) == 0
 
-
-async def test_an_answer_that_has_grown_before_the_readers_eyes_stays_open(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    go_on = asyncio.Event()
-
-    async def answer_in_two_parts(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        yield TextDelta("This is all I know.\n\n")
-        await go_on.wait()
-        yield TextDelta(LONG_ANSWER)
-
-    page = await visitors.visit(await start_web(ScriptedAgent(answer_in_two_parts)))
-    await send_message(page, "Tell me everything")
-    await expect(page.locator(".answer")).to_contain_text("This is all I know.")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".home")).to_be_visible()
+    await send_message(page, GROWING_QUESTION)
+    await expect(answer).to_contain_text("This is all I know.")
     go_on.set()
     await wait_for_answer(page)
     await expect(page.get_by_text("Paragraph 119.")).to_be_visible()
-    await expect(page.locator(".answer").get_by_role("button", name="Show less")).to_be_visible()
+    await expect(
+        answer.get_by_role("button", name="Show less")
+    ).to_be_visible()  # it has grown before the reader's eyes
     await page.reload()
-    await expect(page.locator(".answer").get_by_role("button", name="Show all")).to_be_visible()
+    await expect(answer.get_by_role("button", name="Show all")).to_be_visible()
 
 
 async def test_an_image_from_another_site_is_loaded_when_the_reader_asks_for_it(

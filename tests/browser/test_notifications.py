@@ -1,4 +1,4 @@
-"""Browser notifications about finished answers, and the count of unread conversations in the title."""
+"""Browser notifications about finished answers."""
 
 from __future__ import annotations
 
@@ -154,14 +154,3 @@ async def test_permission_is_requested_only_when_enabled_and_a_refusal_is_explai
     await expect(page.get_by_text("Notifications are blocked.")).to_be_visible()
     assert await page.evaluate("window.permissionRequests") == 1
     await expect(group.get_by_label("Off")).to_be_checked()
-
-
-async def test_the_title_counts_unread_conversations(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web()
-    page = await visitors.visit(web)
-    owner = await web.sign_in()
-    for text in ("one", "two"):
-        await web.create_conversation(owner, text, title=text)
-    await expect(page).to_have_title("(2) Palaver")
-    await page.get_by_role("listitem").get_by_role("link", name="two").click()
-    await expect(page).to_have_title("(1) two · Palaver")

@@ -39,29 +39,10 @@ async def visit_on_phone(visitors: Visitors, web: WebServer) -> Page:
     return await visitors.visit(web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
 
 
-async def test_a_conversation_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_a_conversation_and_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visit_on_phone(visitors, web)
-    assert await find_small_targets(page) == []
-    await page.locator("#composer").fill("show me markdown")
-    await page.get_by_role("button", name="Send").tap()
-    await wait_for_answer(page)
-    assert await measure_overflow(page) == 0
-    assert await find_small_targets(page) == []
-    await page.get_by_role("button", name="Actions for").tap()
-    await expect(page.get_by_role("menu")).to_contain_text("tokens in")
-    await expect(page.get_by_role("menu")).to_contain_text("$0.00 spent")
-    await page.keyboard.press("Escape")
-    await expect(page.get_by_role("navigation")).to_have_count(0)
-    await page.get_by_role("button", name="Show conversations").tap()
-    await expect(page.get_by_role("navigation")).to_be_visible()
-    assert await find_small_targets(page) == []
-    await page.get_by_role("listitem").get_by_role("link").tap()
-    await expect(page.get_by_role("navigation")).to_have_count(0)
-
-
-async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
+    await check_conversation(page)
     owner = await web.sign_in()
     job = {
         "name": "W" * 60,
@@ -76,7 +57,6 @@ async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visit
         title="A title that is longer than any telephone is wide, by far",
     )
     await web.sign_in("Somebody With Quite A Long Name Who Is Also Here")
-    page = await visit_on_phone(visitors, web)
     for panel, title in PANELS.items():
         await page.get_by_role("button", name="Show conversations").tap()
         await page.get_by_role("navigation").get_by_role("button", name="owner").tap()
@@ -104,3 +84,23 @@ async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visit
     await expect(page.get_by_role("dialog").get_by_role("button", name="Create job")).to_be_visible()
     assert await page.get_by_role("dialog").evaluate("dialog => dialog.scrollWidth - dialog.clientWidth") == 0
     assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == []
+
+
+async def check_conversation(page: Page) -> None:
+    """Start a conversation, open its menu, and come back to it from the list."""
+    assert await find_small_targets(page) == []
+    await page.locator("#composer").fill("show me markdown")
+    await page.get_by_role("button", name="Send").tap()
+    await wait_for_answer(page)
+    assert await measure_overflow(page) == 0
+    assert await find_small_targets(page) == []
+    await page.get_by_role("button", name="Actions for").tap()
+    await expect(page.get_by_role("menu")).to_contain_text("tokens in")
+    await expect(page.get_by_role("menu")).to_contain_text("$0.00 spent")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("navigation")).to_have_count(0)
+    await page.get_by_role("button", name="Show conversations").tap()
+    await expect(page.get_by_role("navigation")).to_be_visible()
+    assert await find_small_targets(page) == []
+    await page.get_by_role("listitem").get_by_role("link").tap()
+    await expect(page.get_by_role("navigation")).to_have_count(0)

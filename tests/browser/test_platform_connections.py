@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.page_checks import find_violations
+from browser.conftest import PHONE_VIEWPORT
+from browser.page_checks import find_small_targets, find_violations, measure_overflow
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import AccountRefused
 from palaver.domain.platform_health import LinkingPrompt
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.platforms.adapter import AccountInfo
+from palaver.services.settings.editor import SettingsEdit
+from platforms.signal.signal_server import SignalServer
+from platforms.telegram.bot_api_server import TOKEN, BotApiServer
+from support.gateway import wait_until
 
 if TYPE_CHECKING:
+    from playwright.async_api import Locator
+
     from browser.conftest import Visitors
     from palaver.services.platforms.adapter import AccountLink
     from support.web import StartWebServer
@@ -92,3 +99,103 @@ async def test_the_owner_connects_an_account_now_and_tests_it(start_web: StartWe
     await region.get_by_role("button", name="Test connection").click()
     await expect(region.get_by_role("status")).to_contain_text(f": {problem}")
     await expect(region).to_contain_text("Connected since")
+
+
+async def fill_bot(form: Locator, server: BotApiServer, token: str = TOKEN) -> None:
+    await form.get_by_label("Bot token").fill(token)
+    more = form.locator("details:not([open]) > summary", has_text="More settings")
+    if await more.count():
+        await more.click()
+    await form.get_by_label("Api URL").fill(server.url)
+
+
+async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    async with BotApiServer() as server, BotApiServer() as second:
+        second.bot["username"] = "office_bot"
+        web = await start_web(DemoAgent(word_delay=0), is_server=True)
+        owner = await web.sign_in()
+        assert (await owner.patch("/api/settings", json={"set": {"model": "demo"}})).is_success
+        page = await visitors.visit(web, path="/platforms#telegram", reduced_motion="reduce")
+        visitors.allowed_errors = ("409",)
+        first = page.get_by_role("region", name="Connect Telegram")
+        state = page.get_by_role("region", name="Connection")
+        await fill_bot(first, server, TOKEN[:-1] + "x")
+        await first.get_by_role("button", name="Test").click()
+        result = first.get_by_role("status")
+        await expect(result).to_contain_text("The test failed. Telegram refuses the bot token")
+        await fill_bot(first, server)
+        await first.get_by_role("button", name="Test").click()
+        await expect(result).to_contain_text("It works: signed in as @palaver_bot.")
+        await first.get_by_role("button", name="Save and connect").click()
+        await expect(state).to_contain_text("@palaver_botConnected since")  # without a reload
+
+        others = page.get_by_role("region", name="More accounts")
+        await others.get_by_label("Name of the account").fill("office")
+        await others.get_by_role("button", name="Add an account").click()
+        await fill_bot(others, second)
+        await others.get_by_role("button", name="Test").click()
+        await expect(others.get_by_role("status")).to_contain_text("It works: signed in as @office_bot.")
+        assert (await owner.patch("/api/settings", json={"set": {"turns.max_running": 5}})).is_success
+        await others.get_by_role("button", name="Save and connect").click()
+        await expect(others.get_by_role("alert").last).to_contain_text("changed the settings in the meantime")
+        await others.get_by_role("button", name="Save and connect").click()
+        await expect(state).to_contain_text("office · @office_botConnected since")
+        assert await find_violations(page) == []
+
+        second.push_text("May I come in?", message_id=1)
+        requests = page.get_by_role("region", name="Requests for access")
+        await requests.get_by_role("button", name="Approve").click()
+        await page.get_by_role("menuitem", name="As a guest").click()
+        await expect(requests).to_have_count(0)
+        told = len(second.list_texts(42))
+        second.push_text("hello", message_id=2)
+        await wait_until(lambda: len(second.list_texts(42)) > told)
+
+        second.is_revoked = True
+        await state.get_by_role("button", name="Test connection").last.click()
+        await expect(state).to_contain_text("Telegram refuses the bot token")
+        await others.locator("summary", has_text="office").click()
+        await others.get_by_role("button", name="Disconnect office").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Disconnect").click()
+        await expect(others.get_by_text("Disconnected", exact=True)).to_be_visible()
+        await expect(state).not_to_contain_text("office")
+        await expect(state).to_contain_text("@palaver_botConnected since")
+        await others.get_by_role("button", name="Remove office").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(others.locator("details")).to_have_count(0)
+        assert "office" not in (await owner.get("/api/settings")).text
+        await first.get_by_role("button", name="Remove the account").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(state).to_contain_text("Not connected")
+        assert server.problems + second.problems == []
+
+
+async def test_signal_is_linked_by_a_qr_code_on_its_page_on_a_phone(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    async with SignalServer(is_linked=False) as server:
+        web = await start_web(DemoAgent(word_delay=0), is_server=True)
+        owner = web.gateway.store.get_owner().principal
+        values = {  # which program is started can be said only in the terminal of the server
+            "platforms.signal.settings.program": str(server.program),
+            "platforms.signal.settings.config_folder": str(server.config_folder),
+        }
+        await web.state.settings.change(owner, SettingsEdit(values=values, origin="terminal"))
+        page = await visitors.visit(
+            web, path="/platforms#signal", viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True
+        )
+        state = page.get_by_role("region", name="Connection")
+        await page.get_by_role("button", name="Save and connect").click()
+        code = state.get_by_role("img", name="QR code to link")
+        await expect(code).to_be_visible()
+        first = await code.locator("path").get_attribute("d")
+        assert (await find_violations(page), await measure_overflow(page)) == ([], 0)
+        assert await find_small_targets(page) == []
+        server.expire_code()
+        await expect(code.locator("path")).not_to_have_attribute("d", first or "")
+        server.scan_code()
+        await expect(state).to_contain_text("Connected since")
+        await expect(code).to_have_count(0)
+        assert server.problems == []

@@ -2,14 +2,17 @@
 
 Chromium has no push service here, so `PushManager` of the page is replaced: it subscribes at a push service on
 loopback, with a real pair of keys. The messages are the server's own; what the service has decrypted is handed to the
-real service worker by the browser (DevTools: `ServiceWorker.deliverPushMessage`). A click on a notification is an
-event that the test makes, without the permission of a real click to focus or to open a window.
+real service worker by the browser (DevTools: `ServiceWorker.deliverPushMessage`). Most clicks on a notification are
+events that the test makes, without the permission of a real click to focus or to open a window; on Linux, one test
+clicks as the desktop does. A badge is seen on installed apps only: the test sees that the browser takes its number.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,18 +21,27 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.conftest import launch_browser, open_path, send_message, sign_in_context, wait_for_answer
+from browser.conftest import (
+    launch_browser,
+    launch_profile,
+    open_path,
+    send_message,
+    sign_in_context,
+    wait_for_answer,
+)
 from browser.page_checks import find_violations
 from palaver.app import make_push_notifier
 from palaver.domain.profile import PushRules
 from palaver.services.turns import finish
 from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
+from support.desktop_notifications import DesktopNotifications
 from support.gateway import wait_until
 from support.push_service import HOST, PushBrowser, PushService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Worker
 
@@ -61,6 +73,7 @@ PushManager.prototype.subscribe = async ({userVisibleOnly, applicationServerKey}
 }"""
 _LIST_NOTIFICATIONS = """async () => (await self.registration.getNotifications())
     .map(({title, body, tag, data}) => ({title, body, tag, session: data.session}))"""
+_COUNT_PAGES = "async () => (await self.clients.matchAll({type: 'window', includeUncontrolled: true})).length"
 _IS_GERMAN_SAVED = """async () => {
     const saved = await (await caches.open('palaver-language')).match(`${location.origin}/`)
     return await saved?.text() === 'de'
@@ -68,6 +81,25 @@ _IS_GERMAN_SAVED = """async () => {
 _CLICK_FIRST_NOTIFICATION = """async () => {
     const [notification] = await self.registration.getNotifications()
     self.dispatchEvent(new NotificationEvent('notificationclick', {notification}))
+}"""
+
+
+# Calls of the worker that change something outside of it, with what the browser answers.
+_RECORD_CALLS = """() => {
+    self.calls = []
+    const record = (target, name, describe) => {
+        const real = target[name]
+        target[name] = function (...values) {
+            const done = real.apply(this, values)
+            const note = what => self.calls.push([name, what])
+            done.then(result => note(describe(values[0], result)), error => note(error.message))
+            return done
+        }
+    }
+    record(Clients.prototype, 'openWindow', address => new URL(address).pathname)
+    record(WindowClient.prototype, 'focus', (_, page) => page.focused)
+    record(WorkerNavigator.prototype, 'setAppBadge', count => count)
+    record(WorkerNavigator.prototype, 'clearAppBadge', () => 0)
 }"""
 
 
@@ -133,7 +165,10 @@ async def visit(web: WebServer, service: PushService, visitors: Visitors, **opti
     await context.grant_permissions(["notifications"], origin=web.url)
     await context.add_init_script(_REPLACE_PUSH_MANAGER % json.dumps(keys.subscription))
     await sign_in_context(context, web)
-    page = await context.new_page()
+    return await open_settings(web, keys, context, await context.new_page())
+
+
+async def open_settings(web: WebServer, keys: PushBrowser, context: BrowserContext, page: Page) -> PushedBrowser:
     devtools = await context.new_cdp_session(page)
     registrations: list[dict[str, Any]] = []
     devtools.on("ServiceWorker.workerRegistrationUpdated", lambda event: registrations.extend(event["registrations"]))
@@ -238,6 +273,68 @@ async def test_an_answer_that_comes_while_the_page_is_closed_is_pushed_and_opene
         await expect(other).to_have_url(f"{web.url}/{session}")
         await expect(other.get_by_role("heading", name="When does the train leave?")).to_be_visible()
         await pushed.list_notifications(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="clicks go through D-Bus")
+async def test_a_click_of_the_desktop_opens_a_window_or_focuses_the_open_one(
+    start_web: StartWebServer, tmp_path: Path
+) -> None:
+    web = await start_web(ScriptedAgent())
+    session = await web.create_conversation(await web.sign_in(), "When does the train leave?")
+    content = {"kind": "answer", "session": session, "title": "When does the train leave?"}
+    async with (
+        DesktopNotifications(tmp_path) as desktop,
+        launch_profile(tmp_path / "profile", env=os.environ | {"DBUS_SESSION_BUS_ADDRESS": desktop.address}) as context,
+    ):
+        await context.grant_permissions(["notifications"], origin=web.url)
+        await sign_in_context(context, web)
+        pushed = await open_settings(web, PushBrowser(""), context, await context.new_page())
+        worker = pushed.worker
+        await worker.evaluate(_RECORD_CALLS)
+        await leave_page(pushed, pushed.page)
+        await pushed.deliver(content)
+        await wait_until(lambda: desktop.shown)
+        assert desktop.shown[0].title == "When does the train leave?"
+        assert "Your answer is ready." in desktop.shown[0].body
+        async with asyncio.timeout(60), context.expect_page() as opened:
+            await desktop.click(desktop.shown[0])
+        page = await opened.value
+        await expect(page.get_by_role("heading", name="When does the train leave?")).to_be_visible()
+        await wait_for_calls(worker, ["setAppBadge", 1], ["openWindow", f"/{session}"], ["clearAppBadge", 0])
+
+        await leave_page(pushed, page)
+        await pushed.deliver(content)
+        await wait_until(lambda: len(desktop.shown) == 2)
+        await page.goto(f"{web.url}/jobs")
+        await expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+        page_count = len(context.pages)
+        async with asyncio.timeout(60):
+            await desktop.click(desktop.shown[1])
+        await expect(page).to_have_url(f"{web.url}/{session}")
+        await wait_for_calls(worker, ["setAppBadge", 1], ["focus", True], ["clearAppBadge", 0])
+        assert len(context.pages) == page_count
+
+        await leave_page(pushed, page)
+        await pushed.deliver(content)
+        await wait_until(lambda: len(desktop.shown) == 3)
+        await page.goto(f"{web.url}/{session}")  # the person opens the conversation without the notification
+        await wait_until(lambda: desktop.shown[2].id in desktop.closed_ids)
+
+
+async def leave_page(pushed: PushedBrowser, page: Page) -> None:
+    """Go to another site, and wait until the worker has no page of Palaver."""
+    await page.goto("about:blank")
+    async with asyncio.timeout(30):
+        while await pushed.worker.evaluate(_COUNT_PAGES):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def wait_for_calls(worker: Worker, *calls: list[Any]) -> None:
+    """Wait until the worker has made these calls and no others, in any order, and forget them."""
+    async with asyncio.timeout(30):
+        while sorted(await worker.evaluate("self.calls")) != sorted(calls):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    await worker.evaluate("() => { self.calls = [] }")
 
 
 def count_messages(web: WebServer) -> int:

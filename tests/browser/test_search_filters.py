@@ -85,6 +85,40 @@ async def test_a_search_can_be_linked(start_web: StartWebServer, visitors: Visit
     await expect(get_options(page)).to_contain_text("Porto")
 
 
+async def test_a_copied_link_finds_the_same_in_another_tab(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent("Certainly."))
+    owner, eve = await web.sign_in(), await web.sign_in("Eve")
+    mine = await web.create_conversation(owner, "a train to lisbon", title="Lisbon")
+    await web.create_conversation(owner, "a train to porto", title="Porto")
+    await web.create_conversation(eve, "a train of Eve", title="Hers")
+    project = (await owner.post("/api/projects", json={"name": "Trips"})).json()["id"]
+    await owner.patch(f"/api/sessions/{mine}", json={"project": project, "archived": True})
+
+    async def check_in_another_tab(page: Page, chips: list[str], text: str) -> None:
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        for each in (page, other):
+            await expect(each.locator(".filter-chip")).to_have_text(chips)
+            await expect(get_options(each)).to_have_count(1)
+            await expect(get_options(each)).to_contain_text(text)
+        await other.close()
+
+    page = await visitors.visit(web)
+    await page.get_by_role("combobox", name="Search").fill("train")
+    await page.get_by_text("Filter", exact=True).click()
+    for label, value in (("Platform", "Web"), ("Project", "Trips"), ("Archived", "Only archived")):
+        await get_field(page, label).select_option(label=value)
+    for label, day in (("From", "2020-01-01"), ("To", "2099-12-31")):
+        await page.get_by_label(label, exact=True).fill(day)
+    chips = ["Platform: Web", "Project: Trips", "From 1 Jan 2020", "To 31 Dec 2099", "Only archived"]
+    await check_in_another_tab(page, chips, "lisbon")
+    await page.get_by_role("button", name="Clear filters").click()
+    await page.get_by_role("switch", name="Everyone’s conversations").click()
+    await get_field(page, "Person").select_option(label="Eve")
+    await page.wait_for_url(re.compile("everyone=1"))
+    await check_in_another_tab(page, ["Person: Eve"], "Eve")
+
+
 async def test_a_person_is_chosen_among_those_in_the_same_conversations(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

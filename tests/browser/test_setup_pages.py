@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.async_api import expect
 
 from agent.openai_server import OpenAIServer, reply_with_error
-from browser.conftest import PHONE_VIEWPORT
+from browser.conftest import PHONE_VIEWPORT, open_path, send_message, wait_for_answer
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
+from palaver import SessionSource
 from palaver.agent.demo import DemoAgent
+from palaver.domain.policy import ResetMode
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
+from web.test_attachments import make_png
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from support.web import StartWebServer
+    from palaver.storage.engines.base import Transaction
+    from support.web import StartWebServer, WebServer
 
 pytestmark = pytest.mark.slow
+
+
+async def choose_demo_model(web: WebServer) -> None:
+    """Keep the demo: with the first change of settings, the agent is the one that they name."""
+    assert (await (await web.sign_in()).patch("/api/settings", json={"set": {"model": "demo"}})).is_success
+
+
+def age_sessions(tx: Transaction, user: str, moment: int) -> None:
+    """Let everything in a person's sessions have happened at a moment."""
+    columns = ("created_at", "active_at", "last_human_at", "last_message_at")
+    changes = ", ".join(f"{column} = $1" for column in columns)
+    tx.execute(f"UPDATE session SET {changes} WHERE key LIKE $2", moment, f"%:{user}")
 
 
 async def save(page: Page) -> None:
@@ -31,7 +52,7 @@ async def test_an_owner_changes_a_setting_sees_errors_and_undoes_it(
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, path="/server#turns")
     visitors.allowed_errors = ("409", "422")
-    field = page.get_by_label("Max running", exact=True)
+    field = page.get_by_label("How many at the same time", exact=True)
     await expect(field).to_have_value("8")
     await field.fill("0")
     await save(page)
@@ -41,7 +62,7 @@ async def test_an_owner_changes_a_setting_sees_errors_and_undoes_it(
     await save(page)
     await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
     assert web.gateway.rules.max_running == 4
-    await page.get_by_role("button", name="Reset to default: Max running").click()
+    await page.get_by_role("button", name="Reset to default: How many at the same time").click()
     await save(page)
     await expect(page.get_by_text("1 unsaved change")).to_have_count(0)
     await expect(field).to_have_value("8")
@@ -50,9 +71,15 @@ async def test_an_owner_changes_a_setting_sees_errors_and_undoes_it(
     await page.get_by_role("button", name="History").click()
     await expect(page.locator(".change-row")).to_have_count(2)
     assert await find_violations(page) == []
+    other = await web.sign_in()
+    assert (await other.patch("/api/settings", json={"set": {"turns.max_queued": 7}})).is_success
     await page.get_by_role("button", name="Undo change 2").click()
-    await expect(page.locator(".change-row")).to_have_count(3)
-    assert web.gateway.rules.max_running == 4
+    await expect(page.get_by_text("Nothing was changed: someone else has changed the settings")).to_be_visible()
+    await expect(page.locator(".change-row")).to_have_count(3)  # the change of the other owner, too
+    assert web.gateway.rules.max_running == 8
+    await page.get_by_role("button", name="Undo change 2").click()
+    await expect(page.locator(".change-row")).to_have_count(4)
+    assert (web.gateway.rules.max_running, web.gateway.rules.max_queued) == (4, 7)
 
 
 async def test_changes_of_two_owners_do_not_overwrite_each_other_unnoticed(
@@ -61,13 +88,13 @@ async def test_changes_of_two_owners_do_not_overwrite_each_other_unnoticed(
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, path="/server#turns")
     visitors.allowed_errors = ("409",)
-    field = page.get_by_label("Max queued", exact=True)
+    field = page.get_by_label("Most waiting messages", exact=True)
     await field.fill("7")
     other = await web.sign_in()
     assert (await other.patch("/api/settings", json={"set": {"turns.max_running": 5}})).is_success
     await save(page)
     await expect(page.locator(".save-bar").get_by_role("alert")).to_contain_text("changed the settings in the meantime")
-    await expect(page.get_by_label("Max running", exact=True)).to_have_value("5")
+    await expect(page.get_by_label("How many at the same time", exact=True)).to_have_value("5")
     await expect(field).to_have_value("7")
     await save(page)
     await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
@@ -82,8 +109,11 @@ async def test_changes_of_two_owners_do_not_overwrite_each_other_unnoticed(
     await expect(page.get_by_role("heading", name="Memory", exact=True)).to_be_visible()
 
 
-async def test_an_owner_adds_a_profile_by_keyboard(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_see(
+    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
+    await choose_demo_model(web)
     page = await visitors.visit(web, path="/server#profiles", reduced_motion="reduce")
     await page.get_by_label("Short name").focus()
     await page.keyboard.type("clerk")
@@ -97,7 +127,99 @@ async def test_an_owner_adds_a_profile_by_keyboard(start_web: StartWebServer, vi
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
     assert web.gateway.profile.profiles["clerk"].instructions == "You are a clerk."
+
+    (tmp_path / "notes.png").write_text("These are no pixels.")
+    (tmp_path / "face.png").write_bytes(make_png())
+    await entry.locator("input[type=file]").set_input_files(tmp_path / "notes.png")
+    await expect(page.get_by_text("This file is not a picture that the browser can read.")).to_be_visible()
+    await expect(entry.locator(".picture-input img")).to_have_count(0)
+    await entry.locator("input[type=file]").set_input_files(tmp_path / "face.png")
+    await expect(entry.locator(".picture-input img")).to_be_visible()
+    await entry.get_by_label("Title").fill("The clerk")
+    await expect(entry.get_by_role("heading", name="session reset")).to_be_visible()
+    await entry.get_by_label("Restart", exact=True).select_option("idle")
+    await entry.get_by_label("Minutes without a message").fill("30")
+    await save_button.click()
+    await expect(entry.locator("summary")).to_contain_text("The clerk")
+    await expect(entry.locator("summary img")).to_be_visible()
     assert await find_violations(page) == []
+    policy = web.gateway.store.config.reset_by_profile["clerk"]
+    assert (policy.mode, policy.idle_minutes) == (ResetMode.IDLE, 30)
+    assert (web.gateway.profile.profiles["clerk"].picture or "").startswith("data:image/png;base64,")
+
+    member = await visitors.visit(web, "Amina")
+    await member.get_by_role("button", name="Profile and workspace").click()
+    choice = member.get_by_role("menuitemradio", name="The clerk")
+    await expect(choice.locator("img")).to_be_visible()
+    await choice.click()
+    await expect(member.get_by_role("button", name="Profile and workspace: The clerk").locator("img")).to_be_visible()
+    await send_message(member, "hello")
+    await wait_for_answer(member)
+    answer = member.get_by_role("article", name="Agent")
+    await expect(answer.locator(".profile-name")).to_have_text("The clerk")
+    await expect(answer.locator(".profile-name img")).to_be_visible()
+    assert await find_violations(member) == []
+    await open_path(member, "/settings")
+    rule = member.get_by_role("listitem").filter(has=member.get_by_role("heading", name="Profile “The clerk”"))
+    await expect(rule).to_contain_text("30 minutes")
+    await expect(rule).to_contain_text("profiles.clerk.session_reset")
+
+
+async def test_an_owner_adds_a_header_to_an_mcp_server(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visitors.visit(web, path="/server#tools", reduced_motion="reduce")
+    visitors.allowed_errors = ("422",)
+    servers = page.get_by_role("region", name="MCP servers")
+    await servers.get_by_label("Name", exact=True).fill("library")
+    await servers.get_by_role("button", name="Add", exact=True).click()
+    entry = servers.locator("details.entry", has_text="library")
+    await entry.get_by_label("URL").fill("https://tools.example.org/mcp")
+    for name in ("Not a name", "X-Api-Key"):
+        await entry.get_by_label("Name (Headers)").fill(name)
+        await entry.get_by_role("button", name="Add to Headers").click()
+    await expect(entry.get_by_label("Name (Env)")).to_have_count(0)  # variables are for the terminal only
+    await entry.get_by_label("X-Api-Key").fill("sesame-0123456789")
+    await entry.get_by_label("Not a name").fill("x")
+    await entry.get_by_role("button", name="Save", exact=True).click()
+    await expect(entry.get_by_role("alert").filter(has_text="this name is not valid")).to_be_visible()
+    await entry.get_by_label("Not a name").fill("")
+    await entry.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
+    await expect(entry.get_by_text("Set, ends in …6789.")).to_be_visible()
+    server = web.gateway.profile.mcp_servers["library"]
+    assert (server.url, dict(server.headers)) == ("https://tools.example.org/mcp", {"X-Api-Key": "sesame-0123456789"})
+    await entry.get_by_role("button", name="Remove X-Api-Key").click()
+    await entry.get_by_role("button", name="Save", exact=True).click()
+    await expect(entry.get_by_label("X-Api-Key")).to_have_count(0)
+    assert dict(web.gateway.profile.mcp_servers["library"].headers) == {}
+    assert await find_violations(page) == []
+
+
+async def test_an_owner_sees_what_would_be_deleted_before_it_is_deleted(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    store = web.gateway.store
+    for user in ("ada", "ben"):
+        store.record_user_message(SessionSource("telegram", user, user_id=user), "hello")
+    year_ago = to_micros(store.clock.now() - timedelta(days=400))
+    store.engine.run(Write(lambda tx: age_sessions(tx, "ada", year_ago)))
+    page = await visitors.visit(web, path="/server#conversations", reduced_motion="reduce")
+    card = page.get_by_role("region", name="Delete old conversations")
+    await card.get_by_label("Not used for (days)").fill("500")
+    await card.get_by_role("button", name="Show what would be deleted").click()
+    await expect(card.get_by_role("status")).to_contain_text("No conversation is that old")
+    await card.get_by_label("Not used for (days)").fill("365")
+    await card.get_by_role("button", name="Show what would be deleted").click()
+    await expect(card.get_by_role("status")).to_contain_text("1 conversation would be deleted: 1 message,")
+    assert await find_violations(page) == []
+    await card.get_by_role("button", name="Delete 1 conversation").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert len(store.list_sessions()) == 2
+    await card.get_by_role("button", name="Delete 1 conversation").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete 1 conversation").click()
+    await expect(page.get_by_text("1 conversation was deleted.")).to_be_visible()
+    assert [session.origin.user_id for session in store.list_sessions()] == ["ben"]
 
 
 async def test_the_providers_own_error_is_shown_and_a_key_only_by_its_end(
@@ -115,6 +237,11 @@ async def test_the_providers_own_error_is_shown_and_a_key_only_by_its_end(
         await form.get_by_role("button", name="Test").click()
         await expect(form.get_by_role("status")).to_contain_text("This key has expired.")
         assert await find_violations(page) == []
+        other = await web.sign_in()
+        assert (await other.patch("/api/settings", json={"set": {"turns.max_running": 5}})).is_success
+        visitors.allowed_errors = ("409",)
+        await form.get_by_role("button", name="Save provider").click()
+        await expect(form.get_by_role("alert")).to_contain_text("changed the settings in the meantime")
         await form.get_by_role("button", name="Save provider").click()
         await expect(form.get_by_role("combobox", name="Model")).to_have_value("large")
         await form.get_by_role("combobox", name="Model").select_option("small")
@@ -201,7 +328,7 @@ async def test_a_project_has_instructions(start_web: StartWebServer, visitors: V
     assert [each["instructions"] for each in projects] == ["Answer in rhymes."]
 
 
-@pytest.mark.parametrize("path", ["/server#models", "/server#conversations", "/platforms#email", "/prompts"])
+@pytest.mark.parametrize("path", ["/server#models", "/server#conversations", "/platforms#telegram", "/prompts"])
 async def test_the_screens_fit_a_phone_in_german_and_dark(
     start_web: StartWebServer, visitors: Visitors, path: str
 ) -> None:
@@ -216,7 +343,7 @@ async def test_the_screens_fit_a_phone_in_german_and_dark(
 async def test_settings_and_steps_are_explained_in_german(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, path="/server#turns", locale="de-DE")
-    for section in ("Unterhaltungen", "Antworten", "Gedächtnis", "Budgets", "Aufgaben und Sicherungen", "Modelle"):
+    for section in ("Chats", "Antworten", "Gedächtnis", "Budgets", "Aufgaben und Sicherungen", "Modelle"):
         await page.get_by_label("Bereiche der Servereinstellungen").get_by_role("button", name=section).click()
         await expect(page.locator(".setting-field").first).to_be_visible()
         assert await page.locator(".setting-field [lang=en]").all_text_contents() == []

@@ -42,6 +42,14 @@ async def read_storage(page: Page) -> str:
 async def test_a_temporary_conversation_works_and_leaves_nothing(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent(answer))
     page = await visitors.visit(web)
+    await page.keyboard.press("Control+Shift+L")
+    await expect(page.get_by_role("heading", name="Temporary conversation")).to_be_visible()
+    await open_path(page, "")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("tempo")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Temporary conversation")).to_be_visible()
+    await open_path(page, "")
     await page.get_by_role("button", name="Temporary conversation").click()
     await expect(page.get_by_role("heading", name="Temporary conversation")).to_be_visible()
     await expect(page.get_by_role("note")).to_contain_text("not saved, not in search or memory")
@@ -75,11 +83,11 @@ async def test_a_temporary_conversation_works_and_leaves_nothing(start_web: Star
     await page.get_by_role("button", name="Delete", exact=True).click()
     await expect(page.locator(".answer")).to_have_count(0)
     await expect(page.get_by_text("can’t see your other conversations")).to_be_visible()
+    await check_reload_asks_first(page)
 
 
-async def test_reloading_asks_first_and_loses_it(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent(answer))
-    page = await visitors.visit(web, path="/temporary")
+async def check_reload_asks_first(page: Page) -> None:
+    """Ask something, and lose it with a reload that asks whether to leave the page."""
     await ask(page, "hello")
     await expect(page.locator(".answer").locator("strong")).to_have_text("1")
     questions: list[str] = []
@@ -123,18 +131,6 @@ async def test_a_question_that_is_refused_says_why_and_can_be_asked_again(
     await page.locator("#composer").fill("hallo")
     await page.get_by_role("button", name="Senden").click()
     await expect(page.locator(".answer").last.locator("strong")).to_have_text("2")
-
-
-async def test_keys_and_the_palette_open_it(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent(answer))
-    page = await visitors.visit(web)
-    await page.keyboard.press("Control+Shift+L")
-    await expect(page.get_by_role("heading", name="Temporary conversation")).to_be_visible()
-    await open_path(page, "")
-    await page.keyboard.press("Control+k")
-    await page.keyboard.type("tempo")
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Temporary conversation")).to_be_visible()
 
 
 async def test_it_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:

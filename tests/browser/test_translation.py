@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
-from browser.conftest import open_panel, open_path
+from browser.conftest import PHONE_VIEWPORT, open_panel, open_path
+from browser.page_checks import measure_overflow
+from browser.settings_walk import walk_settings
 from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import AgentUnavailable
 from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.testing import ScriptedAgent
+from support.settings import BOT_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -32,6 +37,7 @@ _COLLECT_TEXTS = """() => {
     const around = walker.currentNode.parentElement;
     if (around.checkVisibility() && !around.closest(others)) texts.push(walker.currentNode.data);
   }
+  for (const each of document.querySelectorAll('option')) texts.push(each.textContent);
   for (const name of ['aria-label', 'title', 'placeholder', 'alt']) {
     for (const each of document.querySelectorAll(`[${name}]`)) texts.push(each.getAttribute(name));
   }
@@ -44,6 +50,25 @@ SAME_IN_BOTH_LANGUAGES = {
     *("Tools", "System", "Version", "Budget", "UTC", "Prompts"),
     *("Discord", "Matrix", "Signal", "Slack", "Telegram", "WhatsApp", "WhatsApp Web", "Webhook"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
+    *("Budgets", "Server", "Port", "Chats", "Homeserver *", "OK", "Info", "Socket", "HTTP", "Text", "TLS", "STARTTLS"),
+    *("SearXNG", "Brave", "Tavily", "OpenAI", "Anthropic", "Google", "OpenRouter", "Ollama", "USD"),
+}
+# Names that the owner of the test has chosen, and names that no language has: of models, time zones, programs; a time.
+_CHOSEN_NAMES = {"clerk", "docs", "pirate", "lab", "lab:x", "telegram", "web", "arr", "x", "http://x.example"}
+_NAME_IN_ANY_LANGUAGE = re.compile(
+    r"[\d-]+ [\d:]+ UTC\.|[a-z]+:\S+|[A-Z]\w+/\S+|python-httpx2/\S+|https?://\S+|[\w.]*/\S*"
+)
+SETTINGS_WITH_NAMES = {
+    "profiles.clerk.instructions": "x",
+    "personalities.pirate": "arr",
+    "providers.lab.base_url": "http://127.0.0.1:1/v1",
+    'prices."lab:x".input': "1",
+    "budgets.profiles.clerk.day_usd": "3",
+    "reset_by_platform.telegram.mode": "daily",
+    "mcp_servers.docs.url": "http://x.example",
+    "toolsets.web.enabled": True,
+    "platforms.telegram.enabled": True,
+    "platforms.telegram.settings.bot_token": BOT_TOKEN,
 }
 
 
@@ -88,6 +113,25 @@ async def collect_texts(page: Page, session: str) -> dict[str, set[str]]:
     await expect(page.locator(".sign-in")).to_be_visible()
     await collect("sign-in")
     return texts
+
+
+async def collect_settings_texts(page: Page) -> dict[str, set[str]]:
+    """Visit everything that can be set, and collect the texts by place."""
+    texts = {}
+    async for place in walk_settings(page):
+        texts[place] = set(await page.evaluate(_COLLECT_TEXTS))
+        assert await measure_overflow(page) == 0, place
+    return texts
+
+
+def find_english(english: dict[str, set[str]], german: dict[str, set[str]]) -> dict[str, list[str]]:
+    """List the texts that are the same in both languages, and should not be, by place."""
+    known = SAME_IN_BOTH_LANGUAGES | _CHOSEN_NAMES
+    left = {
+        place: sorted(text for text in german[place] & texts - known if not _NAME_IN_ANY_LANGUAGE.fullmatch(text))
+        for place, texts in english.items()
+    }
+    return {place: texts for place, texts in left.items() if texts}
 
 
 async def create_eventful_conversation(web: WebServer) -> str:
@@ -151,5 +195,49 @@ async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, v
     visitors.allowed_errors = ("401",)
     english = await collect_texts(await visitors.visit(web, locale="en-GB"), session)
     german = await collect_texts(await visitors.visit(web, locale="de-DE"), session)
-    left = {place: sorted(german[place] & texts - SAME_IN_BOTH_LANGUAGES) for place, texts in english.items()}
-    assert {place: texts for place, texts in left.items() if texts} == {}
+    assert find_english(english, german) == {}
+
+
+@pytest.mark.slow
+async def test_the_settings_in_german_have_no_english_left(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    owner = await web.sign_in()
+    await owner.post("/api/saved-prompts", json={"name": "clerk", "text": "arr"})
+    assert (await owner.patch("/api/settings", json={"set": SETTINGS_WITH_NAMES})).is_success
+    await owner.post("/api/sign-out")  # so that the test client is not listed as a device
+    english = await collect_settings_texts(await visitors.visit(web, locale="en-GB"))
+    phone = await visitors.visit(web, locale="de-DE", viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
+    german = await collect_settings_texts(phone)
+    assert len(german) >= 30
+    assert find_english(english, german) == {}
+
+
+async def test_refused_settings_and_failed_tests_are_explained_in_german(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    visitors.allowed_errors = ("422",)
+    page = await visitors.visit(web, path="/server#turns", locale="de-DE")
+    await page.get_by_label("Gleichzeitig", exact=True).first.fill("0")
+    await page.get_by_role("button", name="Speichern", exact=True).click()
+    await expect(page.get_by_text("0 ist nicht erlaubt (eine ganze Zahl, 1 bis 256)")).to_be_visible()
+    await page.get_by_role("button", name="Änderungen verwerfen").click()
+
+    await open_path(page, "/server#models")
+    form = page.locator(".provider-form")
+    await form.get_by_role("combobox", name="Anbieter").select_option(label="Anderer (OpenAI-kompatibel)")
+    await form.get_by_label("Name").fill("lab")
+    await form.get_by_label("Adresse (URL)").fill("http://127.0.0.1:1/v1")
+    await form.get_by_role("button", name="Testen").click()
+    await expect(form.get_by_role("status")).to_contain_text("Der Test ist fehlgeschlagen. Keine Verbindung zu")
+
+    await open_path(page, "/platforms#webhook")
+    await page.get_by_label("Geheimnis").first.fill("short")
+    await page.get_by_role("button", name="Speichern und verbinden").first.click()
+    await expect(page.get_by_role("alert").filter(has_text="Das Geheimnis braucht 24 bis 512 Zeichen")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    await open_path(page, "/platforms#matrix")
+    await page.get_by_label("Homeserver").first.fill("http://127.0.0.1:1")
+    await page.get_by_label("Zugriffstoken").first.fill("syt_0123456789")
+    await page.get_by_role("button", name="Testen").first.click()
+    await expect(page.get_by_text("Der Homeserver ist nicht erreichbar:")).to_be_visible()

@@ -6,18 +6,20 @@ import os
 import pty
 import select
 import signal
-import sys
-from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from support.warm_process import WarmLauncher
 
 READ_TIMEOUT_SECONDS = 30
 
 
-def run_in_terminal(*args: str, keys: bytes = b"") -> tuple[int, str]:
+def run_in_terminal(launcher: WarmLauncher, *args: str, keys: bytes = b"") -> tuple[int, str]:
     """Run `palaver` and type the same keys at every prompt; returns the exit code and the whole output."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.update(COLUMNS="80", TERM="xterm")
-        os.execv(sys.executable, [sys.executable, "-m", "palaver", *args])
+    terminal, programs_side = pty.openpty()
+    environ = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
+    process = launcher.launch_in_terminal(*args, terminal=programs_side, env=environ)
+    os.close(programs_side)
     output = b""
     try:
         while piece := _read_output(terminal):
@@ -26,10 +28,9 @@ def run_in_terminal(*args: str, keys: bytes = b"") -> tuple[int, str]:
                 os.write(terminal, keys)
     finally:
         os.close(terminal)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGHUP)  # ends a process that still waits for input
-        _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), output.decode()
+        process.send_signal(signal.SIGHUP)  # ends a process that still waits for input
+        exit_code = process.wait()
+    return exit_code, output.decode()
 
 
 def _read_output(terminal: int) -> bytes:

@@ -40,7 +40,7 @@ def test_a_limit_is_set_lifted_and_cleared(home: Home) -> None:
     budget = home.get_json("budget", "set", "all", "day", "200k", "tokens")["budget"]
     assert (budget["limit_usd"], budget["limit_tokens"], budget["is_limit_set"]) == ("2.5", 200_000, True)
     assert home.get_json("budget", "set", "all", "day", "none")["budget"]["limit_usd"] is None
-    assert "config.yaml applies" in home.get_text("budget", "clear", "all", "day")
+    assert "the server settings apply" in home.get_text("budget", "clear", "all", "day")
     assert home.get_json("budget", "clear", "all", "day")["budget"]["is_limit_set"] is False
 
 

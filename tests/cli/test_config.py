@@ -13,6 +13,7 @@ from support.settings import API_KEY
 
 if TYPE_CHECKING:
     from cli.conftest import Home
+    from support.warm_process import WarmLauncher
 
 
 @pytest.fixture(autouse=True)
@@ -89,9 +90,9 @@ def test_a_secret_is_piped_in_and_never_shown(home: Home) -> None:
     assert "Model: openai:gpt" in home.get_text("status")
 
 
-def test_a_secret_is_asked_for_without_being_echoed(home: Home) -> None:
+def test_a_secret_is_asked_for_without_being_echoed(launcher: WarmLauncher, home: Home) -> None:
     args = ("--home", str(home.path), "config", "set", "providers.openai.api_key")
-    code, output = run_in_terminal(*args, keys=f"{API_KEY}\r".encode())
+    code, output = run_in_terminal(launcher, *args, keys=f"{API_KEY}\r".encode())
     assert (code, API_KEY in output) == (0, False)
     assert home.get_json("config", "get", "providers.openai.api_key")["hint"] == API_KEY[-4:]
 

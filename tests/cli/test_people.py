@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cli.conftest import Home
+    from support.warm_process import WarmLauncher
 
 PASSWORD = "eleven grey herons"
 PASSWORD_KEYS = f"{PASSWORD}\n".encode()
@@ -53,18 +54,20 @@ def test_the_list_shows_everybody_with_their_sign_in_methods(home: Home) -> None
 
 @pytest.mark.parametrize(("arguments", "name"), [((), "owner"), (("ben",), "Ben")])
 def test_a_password_is_typed_without_echo_and_can_be_used_to_sign_in(
-    home: Home, arguments: tuple[str, ...], name: str
+    launcher: WarmLauncher, home: Home, arguments: tuple[str, ...], name: str
 ) -> None:
     add_members(home, "Ben")
-    code, output = run_in_terminal("--home", str(home.path), "people", "password", *arguments, keys=PASSWORD_KEYS)
+    code, output = run_in_terminal(
+        launcher, "--home", str(home.path), "people", "password", *arguments, keys=PASSWORD_KEYS
+    )
     assert (code, PASSWORD in output) == (0, False), output
     assert sign_in(home, name, PASSWORD) == name
     with pytest.raises(SignInFailed):
         sign_in(home, name, "eleven green herons")
 
 
-def test_a_common_password_is_rejected_and_changes_nothing(home: Home) -> None:
-    code, output = run_in_terminal("--home", str(home.path), "people", "password", keys=b"password123\n")
+def test_a_common_password_is_rejected_and_changes_nothing(launcher: WarmLauncher, home: Home) -> None:
+    code, output = run_in_terminal(launcher, "--home", str(home.path), "people", "password", keys=b"password123\n")
     assert (code, "too common" in output) == (1, True), output
     assert home.get_json("people", "list")["people"][0]["sign_in_methods"] is None
 
@@ -73,15 +76,15 @@ def test_setting_a_password_needs_a_terminal(home: Home) -> None:
     assert "Run it in a terminal." in home.get_error("people", "password", code=2)
 
 
-def test_an_unknown_person_gets_no_password_but_a_suggestion(home: Home) -> None:
+def test_an_unknown_person_gets_no_password_but_a_suggestion(launcher: WarmLauncher, home: Home) -> None:
     add_members(home, "Benedict")
-    code, output = run_in_terminal("--home", str(home.path), "people", "password", "Benedit")
+    code, output = run_in_terminal(launcher, "--home", str(home.path), "people", "password", "Benedit")
     assert (code, "Did you mean 'Benedict'?" in output) == (3, True), output
 
 
-def test_a_guest_gets_no_password(home: Home) -> None:
+def test_a_guest_gets_no_password(launcher: WarmLauncher, home: Home) -> None:
     home.add_conversation("hello")
-    code, output = run_in_terminal("--home", str(home.path), "people", "password", "Ada", keys=PASSWORD_KEYS)
+    code, output = run_in_terminal(launcher, "--home", str(home.path), "people", "password", "Ada", keys=PASSWORD_KEYS)
     assert (code, "is a guest and can't sign in" in output) == (4, True), output
 
 

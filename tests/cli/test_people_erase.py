@@ -9,6 +9,7 @@ from cli.pseudo_terminal import run_in_terminal
 
 if TYPE_CHECKING:
     from cli.conftest import Home
+    from support.warm_process import WarmLauncher
 
 
 def list_names(home: Home) -> set[str]:
@@ -26,14 +27,14 @@ def test_a_dry_run_counts_and_keeps_the_person(home: Home) -> None:
     assert list_names(home) == {"Ada", "Bob", "owner"}
 
 
-def test_a_person_is_erased_after_their_name_was_typed(home: Home) -> None:
+def test_a_person_is_erased_after_their_name_was_typed(launcher: WarmLauncher, home: Home) -> None:
     home.add_conversation("a secret", source=home.ada)
     home.add_conversation("hello", source=home.bob)
     arguments = ("--home", str(home.path), "people", "erase", "ada")
-    code, output = run_in_terminal(*arguments, keys=b"Bob\n")
+    code, output = run_in_terminal(launcher, *arguments, keys=b"Bob\n")
     assert (code, "Nothing was erased" in output) == (1, True), output
     assert list_names(home) == {"Ada", "Bob", "owner"}
-    code, output = run_in_terminal(*arguments, keys=b"ada\n")
+    code, output = run_in_terminal(launcher, *arguments, keys=b"ada\n")
     assert (code, "Erased 'Ada'" in output) == (0, True), output
     assert list_names(home) == {"Bob", "owner"}
     assert [session["preview"] for session in home.get_json("sessions", "list")["sessions"]] == ["hello"]

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.conftest import Home
+    from support.warm_process import WarmLauncher
 
 HEAVY_MODULES = {"apsw", "fastapi", "prompt_toolkit", "psycopg", "pydantic", "pydantic_ai", "yaml", "rich"}
 PRINT_MODULES_CODE = "import sys, json; json.dump(sorted(sys.modules), sys.stderr)"
+PRINT_NEW_MODULES_CODE = (
+    "import atexit, json; atexit.register(lambda: json.dump(sorted(set(sys.modules) - before), sys.stderr))"
+)
 RUN_AND_PRINT_MODULES_CODE = f"""
 import atexit
 atexit.register(lambda: exec({PRINT_MODULES_CODE!r}))
@@ -49,6 +53,7 @@ def list_loaded_modules(*args: str) -> set[str]:
         text=True,
         check=True,
         stdin=subprocess.DEVNULL,
+        env=os.environ | {"PALAVER_MODEL": "demo"},  # without a file, settings need no parser
     )
     return set(json.loads(ran.stderr))
 
@@ -71,20 +76,30 @@ def test_a_command_imports_only_its_database(home: Home, args: list[str]) -> Non
     assert list_loaded_modules("--home", str(home.path), *args) & HEAVY_MODULES == {"apsw"}
 
 
-def test_exit_codes_reach_the_shell(home: Home) -> None:
+def test_a_warm_process_has_imported_what_an_answer_needs(launcher: WarmLauncher, home: Home) -> None:
+    """Otherwise every process of the test suite imports it again; `PRELOADED_MODULES` has to name it."""
+    code = f"import sys; before = set(sys.modules); {PRINT_NEW_MODULES_CODE}; from palaver.cli import main; main()"
+    environ = os.environ | {"PALAVER_MODEL": "demo"}
+    process = launcher.launch("--home", str(home.path), "-m", "hi", env=environ, code=code)
+    _, errors = process.communicate()
+    assert [name for name in json.loads(errors) if name.startswith("palaver.")] == []
+
+
+def test_exit_codes_reach_the_shell(launcher: WarmLauncher, home: Home) -> None:
     home_option = ("--home", str(home.path))
     home.add_conversation("hi", title="talk")
-    for code, args in (
-        (0, ("sessions", "list")),
-        (1, ("projects", "create", "x", "--color", "red")),
-        (2, ("sessions", "lst")),
-        (3, ("sessions", "show", "nothing like it")),
-        (6, ("sessions", "redo", "talk")),
+    for code, args, env in (
+        (0, ("sessions", "list"), {}),
+        (1, ("projects", "create", "x", "--color", "red"), {}),
+        (2, ("sessions", "lst"), {}),
+        (3, ("sessions", "show", "nothing like it"), {}),
+        (6, ("sessions", "redo", "talk"), {}),
+        (7, ("sessions", "list"), {"PALAVER_DM_SCOPE": "everybody"}),
     ):
-        ran = run_palaver(*home_option, *args)
-        assert ran.returncode == code, ran.stderr
-        assert "Traceback" not in ran.stderr
-    assert run_palaver(*home_option, "sessions", "list", env={"PALAVER_DM_SCOPE": "everybody"}).returncode == 7
+        process = launcher.launch(*home_option, *args, env={**os.environ, **env})
+        _, errors = process.communicate()
+        assert process.returncode == code, errors
+        assert "Traceback" not in errors
 
 
 def test_the_home_option_overrides_the_variable(home: Home, tmp_path: Path) -> None:
@@ -139,9 +154,9 @@ def test_an_encoding_without_some_characters_is_not_an_error(home: Home) -> None
     assert json.loads(data.stdout)["sessions"][0]["title"] == "天气 café"
 
 
-def test_a_table_fits_the_terminal(home: Home) -> None:
+def test_a_table_fits_the_terminal(launcher: WarmLauncher, home: Home) -> None:
     session_id = home.add_conversation("hi", title="title " * 15)
-    code, output = run_in_terminal("--home", str(home.path), "sessions", "list")
+    code, output = run_in_terminal(launcher, "--home", str(home.path), "sessions", "list")
     assert code == 0
     assert session_id in output
     assert "\x1b[1m" in output  # the header is bold
@@ -149,9 +164,11 @@ def test_a_table_fits_the_terminal(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("keys", "code", "session_count"), [(b"n\r", 1, 1), (b"y\r", 0, 0)])
-def test_on_a_terminal_delete_asks_for_confirmation(home: Home, keys: bytes, code: int, session_count: int) -> None:
+def test_on_a_terminal_delete_asks_for_confirmation(
+    launcher: WarmLauncher, home: Home, keys: bytes, code: int, session_count: int
+) -> None:
     home.add_conversation("hi", title="talk")
-    exit_code, output = run_in_terminal("--home", str(home.path), "sessions", "delete", "talk", keys=keys)
+    exit_code, output = run_in_terminal(launcher, "--home", str(home.path), "sessions", "delete", "talk", keys=keys)
     assert "Permanently delete 'talk' (Telegram, Ada, 1 message)?" in output
     assert exit_code == code
     assert "Traceback" not in output

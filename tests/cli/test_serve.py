@@ -181,15 +181,10 @@ def test_without_a_chosen_port_the_next_free_one_is_used_and_a_second_server_is_
         assert client.get("/api/me").is_success
 
 
-def test_the_server_is_not_reachable_from_other_machines_before_the_owner_has_a_password(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "palaver", "--home", str(tmp_path), "serve", "--host", "0.0.0.0", "--port", "0"],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-        env=os.environ | {"PALAVER_MODEL": "demo"},
-    )
+def test_the_server_is_not_reachable_from_other_machines_before_the_owner_has_a_password(
+    launcher: WarmLauncher, tmp_path: Path
+) -> None:
+    ran = run_serve(launcher, tmp_path, "--host", "0.0.0.0", "--port", "0")
     assert ran.returncode == 7
     assert "no owner has a password or a passkey yet" in ran.stderr
 

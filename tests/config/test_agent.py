@@ -11,6 +11,7 @@ import pytest
 from palaver.domain.budget import BudgetRules, TokenPrice
 from palaver.domain.errors import ConfigError
 from palaver.domain.person import Role
+from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import (
     DEFAULT_MESSAGES_PER_MINUTE,
     AgentProfile,
@@ -346,6 +347,7 @@ def test_problems_that_concern_a_whole_section_are_reported_with_its_line(find_p
     ]
 
 
+PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA"
 PROFILES = """\
 mcp_servers:
   files: {command: npx}
@@ -380,9 +382,34 @@ def test_profiles_and_personalities_are_read(load: LoadSettings, tmp_path: Path)
     assert agent.personalities == {"pirate": "Talk like a pirate.", "number": "42"}
 
 
+def test_a_profile_can_have_a_reset_policy_and_a_picture(load: LoadSettings) -> None:
+    lines = [
+        "timezone: Europe/Berlin",
+        "profiles:",
+        f"  work: {{picture: '{PICTURE}', session_reset: {{mode: idle, idle_minutes: 30}}}}",
+        "  diary: {session_reset: {mode: none}}",
+        "  plain: {session_reset: {idle_minutes: 30}}",
+        "  empty: {session_reset: }",
+    ]
+    settings = load("\n".join(lines))
+    assert settings.gateway.reset_by_profile == {
+        "work": ResetPolicy(mode=ResetMode.IDLE, idle_minutes=30, timezone="Europe/Berlin"),
+        "diary": ResetPolicy(timezone="Europe/Berlin"),
+    }
+    assert settings.agent.profiles["work"].picture == PICTURE
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("profiles: {work: {session_reset: {mode: weekly}}}", "none, idle, daily or both"),
+        ("profiles: {work: {session_reset: {mod: idle}}}", "profiles.work.session_reset.mod: unknown key"),
+        ("profiles: {work: {session_reset: {at_hour: 24}}}", "profiles.work.session_reset.at_hour: 24 is not allowed"),
+        (f"profiles: {{work: {{picture: '{PICTURE.replace('png', 'svg+xml')}'}}}}", "a PNG, JPEG, WebP or GIF picture"),
+        (f"profiles: {{work: {{picture: '{PICTURE.replace('png', 'gif')}'}}}}", "a PNG, JPEG, WebP or GIF picture"),
+        (f"profiles: {{work: {{picture: '{PICTURE}A'}}}}", "a PNG, JPEG, WebP or GIF picture"),
+        (f"profiles: {{work: {{picture: '{PICTURE}{'A' * 65536}'}}}}", "at most 65536 characters"),
+        ("profiles: {work: {picture: https://example.org/a.png}}", "profiles.work.picture: "),
         ("profiles: {default: {}}", "profiles.default: this name is not valid"),
         ("profiles: {Work: {}}", "profiles.Work: this name is not valid"),
         ("profiles: {work: {model: auto}}", 'profiles.work.model: "auto" is not allowed'),

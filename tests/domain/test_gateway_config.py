@@ -167,6 +167,28 @@ def test_the_platforms_policy_wins_over_the_chat_types_over_the_default(
         reset_by_platform={Platform.TELEGRAM: BOTH},
     )
     assert config.get_reset_policy(source) is policy
+    assert config.get_reset_policy(source, "work") is policy  # it has no policy of its own
+
+
+def test_the_profiles_policy_wins_wherever_conversations_restart() -> None:
+    never = ResetPolicy()
+    config = GatewayConfig(
+        default_reset_policy=IDLE,
+        reset_by_platform={Platform.TELEGRAM: BOTH},
+        reset_by_profile={"work": DAILY, "diary": never},
+        dm_scope=DmScope.PERSON,
+    )
+    telegram, page = SessionSource("telegram", "1"), SessionSource("web", "1")
+    assert config.find_reset_rule(telegram.platform, telegram.chat_type, "work") == (
+        "profiles.work.session_reset",
+        DAILY,
+    )
+    assert config.get_reset_policy(SessionSource("slack", "1"), "diary") is never
+    assert config.get_reset_policy(page, "work").mode is ResetMode.NONE
+    assert config.list_lane_policies(telegram, "work") == [DAILY]
+    assert config.list_lane_policies(telegram) == [IDLE, BOTH]
+    assert config.list_active_policies() == [IDLE, BOTH, DAILY]
+    assert GatewayConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 def test_fields_of_two_policies_are_not_mixed() -> None:

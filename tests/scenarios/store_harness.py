@@ -7,8 +7,6 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,8 @@ from support.warm_connections import WarmConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.warm_process import WarmLauncher
 
 TIMEOUT_SECONDS = 60.0  # for any answer; only something that hangs takes longer
 
@@ -37,24 +37,17 @@ class CommandFailed(Exception):
 class StoreProcess:
     """A process that runs the commands of `store_process.py`; killed at the end, with everything it started."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("store_process.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+    def __init__(self, launcher: WarmLauncher) -> None:
+        self._process = launcher.launch_script(Path(__file__).with_name("store_process.py"), stderr=2)
         self._buffer = b""
 
     def start_call(self, command: str, **arguments: object) -> None:
         """Start a command without waiting for it."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"command": command, **arguments}).encode() + b"\n")
+        self._process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
         self._process.stdin.flush()
 
     def finish_call(self) -> Any:
         """Wait for the result of a command that was started."""
-        assert self._process.stdout is not None
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while b"\n" not in self._buffer:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
@@ -81,23 +74,23 @@ class StoreProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 class ProcessPool:
     """Store processes that several tests use one after the other; after a failure they are replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, launcher: WarmLauncher) -> None:
+        self._launcher = launcher
         self._processes: list[StoreProcess] = []
 
     @contextmanager
     def borrow(self, count: int, url: str | None = None) -> Iterator[list[StoreProcess]]:
         """Lend `count` processes; with a `url`, each has a store open inside the block."""
         while len(self._processes) < count:
-            self._processes.append(StoreProcess())
+            self._processes.append(StoreProcess(self._launcher))
         borrowed = self._processes[:count]
         try:
             for process in borrowed if url is not None else []:

@@ -521,6 +521,7 @@ def drop_root() -> None:
 
 
 def main() -> None:
+    os.setsid()  # so that the harness can kill it with everything that it has started
     for line in sys.stdin:
         request = json.loads(line)
         try:

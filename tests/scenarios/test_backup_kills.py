@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import apsw
@@ -45,7 +46,7 @@ RESTORE_POINTS = (
 DAMAGED_RESTORE_POINTS = ("restore.marked", "restore.log_removed", *RESTORE_POINTS)
 MIGRATE_POINTS = (
     ("migrate.started", 1),
-    *((f"migrate.{name}", number) for name in ("before_batch", "batch_copied") for number in (1, 12, 40)),
+    *(("migrate.before_batch", 12), ("migrate.batch_copied", 1), ("migrate.batch_copied", 40)),
     *(("migrate.rows_copied", 1), ("migrate.before_end", 1), ("migrate.ended", 1)),
 )
 
@@ -91,10 +92,10 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandProcess
         yield started
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder with a store that has an attachment, large enough for several steps of a copy."""
-    home = tmp_path / "home"
+    home = tmp_path_factory.mktemp("filled") / "home"
     home.mkdir()
     with SessionStore.open(create_sqlite_database(home)) as store:
         fill_store(store, home / "attachments", count=30)
@@ -102,6 +103,12 @@ def home(tmp_path: Path) -> Path:
         for number in range(20):
             store.append_to_transcript(session_id, [f"{number} " + "long " * 20_000])
     return home
+
+
+@pytest.fixture
+def home(filled_home: Path, tmp_path: Path) -> Path:
+    """A copy of the home folder for one test."""
+    return copytree(filled_home, tmp_path / "home")
 
 
 def load_tables(home: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -143,9 +150,10 @@ def test_a_backup_that_was_killed_leaves_nothing_behind(
     assert load_tables(home) == before
 
 
-@pytest.fixture
-def later_home(process: CommandProcess, home: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled_later_home(process: CommandProcess, filled_home: Path) -> Path:
     """The home folder after a backup and further messages; the attachment is lost."""
+    home = copytree(filled_home, filled_home.with_name("later"))
     assert process.run("--home", home, "backup") == 0
     with SessionStore.open(home / "palaver.db") as store:
         store.record_user_message(SessionSource("telegram", "ada", user_id="ada"), "after the backup")
@@ -153,6 +161,11 @@ def later_home(process: CommandProcess, home: Path) -> Path:
         if path.is_file():
             path.unlink()
     return home
+
+
+@pytest.fixture
+def later_home(filled_later_home: Path, tmp_path: Path) -> Path:
+    return copytree(filled_later_home, tmp_path / "home")
 
 
 def get_backup(home: Path) -> Path:

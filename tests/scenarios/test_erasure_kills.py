@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
@@ -24,15 +23,23 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from store_harness import find_inconsistencies, wait_for_disconnect
 
-pytestmark = pytest.mark.slow
+if TYPE_CHECKING:
+    from support.warm_process import WarmLauncher
 
-# At which passing of each point the process is killed: in different steps.
+pytestmark = pytest.mark.slow
+SCRIPT = Path(__file__).with_name("erasure_process.py")
+
+# At which passing of each point the process is killed: in different steps. On PostgreSQL, a few of them.
 PASSINGS = {
     "erase.started": (1,),
-    "erase.before_batch": (1, 4, 9, 14),
+    "erase.before_batch": (1, 9),
     "erase.batch_stored": (2, 5, 8, 12, 20),
     "erase.before_file_deletion": (1,),
 }
+CASES = [
+    *(("sqlite", point, passing) for point, passings in PASSINGS.items() for passing in passings),
+    *(("postgres", "erase.batch_stored", passing) for passing in (5, 12, 20)),
+]
 
 
 def test_the_table_has_every_crash_point() -> None:
@@ -59,13 +66,14 @@ async def finish(url: str, folder: Path, person_id: str, *, by_cleanup: bool) ->
             await Erasures(store, attachments).erase(store.get_owner().principal, person_id)
 
 
-@pytest.mark.parametrize(("point", "passing"), [(point, each) for point, passes in PASSINGS.items() for each in passes])
-def test_an_erasure_goes_on_after_a_kill(store_url: str, tmp_path: Path, point: str, passing: int) -> None:
+@pytest.mark.parametrize(("store_url", "point", "passing"), CASES, indirect=["store_url"])
+def test_an_erasure_goes_on_after_a_kill(
+    launcher: WarmLauncher, store_url: str, tmp_path: Path, point: str, passing: int
+) -> None:
     folder = tmp_path / "attachments"
     person_id = asyncio.run(fill_store(store_url, folder))
-    script = str(Path(__file__).with_name("erasure_process.py"))
-    command = [sys.executable, script, store_url, str(folder), person_id, point, str(passing)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    killed = launcher.run_script(SCRIPT, store_url, str(folder), person_id, point, str(passing))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     wait_for_disconnect(store_url)
     with SessionStore.open(store_url) as store:
         assert list_rows(store, "SELECT 1 FROM identity WHERE person_id = $1", person_id) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
@@ -14,6 +14,9 @@ from palaver.domain.crash_points import CrashPoint
 sys.path.insert(0, str(Path(__file__).parent))
 
 from store_harness import StoreProcess, fetch_rows, find_inconsistencies
+
+if TYPE_CHECKING:
+    from support.warm_process import WarmLauncher
 
 pytestmark = pytest.mark.slow
 
@@ -35,13 +38,13 @@ def test_the_table_has_every_crash_point() -> None:
     assert set(CRASH_POINTS) == {point for point in get_args(CrashPoint) if point.startswith("expiry.")}
 
 
-def test_another_process_goes_on_where_a_watcher_was_killed(store_url: str) -> None:
-    with StoreProcess() as survivor:
+def test_another_process_goes_on_where_a_watcher_was_killed(launcher: WarmLauncher, store_url: str) -> None:
+    with StoreProcess(launcher) as survivor:
         survivor.call("open_store", url=store_url)
         for lane in LANES:
             survivor.call("record_message", lane=lane, text="hello")
         for point, ended_count in zip(CRASH_POINTS, (1, 3), strict=True):
-            with StoreProcess() as victim, pytest.raises(EOFError):
+            with StoreProcess(launcher) as victim, pytest.raises(EOFError):
                 victim.call("run_expiry_watcher", url=store_url, hours=2, crash_at=[point, 2])
             assert sum(count_ends(store_url)) == ended_count
         survivor.call("run_expiry_watcher", url=store_url, hours=2)  # at once: the owner of the lease is dead
@@ -50,9 +53,9 @@ def test_another_process_goes_on_where_a_watcher_was_killed(store_url: str) -> N
     assert find_inconsistencies(store_url) == []
 
 
-def test_messages_and_watchers_in_several_processes(store_url: str) -> None:
+def test_messages_and_watchers_in_several_processes(launcher: WarmLauncher, store_url: str) -> None:
     """Whoever is first, each message starts one session for the same reason, and each old session ends once."""
-    with StoreProcess() as writer, StoreProcess() as watcher, StoreProcess() as other:
+    with StoreProcess(launcher) as writer, StoreProcess(launcher) as watcher, StoreProcess(launcher) as other:
         writer.call("open_store", url=store_url)
         for lane in LANES:
             writer.call("record_message", lane=lane, text="hello")

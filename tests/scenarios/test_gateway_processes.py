@@ -38,7 +38,7 @@ from gateway_harness import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from palaver.domain.feed_events import FeedItem
     from palaver.domain.turn import Turn
@@ -48,16 +48,9 @@ pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
 
 
-@pytest.fixture(scope="module")
-def started_launcher() -> Iterator[GatewayLauncher]:
-    with GatewayLauncher() as started:
-        yield started
-
-
 @pytest.fixture
-def launcher(started_launcher: GatewayLauncher) -> Iterator[GatewayLauncher]:
-    yield started_launcher
-    started_launcher.kill_all()
+def launcher(gateway_launcher: GatewayLauncher) -> GatewayLauncher:
+    return gateway_launcher
 
 
 @pytest.fixture
@@ -182,7 +175,7 @@ def test_a_process_that_is_stopped_leaves_nothing_unfinished(
 def test_two_processes_that_recover_at_once_do_not_recover_the_same_work(
     launcher: GatewayLauncher, platform: FakePlatform
 ) -> None:
-    for number in range(6):
+    for number in range(4):
         crash_at = ["turn.after_tool", 2] if number % 2 else ["delivery.sent", 2]
         doomed = launcher.launch(platform.build_options(crash_at=crash_at))
         for user in ("ada", "bob", "eve"):
@@ -242,8 +235,14 @@ async def follow(url: str, session_id: str) -> AsyncIterator[AsyncIterator[Scree
             await feed.stop()
 
 
-@pytest.mark.parametrize("ending", ["killed", "stopped"])
-@pytest.mark.parametrize("kind", ["plain", "act"])
+@pytest.mark.parametrize(
+    ("store_url", "kind", "ending"),
+    [
+        *(("sqlite", kind, ending) for kind in ("plain", "act") for ending in ("killed", "stopped")),
+        *(("postgres", "plain", "killed"), ("postgres", "act", "stopped")),
+    ],
+    indirect=["store_url"],
+)
 async def test_a_follower_ends_with_the_stored_conversation_whichever_process_answers(
     launcher: GatewayLauncher, platform: FakePlatform, kind: str, ending: str
 ) -> None:

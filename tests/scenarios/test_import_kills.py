@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
+from conftest import create_sqlite_database, empty_database
 from palaver import GatewayConfig, SessionStore
 from palaver.domain.crash_points import CrashPoint
 from palaver.services.attachments import Attachments
@@ -24,7 +25,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from store_harness import fetch_rows, find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Iterator
+    from subprocess import CompletedProcess
+
+    from support.warm_process import WarmLauncher
 
 pytestmark = pytest.mark.slow
 
@@ -50,28 +54,51 @@ WRITTEN = {
 }
 
 
-def run_import(
-    url: str, folder: Path, *, export: Path | None = None, crash_at: list[Any] | None = None
-) -> dict[str, int]:
-    """Run an import in a process of its own; empty if it was killed."""
-    arguments = {
-        "url": url,
-        "folder": str(folder),
-        "export": None if export is None else str(export),
-        "crash_at": crash_at,
-    }
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), json.dumps(arguments)], capture_output=True, text=True, timeout=120, check=False
-    )
-    if crash_at is not None:
-        assert done.returncode in {0, -signal.SIGKILL}, done.stderr
-        return json.loads(done.stdout) if done.returncode == 0 else {}
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+class ImportRunner:
+    """Runs imports into one database, each in a process of its own."""
+
+    def __init__(self, launcher: WarmLauncher, url: str) -> None:
+        self._launcher = launcher
+        self._url = url
+
+    def run(self, folder: Path, *, export: Path | None = None) -> Counter[str]:
+        """Import everything; return how often it passed each crash point."""
+        done = self._start(folder, export, None)
+        assert done.returncode == 0, done.stderr
+        return Counter(json.loads(done.stdout))
+
+    def run_and_kill(self, folder: Path, point: str, passing: int, *, export: Path | None = None) -> None:
+        """Start an import that is killed at a passing of a crash point."""
+        done = self._start(folder, export, [point, passing])
+        assert done.returncode == -signal.SIGKILL, done.stderr or f"{point} was not passed {passing} times"
+
+    def _start(self, folder: Path, export: Path | None, crash_at: list[Any] | None) -> CompletedProcess[str]:
+        arguments = {
+            "url": self._url,
+            "folder": str(folder),
+            "export": None if export is None else str(export),
+            "crash_at": crash_at,
+        }
+        done = self._launcher.run_script(SCRIPT, json.dumps(arguments))
+        wait_for_disconnect(self._url)
+        return done
+
+    def empty_database(self) -> None:
+        if self._url.startswith("sqlite:"):
+            path = Path(self._url.removeprefix("sqlite:///"))
+            for each in path.parent.glob(f"{path.name}*"):
+                each.unlink()
+            create_sqlite_database(path.parent)
+        else:
+            empty_database(self._url)
+
+
+@pytest.fixture
+def runner(launcher: WarmLauncher, store_url: str) -> ImportRunner:
+    return ImportRunner(launcher, store_url)
 
 
 def read_store(url: str) -> dict[str, list[str]]:
-    wait_for_disconnect(url)
     return {name: sorted(map(repr, fetch_rows(url, sql))) for name, sql in WRITTEN.items()}
 
 
@@ -79,35 +106,38 @@ def test_every_crash_point_of_imports_is_tried() -> None:
     assert set(CRASH_POINTS) == {point for point in get_args(CrashPoint) if point.startswith("import.")}
 
 
-def choose_passings(counts: dict[str, int], point: str) -> list[int]:
-    """Choose at which passings of a point the process dies: the first, the last, and some between."""
-    count = counts[point]
-    return sorted(passing for passing in {1, 2, count // 2, count} if 1 <= passing <= count)
+def choose_kills(url: str, counts: Counter[str], points: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Choose at which passings of each point the process dies: the first, the last, and one between.
+
+    What is left to do depends on the moment, and not on the engine: on PostgreSQL, each point is enough once.
+    """
+    for point in points:
+        middle = (counts[point] + 1) // 2
+        for passing in {1, middle, counts[point]} if url.startswith("sqlite:") else {middle}:
+            yield point, passing
 
 
-@pytest.mark.parametrize("point", CRASH_POINTS)
 def test_an_import_that_was_killed_goes_on_when_it_is_run_again(
-    store_url: str, empty_store: Callable[[], None], tmp_path: Path, point: str
+    runner: ImportRunner, store_url: str, tmp_path: Path
 ) -> None:
-    counts = run_import(store_url, tmp_path / "whole")
+    counts = runner.run(tmp_path / "whole")
     expected = read_store(store_url)
     assert find_inconsistencies(store_url) == []
     assert counts["import.batch_stored"] > 5
-    for passing in choose_passings(counts, point):
-        empty_store()
-        folder = tmp_path / f"killed{passing}"
-        assert run_import(store_url, folder, crash_at=[point, passing]) == {}, "it is killed there"
+    for point, passing in choose_kills(store_url, counts, CRASH_POINTS):
+        runner.empty_database()
+        folder = tmp_path / f"{point}.{passing}"
+        runner.run_and_kill(folder, point, passing)
         with SessionStore.open(store_url) as store:
             for session in store.list_sessions():  # what lists show is complete
                 assert session.message_count == len(store.load_transcript(session.id)) > 0
-        run_import(store_url, folder)
-        assert read_store(store_url) == expected
+        runner.run(folder)
+        assert read_store(store_url) == expected, f"killed at passing {passing} of {point}"
         assert find_inconsistencies(store_url) == []
 
 
-@pytest.mark.parametrize("point", ["import.before_batch", "import.batch_stored"])
 def test_an_import_of_an_export_that_was_killed_gives_the_same_bytes(
-    store_url: str, empty_store: Callable[[], None], tmp_path: Path, point: str
+    runner: ImportRunner, store_url: str, tmp_path: Path
 ) -> None:
     with SessionStore.open(store_url, config=CONFIG, clock=FakeClock()) as store:
         attachments = Attachments(store, tmp_path / "first" / "attachments")
@@ -115,39 +145,14 @@ def test_an_import_of_an_export_that_was_killed_gives_the_same_bytes(
         first = b"".join(Exporter(store, attachments).export_lines(ExportScope.everything()))
     path = tmp_path / "export.jsonl"
     path.write_bytes(first)
-    empty_store()
-    counts = run_import(store_url, tmp_path / "whole", export=path)
-    for passing in choose_passings(counts, point):
-        empty_store()
-        folder = tmp_path / f"killed{passing}"
-        assert run_import(store_url, folder, export=path, crash_at=[point, passing]) == {}, "it is killed there"
-        wait_for_disconnect(store_url)
-        run_import(store_url, folder, export=path)
-        wait_for_disconnect(store_url)
+    runner.empty_database()
+    counts = runner.run(tmp_path / "whole", export=path)
+    for point, passing in choose_kills(store_url, counts, ["import.before_batch", "import.batch_stored"]):
+        runner.empty_database()
+        folder = tmp_path / f"{point}.{passing}"
+        runner.run_and_kill(folder, point, passing, export=path)
+        runner.run(folder, export=path)
         with SessionStore.open(store_url, config=CONFIG) as store:
             exporter = Exporter(store, Attachments(store, folder / "attachments"))
-            assert b"".join(exporter.export_lines(ExportScope.everything())) == first
-
-
-@pytest.fixture
-def empty_store(store_url: str) -> Callable[[], None]:
-    """Empties the test's database."""
-    from palaver.storage.engines import postgres_pool
-
-    def empty() -> None:
-        wait_for_disconnect(store_url)
-        if store_url.startswith("sqlite:"):
-            path = Path(store_url.removeprefix("sqlite:///"))
-            for each in path.parent.glob(f"{path.name}*"):
-                each.unlink()
-            return
-        with postgres_pool.connect(store_url) as connection:
-            connection.execute(EMPTY_ALL_TABLES)
-
-    return empty
-
-
-EMPTY_ALL_TABLES = """DO $$ DECLARE found RECORD; BEGIN
-    SET LOCAL session_replication_role = replica;
-    FOR found IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-        AND relname <> 'migration' LOOP EXECUTE format('DELETE FROM %I', found.relname); END LOOP; END $$"""
+            exported = b"".join(exporter.export_lines(ExportScope.everything()))
+        assert exported == first, f"killed at passing {passing} of {point}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 
@@ -18,9 +18,6 @@ from gateway_harness import KILLED, FakePlatform, GatewayLauncher  # noqa: E402
 from gateway_process import LEARNED_FACTS  # noqa: E402
 from store_harness import fetch_rows, find_inconsistencies  # noqa: E402
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.slow
 
 # How the turn ends when the process is killed there, how often the model was asked, and what is remembered.
@@ -32,17 +29,20 @@ OUTCOMES: dict[str, tuple[str, int, tuple[str, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[GatewayLauncher]:
-    with GatewayLauncher() as started:
-        yield started
+@pytest.fixture
+def launcher(gateway_launcher: GatewayLauncher) -> GatewayLauncher:
+    return gateway_launcher
 
 
 def test_the_table_has_every_crash_point() -> None:
     assert set(OUTCOMES) == {point for point in get_args(CrashPoint) if point.startswith("memory.")}
 
 
-@pytest.mark.parametrize("point", OUTCOMES)
+@pytest.mark.parametrize(
+    ("store_url", "point"),
+    [*(("sqlite", point) for point in OUTCOMES), ("postgres", "memory.claimed"), ("postgres", "memory.ended")],
+    indirect=["store_url"],
+)
 def test_a_process_is_killed_during_a_memory_turn(
     launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str
 ) -> None:

@@ -22,6 +22,7 @@ from store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from support.push_service import PushBrowser
+    from support.warm_process import WarmLauncher
 
 pytestmark = pytest.mark.slow
 
@@ -37,31 +38,28 @@ def test_the_table_has_every_crash_point() -> None:
 class Servers:
     """Starts servers on one database, one after the other, all for one subscribed browser."""
 
-    def __init__(self, url: str, folder: Path, browser: PushBrowser) -> None:
+    def __init__(self, launcher: WarmLauncher, url: str, folder: Path, browser: PushBrowser) -> None:
+        self._launcher = launcher
         self._options: dict[str, Any] = {"url": url, "folder": str(folder), "subscription": browser.subscription}
 
     async def run(self, text: str | None = None, minutes: int = 0, crash_at: str | None = None) -> None:
         """Run a server until everything is sent, or until it kills itself."""
         arguments = json.dumps({**self._options, "text": text, "minutes": minutes, "crash_at": crash_at})
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(SCRIPT), arguments, stderr=asyncio.subprocess.PIPE
-        )
-        try:
-            async with asyncio.timeout(120):
-                _, errors = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        assert process.returncode == (0 if crash_at is None else -signal.SIGKILL), errors.decode()
+        ended = await asyncio.to_thread(self._launcher.run_script, SCRIPT, arguments)
+        assert ended.returncode == (0 if crash_at is None else -signal.SIGKILL), ended.stderr
         await asyncio.to_thread(wait_for_disconnect, self._options["url"])
 
 
-@pytest.mark.parametrize("point", SENT_BEFORE_CRASH)
+@pytest.mark.parametrize(
+    ("store_url", "point"),
+    [("sqlite", "push.claimed"), ("sqlite", "push.sent"), ("postgres", "push.sent")],
+    indirect=["store_url"],
+)
 async def test_a_notification_is_sent_after_a_kill_and_delays_no_other(
-    store_url: str, tmp_path: Path, point: str
+    launcher: WarmLauncher, store_url: str, tmp_path: Path, point: str
 ) -> None:
     async with PushService() as service:
-        servers = Servers(store_url, tmp_path, service.add_browser())
+        servers = Servers(launcher, store_url, tmp_path, service.add_browser())
         await servers.run("first", crash_at=point)
         titles = ["first"] * SENT_BEFORE_CRASH[point]
         assert get_titles(service) == titles

@@ -46,8 +46,10 @@ def test_the_tables_have_every_crash_point() -> None:
 
 
 @pytest.mark.parametrize("point", CHANGE_POINTS)
-def test_a_process_that_is_killed_leaves_all_of_a_change_or_nothing(store_url: str, tmp_path: Path, point: str) -> None:
-    with StoreProcess() as victim, pytest.raises(EOFError):
+def test_a_process_that_is_killed_leaves_all_of_a_change_or_nothing(
+    launcher: WarmLauncher, store_url: str, tmp_path: Path, point: str
+) -> None:
+    with StoreProcess(launcher) as victim, pytest.raises(EOFError):
         victim.call("change_settings", url=store_url, home=str(tmp_path), values=VALUES, crash_at=point)
     with SessionStore.open(store_url) as store:
         town = SettingsTown(store, tmp_path)
@@ -60,13 +62,13 @@ def test_a_process_that_is_killed_leaves_all_of_a_change_or_nothing(store_url: s
 
 @pytest.mark.parametrize("point", ROTATION_POINTS)
 def test_a_process_that_is_killed_while_it_rotates_the_key_loses_no_secret(
-    store_url: str, tmp_path: Path, point: str
+    launcher: WarmLauncher, store_url: str, tmp_path: Path, point: str
 ) -> None:
-    with StoreProcess() as process:
+    with StoreProcess(launcher) as process:
         process.call("change_settings", url=store_url, home=str(tmp_path), values=VALUES)
-    with StoreProcess() as victim, pytest.raises(EOFError):
+    with StoreProcess(launcher) as victim, pytest.raises(EOFError):
         victim.call("change_settings", url=store_url, home=str(tmp_path), rotate=True, crash_at=point)
-    with StoreProcess() as process, SessionStore.open(store_url) as store:
+    with StoreProcess(launcher) as process, SessionStore.open(store_url) as store:
         town = SettingsTown(store, tmp_path)
         assert town.load().problems == ()
         assert town.load().settings.agent.providers["lab"].api_key == API_KEY
@@ -75,9 +77,11 @@ def test_a_process_that_is_killed_while_it_rotates_the_key_loses_no_secret(
         assert len((tmp_path / "settings.key").read_text().split()) == 1
 
 
-def test_processes_that_change_settings_at_once_lose_nothing(store_url: str, tmp_path: Path) -> None:
+def test_processes_that_change_settings_at_once_lose_nothing(
+    launcher: WarmLauncher, store_url: str, tmp_path: Path
+) -> None:
     keys = [f"personalities.p{number}" for number in range(4)]
-    processes = [StoreProcess() for _ in keys]
+    processes = [StoreProcess(launcher) for _ in keys]
     try:
         for process, key in zip(processes, keys, strict=True):
             values = {key: "x", f"providers.{key[-2:]}.api_key": API_KEY}

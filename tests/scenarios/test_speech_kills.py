@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +13,8 @@ from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from support.warm_process import WarmLauncher
 
 pytestmark = pytest.mark.slow
 
@@ -58,21 +58,21 @@ asyncio.run(main())
 """
 
 
-def run_program(url: str, folder: Path, crash_at: str) -> int:
-    arguments = [sys.executable, "-c", PROGRAM, url, str(folder), crash_at]
-    result = subprocess.run(arguments, check=False, timeout=120, capture_output=True, env=dict(os.environ))
-    assert result.returncode in {0, -signal.SIGKILL}, result.stderr.decode()
-    return result.returncode
+def run_program(launcher: WarmLauncher, url: str, folder: Path, crash_at: str) -> int:
+    process = launcher.launch(url, str(folder), crash_at, env=os.environ, code=PROGRAM)
+    _, errors = process.communicate()
+    assert process.returncode in {0, -signal.SIGKILL}, errors
+    return process.wait()
 
 
 def test_a_voice_note_is_answered_once_if_the_process_dies_after_its_transcription(
-    store_url: str, tmp_path: Path
+    launcher: WarmLauncher, store_url: str, tmp_path: Path
 ) -> None:
-    assert run_program(store_url, tmp_path, "speech.transcribed") == -signal.SIGKILL
+    assert run_program(launcher, store_url, tmp_path, "speech.transcribed") == -signal.SIGKILL
     with SessionStore.open(store_url) as store:
         assert store.engine.run(Read(lambda tx: tx.fetch_all("SELECT 1 FROM turn"))) == []
     for _ in range(2):  # the platform sends it again, and once more
-        assert run_program(store_url, tmp_path, "") == 0
+        assert run_program(launcher, store_url, tmp_path, "") == 0
     with SessionStore.open(store_url) as store:
         [session] = store.list_sessions()
         question, _answer = store.load_transcript(session.id)

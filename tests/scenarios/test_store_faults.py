@@ -44,6 +44,7 @@ from store_harness import CommandFailed, StoreProcess, fetch_rows, find_inconsis
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
+    from support.warm_process import WarmLauncher
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("new_connections")]
 
@@ -52,8 +53,8 @@ HANG_SECONDS = 15.0  # only something that hangs takes longer
 
 
 @pytest.fixture
-def process() -> Iterator[StoreProcess]:
-    with StoreProcess() as started:
+def process(launcher: WarmLauncher) -> Iterator[StoreProcess]:
+    with StoreProcess(launcher) as started:
         yield started
 
 

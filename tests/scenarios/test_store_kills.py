@@ -29,14 +29,16 @@ from store_harness import TIMEOUT_SECONDS, StoreProcess, fetch_rows, find_incons
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.warm_process import WarmLauncher
+
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[StoreProcess]:
-    with StoreProcess() as started:
+def process(launcher: WarmLauncher) -> Iterator[StoreProcess]:
+    with StoreProcess(launcher) as started:
         yield started
 
 
@@ -160,7 +162,7 @@ def wait_for_journal(journal: Path) -> None:
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(process: StoreProcess, store_url: str, tmp_path: Path) -> None:
-    rounds = settings().max_examples // (2 if store_url.startswith("sqlite:") else 5)
+    rounds = settings().max_examples // (2 if store_url.startswith("sqlite:") else 4)
     chance, ledger = random.Random(SEED), Ledger()
     for number in range(rounds):
         print(f"seed {SEED}, round {number}")  # noqa: T201  (shown when the test fails)

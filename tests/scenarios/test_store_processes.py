@@ -27,12 +27,14 @@ from store_harness import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.warm_process import WarmLauncher
+
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[ProcessPool]:
-    pool = ProcessPool()
+def pool(launcher: WarmLauncher) -> Iterator[ProcessPool]:
+    pool = ProcessPool(launcher)
     yield pool
     pool.close()
 
@@ -191,9 +193,9 @@ def test_an_idle_process_with_an_open_store_blocks_no_writer(pool: ProcessPool, 
         assert all(after - before == 1 for before, after in pairwise(numbers))
 
 
-def test_a_process_that_dies_while_it_writes_does_no_harm(pool: ProcessPool, store_url: str) -> None:
+def test_a_process_that_dies_while_it_writes_does_no_harm(launcher: WarmLauncher, store_url: str) -> None:
     with SessionStore.open(store_url) as store:
-        with StoreProcess() as doomed:
+        with StoreProcess(launcher) as doomed:
             doomed.call("open_store", url=store_url)
             session_id, _ = doomed.call("record_message", lane="ada", text="first")
             doomed.start_call("write_messages", writer="w", lanes=["ada"], count=100_000, threads=2)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,16 +21,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 from store_harness import find_inconsistencies, wait_for_disconnect
 from temporary_process import SECRET
 
+if TYPE_CHECKING:
+    from support.warm_process import WarmLauncher
+
 pytestmark = pytest.mark.slow
+
+SCRIPT = Path(__file__).with_name("temporary_process.py")
 
 # The tokens that are recorded after the recovery: none; all that was held, with the margin of the hold; or those used.
 RECORDED = {"call.before_hold": [], "call.held": [112], "call.before_settle": [112], "call.settled": [5]}
 
 
-@pytest.mark.parametrize("point", RECORDED)
-def test_what_a_killed_process_held_is_settled(store_url: str, point: str) -> None:
-    script = str(Path(__file__).with_name("temporary_process.py"))
-    killed = subprocess.run([sys.executable, script, store_url, point], check=False, capture_output=True, timeout=60)
+@pytest.mark.parametrize(
+    ("store_url", "point"),
+    [*(("sqlite", point) for point in RECORDED), ("postgres", "call.held"), ("postgres", "call.settled")],
+    indirect=["store_url"],
+)
+def test_what_a_killed_process_held_is_settled(launcher: WarmLauncher, store_url: str, point: str) -> None:
+    killed = launcher.run_script(SCRIPT, store_url, point)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     wait_for_disconnect(store_url)
     with SessionStore.open(store_url) as store:

@@ -12,6 +12,7 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.domain.events import EventKind
+from palaver.domain.ids import SessionId
 from palaver.domain.keys import DmScope
 from palaver.domain.memory import MemoryTurnKind
 from palaver.domain.person import Role
@@ -22,7 +23,7 @@ from palaver.domain.source import ChatType, Platform
 from palaver.services import expiry
 from palaver.services.expiry import ExpiryWatcher
 from palaver.services.messaging.chat_posts import post_to_chat
-from palaver.storage import people
+from palaver.storage import people, session_settings, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.expiry import START, PlaceType, find_first_activity, list_open_sessions, list_place_types
 from support.inbox import answer, list_rows, make_dm, make_group, make_inbox, say
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from palaver import SessionStore
     from palaver.domain.inbound import Receipt
+    from palaver.storage.engines.base import Transaction
     from palaver.testing import FakeClock
 
     OpenStore = Callable[..., SessionStore]
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 IDLE = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
 DAILY = ResetPolicy(mode=ResetMode.DAILY, at_hour=4)
 BOTH = ResetPolicy(mode=ResetMode.BOTH, idle_minutes=24 * 60, at_hour=4)
+NEVER = ResetPolicy()
 IDLE_CONFIG = GatewayConfig(default_reset_policy=IDLE)
 
 
@@ -64,6 +67,10 @@ def propose_job(store: SessionStore, session_id: str | None) -> None:
         )
 
     store.engine.run(Write(insert))
+
+
+def choose_profile(tx: Transaction, session_id: str, profile: str) -> None:
+    session_settings.change(tx, sessions.get_no(tx, SessionId(session_id)), "profile", profile, 0)
 
 
 # ---- the watcher and the message come to the same result ---------------------------------------------------
@@ -153,6 +160,41 @@ async def test_it_makes_no_difference_whether_the_watcher_or_the_message_is_firs
     assert watched["is_same"] is (silence.reason is None)
     assert (silence.told or "") in (watched["reply"] or "")
     assert (watched["reply"] is None) is (silence.told is None)
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_the_policy_of_the_profile_decides_and_is_named(
+    open_store: OpenStore, clock: FakeClock, watched: bool
+) -> None:
+    by_profile = {"work": IDLE, "diary": NEVER}
+    store = open_store(GatewayConfig(reset_by_platform={Platform.TELEGRAM: DAILY}, reset_by_profile=by_profile))
+    inbox = make_inbox(store)
+    ada, ben, cleo = make_dm("ada"), make_dm("ben"), make_dm("cleo")
+    first = {source: await say(inbox, source, "hello") for source in (ada, ben, cleo)}
+    for source, profile in ((ada, "work"), (ben, "diary")):
+        session_id = first[source].session_id or ""
+        store.engine.run(Write(partial(choose_profile, session_id=session_id, profile=profile)))
+    for receipt in first.values():
+        answer(store, receipt)
+    clock.advance(minutes=60)
+    second = await say(inbox, ada, "still here")
+    assert second.session_id == first[ada].session_id
+    answer(store, second)
+    clock.advance(minutes=61)
+    if watched:
+        await make_watcher(store).run_once()
+    back = await say(inbox, ada, "hello again")
+    assert back.session_id != first[ada].session_id
+    assert "with the profile “work” was idle for more than 1 hour" in (back.reply or "")
+    assert "with the default profile" in (back.reply or "")
+    started = store.load_events(back.session_id or "")[0]
+    assert started.facts["reset_setting"] == "profiles.work.session_reset"
+    clock.advance(days=2)
+    if watched:
+        await make_watcher(store).run_once()
+    assert (await say(inbox, ben, "dear diary")).session_id == first[ben].session_id  # its profile says never
+    daily = await say(inbox, cleo, "hello again")  # without a profile, the platform decides
+    assert "Conversations here restart every day at 04:00 (UTC)" in (daily.reply or "")
 
 
 # ---- ending on time ----------------------------------------------------------------------------------------

@@ -48,6 +48,11 @@ def test_a_store_in_order_has_no_problems(filled: SessionStore, tmp_path: Path) 
         ("log", "DELETE FROM event WHERE session_no = $1", "has no log"),
         ("log", "UPDATE session SET input_tokens = input_tokens + 1 WHERE no = $1", "the usage"),
         ("log", "UPDATE session SET indexed_seq = last_seq + 1 WHERE no = $1", "the search index"),
+        (
+            "log",
+            "UPDATE event SET hidden_by = 99, is_near_hidden = NULL WHERE session_no = $1 AND seq = 2",
+            "lacks the mark of what is hidden at entry 2",
+        ),
         ("lanes", "UPDATE session SET ended_at = 1, end_reason = 'manual' WHERE no = $1", "which has ended"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_store_is_the_same_after_moving_to_postgresql_and_back(
         assert back.search("quokka") != []
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 6)
 @given(seed=st.integers(0, 2**32))
 def test_any_store_survives_the_round_trip(
     seed: int, postgres_database: str, tmp_path_factory: pytest.TempPathFactory

@@ -59,16 +59,28 @@ def make_excel(rows: Iterable[str] = (_ROW,)) -> bytes:
 
 
 def make_powerpoint(*slides: str) -> bytes:
-    files = {"ppt/presentation.xml": "<p/>"}
-    for number, text in enumerate(slides, 1):
+    """Build a presentation whose slides were moved: their files have numbers in the opposite order."""
+    last = len(slides)
+    order = "".join(f'<p:sldId id="{256 + number}" r:id="rId{number}"/>' for number in range(last))
+    parts = "".join(
+        f'<Relationship Id="rId{number}" Type="{_RELATIONS}/slide" Target="slides/slide{last - number}.xml"/>'
+        for number in reversed(range(last))
+    )
+    files = {
+        "ppt/presentation.xml": f'<p:a xmlns:p="p" xmlns:r="r"><p:sldIdLst>{order}</p:sldIdLst></p:a>',
+        "ppt/_rels/presentation.xml.rels": f"<Relationships>{parts}</Relationships>",
+        "ppt/slides/slide99.xml": '<p:sld xmlns:p="p" xmlns:a="a"><a:p><a:r><a:t>deleted</a:t></a:r></a:p></p:sld>',
+    }
+    for number, text in enumerate(slides):
         paragraph = f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>"
-        files[f"ppt/slides/slide{number}.xml"] = f'<p:sld xmlns:p="p" xmlns:a="a">{paragraph}</p:sld>'
+        files[f"ppt/slides/slide{last - number}.xml"] = f'<p:sld xmlns:p="p" xmlns:a="a">{paragraph}</p:sld>'
     return make_zip(files)
 
 
 def make_open_document(kind: str, body: str) -> bytes:
     namespaces = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table")
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "text", "table", "draw")
     )
     content = (
         f"<office:document-content {namespaces}><office:body><office:{kind}>{body}</office:{kind}></office:body>"

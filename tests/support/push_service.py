@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
@@ -117,8 +118,8 @@ class PushService:
             method, path, _ = request.split()
             self.requests.append(headers)
             try:
-                content = self._check(method, path, headers, body)
-            except (AssertionError, ValueError, KeyError) as error:
+                content = self.check_request(method, path, headers, body)
+            except (AssertionError, ValueError, KeyError, InvalidSignature, InvalidTag) as error:
                 self.problems.append(repr(error))
                 status = 400
             else:
@@ -132,7 +133,8 @@ class PushService:
         finally:
             writer.close()
 
-    def _check(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Any:
+    def check_request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Any:
+        """Return the content of a notification. Raises an error if a push service or the browser would refuse it."""
         assert method == "POST"
         assert headers["content-encoding"] == "aes128gcm"
         assert 0 < int(headers["ttl"]) <= 28 * 86400  # RFC 8030 §5.2

@@ -6,6 +6,9 @@ own: with its own arguments, environment, streams, signals, exit code, and termi
 cold start only in that its imports are done; tests of the start itself (`cli/test_process.py`,
 `cli/test_missing_packages.py`) start a new Python process.
 
+The scripts that tests run and kill start the same way. The launcher imports what a script imports when it is asked for
+that script for the first time; so only what a script does under `if __name__ == "__main__"` belongs to one process.
+
 Each launch makes two processes: the program, and its keeper, which waits for its end and reports the exit code.
 """
 
@@ -31,28 +34,54 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import CodeType
 
 TIMEOUT_SECONDS = 60.0
 PRELOADED_MODULES = (  # what a chat, a single message and a server import while they run
+    "anyio._backends._asyncio",
+    "httpcore2",
     "palaver.agent.demo",
     "palaver.agent.selection",
+    "palaver.agent.speech_command",
+    "palaver.agent.unavailable",
     "palaver.cli.chat.chat_runner",
     "palaver.cli.chat.line_mode",
     "palaver.cli.chat.live_renderer",
     "palaver.cli.chat.one_shot",
     "palaver.cli.chat.screen",
+    "palaver.cli.chat.temporary",
     "palaver.cli.server_runner",
+    "palaver.config.push_key",
+    "palaver.platforms.connection_guides",
+    "palaver.platforms.registry",
+    "palaver.platforms.settings_catalog",
+    "palaver.services.backup_scheduler",
     "palaver.services.gateway",
+    "palaver.services.health_check",
     "palaver.services.live.follower",
     "palaver.services.metrics",
     "palaver.services.policies",
+    "palaver.services.push.notifier",
+    "palaver.services.settings.agent_check",
+    "palaver.services.settings.platform_catalog",
+    "palaver.services.settings.reader",
     "palaver.services.shares",
+    "palaver.services.transfer.archive",
+    "palaver.services.transfer.importer",
+    "palaver.services.transfer.person_exports",
+    "palaver.services.transfer.personal_imports",
+    "palaver.services.web_access.search_providers",
+    "palaver.services.web_access.web_reader",
+    "palaver.storage.engines.postgres",
+    "palaver.storage.engines.sqlite_backup",
     "palaver.storage.engines.sqlite_changes",
     "palaver.web.app",
     "palaver.web.server",
     "prompt_toolkit.input.vt100",
     "prompt_toolkit.output.vt100",
+    "pydantic.dataclasses",
     "rich.markdown",
+    "uvicorn.lifespan.off",
 )
 
 
@@ -139,33 +168,43 @@ class WarmLauncher:
 
     def launch(self, *args: str, env: Mapping[str, str], code: str | None = None) -> WarmProcess:
         """Start `palaver`, or Python code that starts it, with a pipe for each of its streams."""
-        ends = [os.pipe() for _ in range(3)]
-        child_ends = [ends[0][0], ends[1][1], ends[2][1]]
-        pipes = (os.fdopen(ends[0][1], "w"), os.fdopen(ends[1][0]), os.fdopen(ends[2][0]))
-        try:
-            return self._launch(args, env, code, child_ends, pipes)
-        finally:
-            for descriptor in child_ends:
-                os.close(descriptor)
+        return self._launch_with_pipes({"args": args, "env": dict(env), "code": code})
+
+    def launch_script(self, path: Path, *args: str, stderr: int | None = None) -> WarmProcess:
+        """Start a script as `python path args…` does, with a pipe for each of its streams but a given `stderr`."""
+        return self._launch_with_pipes({"args": args, "env": dict(os.environ), "script": str(path)}, stderr)
+
+    def run_script(self, path: Path, *args: str, timeout: float = TIMEOUT_SECONDS) -> subprocess.CompletedProcess[str]:
+        """Run a script until it ends, or is killed."""
+        process = self.launch_script(path, *args)
+        stdout, stderr = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess([str(path), *args], process.wait(), stdout, stderr)
 
     def launch_in_terminal(
         self, *args: str, terminal: int, env: Mapping[str, str], code: str | None = None
     ) -> WarmProcess:
         """Start `palaver` with this terminal (the side of the program) for its input, output and errors."""
-        return self._launch(args, env, code, [terminal], None)
+        return self._launch({"args": args, "env": dict(env), "code": code}, [terminal], None)
+
+    def _launch_with_pipes(self, request: dict[str, Any], stderr: int | None = None) -> WarmProcess:
+        ends = [os.pipe() for _ in range(3)]
+        child_ends = [ends[0][0], ends[1][1], ends[2][1]]
+        pipes = (os.fdopen(ends[0][1], "w"), os.fdopen(ends[1][0]), os.fdopen(ends[2][0]))
+        if stderr is not None:
+            os.dup2(stderr, child_ends[2])
+        try:
+            return self._launch(request, child_ends, pipes)
+        finally:
+            for descriptor in child_ends:
+                os.close(descriptor)
 
     def _launch(
-        self,
-        args: tuple[str, ...],
-        env: Mapping[str, str],
-        code: str | None,
-        streams: list[int],
-        pipes: tuple[IO[str], IO[str], IO[str]] | None,
+        self, request: dict[str, Any], streams: list[int], pipes: tuple[IO[str], IO[str], IO[str]] | None
     ) -> WarmProcess:
         status, keepers_end = socket.socketpair()
-        request = {"args": args, "env": dict(env), "code": code, "folder": str(Path.cwd())}
+        message = json.dumps({"code": None, "script": None, **request, "folder": str(Path.cwd())}).encode() + b"\n"
         with keepers_end:
-            socket.send_fds(self._control, [json.dumps(request).encode() + b"\n"], [keepers_end.fileno(), *streams])
+            socket.send_fds(self._control, [message], [keepers_end.fileno(), *streams])
             return WarmProcess(status, pipes)
 
     def __enter__(self) -> Self:
@@ -186,22 +225,45 @@ def serve_launches(control: socket.socket) -> dict[str, Any] | None:
     ends, with everything that Python does then.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need not be waited for
-    gc.collect()
-    gc.freeze()
+    _share_memory()
     while True:
         message, handles, _, _ = socket.recv_fds(control, 1 << 16, 4)
         if not message:
             return None
         while not message.endswith(b"\n"):
             message += control.recv(1 << 16)
+        request = dict(json.loads(message))
+        if request["script"] is not None:
+            _prepare_script(request["script"])
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored by everything below a `nohup make test`
             control.close()
             _fork_program(handles)
-            return dict(json.loads(message))
+            return request
         for handle in handles:
             os.close(handle)
+
+
+def _share_memory() -> None:
+    """Let forks use what exists by now without a copy: their garbage collection leaves it alone."""
+    gc.collect()
+    gc.freeze()
+
+
+PREPARED_SCRIPTS: dict[str, CodeType] = {}  # by path; their imports are done
+
+
+def _prepare_script(path: str) -> None:
+    if path in PREPARED_SCRIPTS:
+        return
+    PREPARED_SCRIPTS[path] = code = compile(Path(path).read_bytes(), path, "exec")
+    import_path = sys.path.copy()
+    sys.path.insert(0, str(Path(path).parent))
+    exec(code, {"__name__": "prepared", "__file__": path})
+    sys.path[:] = import_path
+    assert threading.active_count() == 1, "a fork copies one thread only"
+    _share_memory()
 
 
 def _fork_program(handles: list[int]) -> None:
@@ -231,14 +293,19 @@ def _connect_streams(streams: list[int]) -> None:
 
 
 def run_program(request: Mapping[str, Any]) -> None:
-    """Run `python -m palaver`, or `python -c`, as if Python had just started."""
+    """Run `python -m palaver`, `python -c`, or a script, as if Python had just started."""
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["folder"])
     time.tzset()
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         _open_stream(number, name)
-    if (code := request["code"]) is None:
+    if (script := request["script"]) is not None:
+        sys.orig_argv[:] = [sys.executable, script, *request["args"]]
+        sys.argv[:] = [script, *request["args"]]
+        sys.path.insert(0, str(Path(script).parent))
+        exec(PREPARED_SCRIPTS[script], {"__name__": "__main__", "__file__": script})
+    elif (code := request["code"]) is None:
         sys.orig_argv[:] = [sys.executable, "-m", "palaver", *request["args"]]
         sys.argv[1:] = request["args"]
         runpy.run_module("palaver", run_name="__main__", alter_sys=True)

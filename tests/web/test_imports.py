@@ -157,6 +157,8 @@ def make_zip(**files: bytes) -> bytes:
         (make_export()[:200], "export.zip", "damaged zip file"),
         (make_zip(photo=b"xxxx"), "photos.zip", "is not an export that Palaver knows"),
         (b"\0" * 5000, "../../etc/passwd", "is not an export that Palaver knows"),
+        (b'SQLite format 3\0 "chat": {', "webui.db", "is a database, not an export"),
+        (b'SQLite format 3\0 "mapping": {', "conversations.json", "is a database, not an export"),
         (b'[{"mapping": {"a"', "conversations.json", ""),
         (b'[{"mapping": {}}, 7, null, {"mapping": 5}]', "conversations.json", ""),
     ],

@@ -11,9 +11,11 @@ import structlog
 
 from palaver import logs
 from palaver.domain.errors import AgentRejected
+from palaver.domain.turn import TurnState
 from palaver.logs import RecentRecords, configure_logging, hide_in_logs
 from palaver.services.log_view import read_log
 from palaver.testing import ScriptedAgent
+from support.gateway import wait_for_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +91,8 @@ async def test_the_log_has_no_secrets_and_no_messages(start_web: StartWebServer,
     owner = await web.sign_in()
     session = await web.create_session(owner, title=MESSAGE)
     sent = await owner.post(f"/api/sessions/{session}/messages", json={"content": MESSAGE, "key": "k1"})
-    assert sent.status_code < 300
+    turn = await wait_for_turn(web.gateway, sent.json()["turn_id"])
+    assert turn.state is TurnState.FAILED  # with the error in the log
     await owner.get("/api/search", params={"query": MESSAGE})
     await owner.post(f"/api/sessions/{session}/messages", content=b"{" + MESSAGE.encode())
     log.warning(

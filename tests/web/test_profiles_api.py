@@ -40,6 +40,7 @@ async def test_the_profiles_and_personalities_are_listed(start_web: StartWebServ
                 "description": "For the office",
                 "model": "scripted-large",
                 "toolsets": ["history"],
+                "session_reset": None,
             }
         ],
         "personalities": [{"name": "pirate", "instructions": "Talk like a pirate."}],
@@ -113,9 +114,25 @@ async def test_filters_of_searches_and_lists_find_nothing_of_others(start_web: S
     assert (await bob.get("/api/search", params={"query": "train", "project": project})).status_code == 404
     for nothing in ({"platform": "slack"}, {"role": "tool"}, {"before": "2020-01-01"}, {"without": "train"}):
         assert await search(ada, **nothing) == []
+    ada_id = (await ada.get("/api/me")).json()["person"]["id"]
+    for person in ("ada", ada_id):
+        assert await search(ada, person=person) == [mine["id"]]  # the question, not the answer
+        refused = await bob.get("/api/search", params={"query": "train", "person": person})
+        assert refused.status_code == 404
+        assert "lisbon" not in refused.text
+    people = {
+        name: (await client.get("/api/search/people")).json()["people"] for name, client in (("a", ada), ("b", bob))
+    }
+    assert [[each["name"] for each in found] for found in people.values()] == [["Ada"], ["Bob"]]
+    assert await search(ada, archived="only") == []
+    await ada.patch(f"/api/sessions/{mine['id']}", json={"archived": True})
+    assert set(await search(ada, archived="only")) == set(await search(ada)) == {mine["id"]}
+    assert await search(ada, archived="without") == await search(bob, archived="only") == []
+    assert mine["id"] not in await search(bob, archived="both")
+    await ada.patch(f"/api/sessions/{mine['id']}", json={"archived": False})
     for listed in ({"platform": "web"}, {"after": "2020-01-01"}, {"before": "2999-01-01"}, {"query": "-porto"}):
         assert await list_ids(ada, **listed) == [mine["id"]]
         assert mine["id"] not in await list_ids(bob, **listed)
     assert await list_ids(ada, platform="slack") == await list_ids(ada, after="2999-01-01") == []
-    for wrong in ({"role": "boss"}, {"after": "yesterday"}):
+    for wrong in ({"role": "boss"}, {"after": "yesterday"}, {"archived": "maybe"}, {"person": "x" * 201}):
         assert (await ada.get("/api/search", params={"query": "train", **wrong})).status_code == 422

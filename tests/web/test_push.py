@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import stat
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography.exceptions import InvalidSignature, InvalidTag
 
 from palaver.app import make_push_notifier
 from palaver.domain.profile import PushRules
+from palaver.domain.push import PushSubscription
+from palaver.services.push.encryption import ServerKey, encrypt
 from palaver.services.turns import finish
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
@@ -270,3 +274,52 @@ async def test_the_loop_sends_without_being_asked(start_web: StartWebServer) -> 
             await wait_until(lambda: service.messages)
         finally:
             await notifier.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({}, None),
+        ({"audience": "https://other.example"}, AssertionError),
+        ({"now": time.time() - 86400}, AssertionError),  # the token has expired
+        ({"now": time.time() + 86400}, AssertionError),  # it is valid for too long
+        ({"contact": "nobody"}, AssertionError),
+        ({"signer": 8}, InvalidSignature),
+        ({"subscriber": 8}, AssertionError),  # the browser has subscribed to another server
+        ({"ttl": "0"}, AssertionError),
+        ({"ttl": str(29 * 86400)}, AssertionError),
+        ({"encoding": "aesgcm"}, AssertionError),
+        ({"browser": "another"}, InvalidTag),
+    ],
+)
+def test_the_push_service_of_these_tests_refuses_what_the_standards_forbid(
+    change: dict[str, Any], error: type[Exception] | None
+) -> None:
+    service = PushService()
+    service.url = "https://push.example"
+    browser, other = service.add_browser(), service.add_browser()
+    key = ServerKey.from_number(7)
+    service.server_key = ServerKey.from_number(change.get("subscriber", 7)).public_text
+    token = ServerKey.from_number(change.get("signer", 7)).sign_token(
+        change.get("audience", service.url),
+        change.get("contact", "mailto:a@b.example"),
+        int(change.get("now", time.time())),
+    )
+    reader = other if "browser" in change else browser
+    keys = reader.subscription["keys"]
+    subscription = PushSubscription(
+        id="push_1", endpoint="", public_key=keys["p256dh"], auth_secret=keys["auth"], server_key=service.server_key
+    )
+    headers = {
+        "authorization": f"{token.rpartition('k=')[0]}k={key.public_text}",
+        "content-encoding": change.get("encoding", "aes128gcm"),
+        "ttl": change.get("ttl", "60"),
+        "urgency": "normal",
+        "topic": "s1",
+    }
+    body = encrypt(b'{"kind":"test"}', subscription)
+    if error is None:
+        assert service.check_request("POST", browser.path, headers, body) == {"kind": "test"}
+        return
+    with pytest.raises(error):
+        service.check_request("POST", browser.path, headers, body)

@@ -458,7 +458,58 @@ async def test_a_message_is_edited_in_place_and_its_versions_can_be_chosen(web: 
     assert refused.status_code == 409  # that message is not shown now
     exported = (await owner.get(f"{url}/export", params={"format": "markdown"})).text
     assert "instead" not in exported
+    assert "Version 3 of 3 of this message." in exported
     assert "instead" in (await owner.get(f"{url}/export")).text
+
+
+async def test_a_retried_answer_is_unread_and_a_chosen_version_is_not(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two")
+    url = f"/api/sessions/{session_id}"
+
+    async def count_unread() -> int:
+        session = (await owner.get(url)).json()
+        return int(session["last_seq"] - session["read_seq"])
+
+    async def read_all() -> None:
+        last_seq = (await owner.get(url)).json()["last_seq"]
+        assert (await owner.put(f"{url}/read", json={"seq": last_seq})).is_success
+
+    await read_all()
+    retried = (await owner.post(f"{url}/retry", json={})).json()
+    await wait_for_turn(web.gateway, retried["turn_id"])
+    assert await count_unread() == 2  # the message of the new version and its answer
+    await read_all()
+    seq = retried["facts"]["seq"]
+    chosen = (await owner.post(f"{url}/version", json={"seq": seq, "version": 1})).json()
+    assert await count_unread() == 0
+    await owner.post(f"{url}/version", json={"seq": chosen["facts"]["seq"], "version": 2})
+    assert await count_unread() == 0
+
+
+async def test_another_person_neither_makes_nor_chooses_nor_sees_versions(web: WebServer) -> None:
+    owner, eve = await web.sign_in(), await web.sign_in("eve")
+    session_id = await web.create_conversation(owner, "private question")
+    url = f"/api/sessions/{session_id}"
+    retried = (await owner.post(f"{url}/retry", json={})).json()
+    await wait_for_turn(web.gateway, retried["turn_id"])
+    seq = retried["facts"]["seq"]
+    before = (await owner.get(f"{url}/export")).json()
+    own_session = await web.create_conversation(eve, "mine")
+    for method, path, body in (
+        ("POST", "/version", {"seq": seq, "version": 1}),
+        ("POST", "/retry", {"seq": seq}),
+        ("POST", "/edit", {"seq": seq, "content": "x", "key": "k"}),
+        ("GET", "/messages", None),
+        ("GET", "/export", None),
+    ):
+        refused = await eve.request(method, url + path, json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "session_not_found"), path
+        assert "private" not in refused.text
+    for text in ("/versions", "/version 1", "/why"):
+        reply = await eve.post(f"/api/sessions/{own_session}/messages", json={"content": text, "key": text})
+        assert "private" not in reply.text
+    assert (await owner.get(f"{url}/export")).json() == before
 
 
 # ---- export ---------------------------------------------------------------------------------------------

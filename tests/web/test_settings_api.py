@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from agent.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_text
 from palaver.domain.source import Platform
+from palaver.domain.turn import BusyPolicy
 from support.settings import API_KEY, BOT_TOKEN
 from support.web import make_base_settings
+from web.test_attachments import make_png
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,6 +165,48 @@ async def test_members_can_neither_read_nor_change_settings(web: WebServer) -> N
         response = await other.request(method, f"/api/settings{path}", json=body)
         assert (response.status_code, response.json()) == (expected.status_code, expected.json()), path
     assert web.gateway.rules.max_running == 4
+
+
+@BOTH_ENGINES
+async def test_a_profile_gets_a_picture_and_a_reset_policy_which_members_only_see(web: WebServer) -> None:
+    owner, member = await web.sign_in(), await web.sign_in("ada")
+    face = f"data:image/png;base64,{base64.b64encode(make_png()).decode()}"
+    values = {"profiles.work.picture": face, "profiles.work.session_reset.mode": "idle"}
+    await change(owner, set=values | {"profiles.work.session_reset.idle_minutes": 30})
+    for picture in (face.replace("png", "gif", 1), face.replace("png", "svg+xml", 1), face + "A" * 65_536, "face.png"):
+        error = (await change(owner, 422, set={"profiles.work.picture": picture}))["error"]
+        assert "profiles.work.picture" in error["message"]
+        assert "a PNG, JPEG, WebP or GIF picture as a data URL, at most 65536 characters" in error["message"]
+        assert len(error["message"]) < 300
+    error = (await change(owner, 422, set={"profiles.work.session_reset.mode": "weekly"}))["error"]
+    assert "none, idle, daily or both" in error["message"]
+    refused = await member.patch("/api/settings", json={"set": {"profiles.work.session_reset.mode": "none"}})
+    assert refused.status_code == 403
+    [profile] = (await member.get("/api/profiles")).json()["profiles"]
+    assert profile["picture"] == face
+    assert (profile["session_reset"]["mode"], profile["session_reset"]["idle_minutes"]) == ("idle", 30)
+    await change(owner, unset=["profiles.work.session_reset"])
+    [profile] = (await member.get("/api/profiles")).json()["profiles"]
+    assert profile["session_reset"] is None
+
+
+async def test_an_undo_of_settings_that_somebody_else_has_changed_is_refused(web: WebServer) -> None:
+    owner = await web.sign_in()
+    seen = (await change(owner, set={"turns.max_running": 4}))["version"]
+    await change(owner, set={"turns.max_running": 5})
+    stale = await owner.post("/api/settings/undo", json={"change": 1, "expected_version": seen})
+    assert (stale.status_code, stale.json()["error"]["code"]) == (409, "settings_changed")
+    assert web.gateway.rules.max_running == 5
+    undone = await owner.post("/api/settings/undo", json={"change": 1, "expected_version": seen + 1})
+    assert undone.is_success
+    assert web.gateway.rules.max_running == 8
+
+
+async def test_the_busy_policy_of_the_page_can_be_set_without_connecting_a_platform(web: WebServer) -> None:
+    owner = await web.sign_in()
+    await change(owner, set={"platforms.web.busy_policy": "steer"})
+    assert web.gateway.rules.busy_policy_by_platform == {Platform.WEB: BusyPolicy.STEER}
+    assert web.gateway.store.config.connected_platforms == ()
 
 
 # ---- providers and accounts --------------------------------------------------------------------------------

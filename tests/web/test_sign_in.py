@@ -586,3 +586,31 @@ async def test_listening_beyond_this_machine_needs_an_owners_password(web: WebSe
     assert not await can_listen_on("0.0.0.0"), "a member's password does not make the owner's account safe"
     await set_password(web)
     assert await can_listen_on("0.0.0.0")
+
+
+# ---- steps of setting up ---------------------------------------------------------------------------------
+
+
+async def test_a_step_of_setting_up_is_skipped_by_one_person_and_offered_again(web: WebServer) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+
+    async def list_skipped(client: httpx2.AsyncClient) -> list[str]:
+        skipped: list[str] = (await client.get("/api/me")).json()["skipped_steps"]
+        return skipped
+
+    assert await list_skipped(owner) == []
+    for step in ("model", "platform", "model"):  # skipping it again changes nothing
+        response = await owner.put("/api/me/steps", json={"step": step, "skipped": True})
+        assert (response.status_code, response.content) == (204, b"")
+    assert sorted(await list_skipped(owner)) == ["model", "platform"]
+    assert await list_skipped(ada) == []
+    assert (await owner.put("/api/me/steps", json={"step": "model", "skipped": False})).status_code == 204
+    assert (await owner.put("/api/me/steps", json={"step": "model", "skipped": False})).status_code == 204
+    assert await list_skipped(owner) == ["platform"]
+    for wrong in ({"step": "cellar", "skipped": True}, {"step": "model"}, {"step": "model", "skipped": "maybe"}, {}):
+        refused = await owner.put("/api/me/steps", json=wrong)
+        assert (refused.status_code, get_error_code(refused)) == (422, "invalid_request"), wrong
+    assert await list_skipped(owner) == ["platform"]
+    assert (
+        await (await web.open_anonymous_client()).put("/api/me/steps", json={"step": "model", "skipped": True})
+    ).status_code == 401

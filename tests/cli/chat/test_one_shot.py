@@ -125,6 +125,49 @@ def test_a_slash_command_is_run(palaver: PalaverProcesses) -> None:
     assert "Trip to Lisbon" in palaver("sessions", "list").stdout
 
 
+def list_file_names(palaver: PalaverProcesses, session_id: str) -> list[list[str]]:
+    """Return the names of the files of each message of a person."""
+    document = json.loads(palaver("sessions", "show", session_id, "--json").stdout)
+    contents = [each["message"]["content"] for each in document["messages"] if each["message"]["role"] == "user"]
+    return [[part["name"] for part in content[1:]] if isinstance(content, list) else [] for content in contents]
+
+
+def test_files_are_sent_with_a_message(palaver: PalaverProcesses, tmp_path: Path) -> None:
+    (tmp_path / "two words.txt").write_text("The code is 4711.")
+    (tmp_path / "b.md").write_text("# Notes")
+    answer = palaver.get_json("-m", "Read it", "--file", f"{tmp_path}/two words.txt", "--file", f"{tmp_path}/b.md")
+    assert answer["state"] == "done"
+    assert list_file_names(palaver, answer["session_id"]) == [["two words.txt", "b.md"]]
+
+    lines = [f"/attach {tmp_path}/two words.txt", "/attach", "/detach", f"/attach '{tmp_path}/b.md'", "Hello", "Bye"]
+    ran = palaver("chat", "--new", stdin="\n".join(lines))
+    assert ran.stdout.count("Attached to your next message: `two words.txt`") == 2
+    assert "Your next message has no files." in ran.stdout
+    assert "You said: “Hello" in ran.stdout
+    newest = json.loads(palaver("sessions", "list", "--json").stdout)["sessions"][0]["id"]
+    assert list_file_names(palaver, newest) == [["b.md"], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "problem"),
+    [
+        ("missing.txt", 3, "No such file"),
+        ("", 1, "is a folder"),
+        ("pipe", 1, "is not a regular file"),
+        ("program", 1, "This file type isn't supported"),
+    ],
+)
+def test_a_file_that_cannot_be_sent_is_named_and_nothing_is_sent(
+    palaver: PalaverProcesses, tmp_path: Path, name: str, exit_code: int, problem: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "program").write_bytes(b"\x7fELF" + bytes(range(256)))
+    ran = palaver("-m", "Read it", "--file", str(tmp_path / name), exit_code=exit_code)
+    assert problem in ran.stderr
+    assert ran.stdout == ""
+    assert json.loads(palaver("sessions", "list", "--json").stdout)["sessions"] == []
+
+
 def test_retry_waits_for_the_new_answer(palaver: PalaverProcesses) -> None:
     first = palaver.get_json("-m", "hello")
     again = palaver.get_json("-m", "/retry")

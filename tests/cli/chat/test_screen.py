@@ -20,6 +20,7 @@ from palaver.cli.chat.screen import create_raw_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from cli.chat.terminal import Terminal, Terminals
 
@@ -113,6 +114,21 @@ def test_titles_are_completed_after_resume(terminals: Terminals) -> None:
     terminal.wait_for("/resume Trip to Lisbon")
     terminal.send("", until="Back in Trip to Lisbon")
     terminal.wait_for(lambda _: "Trip to Lisbon" in terminal.status_line)
+
+
+def test_a_file_is_attached_by_its_path_which_is_completed(terminals: Terminals, tmp_path: Path) -> None:
+    (tmp_path / "report.txt").write_text("The code is 4711.")
+    terminal = terminals.open_chat()
+    terminal.type_keys("/att")
+    terminal.wait_for("Attach a file to your next message.")
+    terminal.type_keys(f"ach {tmp_path}/rep")
+    terminal.wait_for("report.txt")
+    terminal.type_keys("\t")
+    terminal.wait_for("/report.txt")
+    terminal.send("", until="Attached to your next message: report.txt")
+    terminal.send("Read it", until="You said: “Read it")
+    terminal.send("/attach", until="No files are attached.")
+    terminal.send(f"/attach {tmp_path}/missing", until="No such file")
 
 
 def test_the_input_history_is_restored_and_only_its_owner_can_read_it(terminals: Terminals) -> None:

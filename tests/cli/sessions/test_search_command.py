@@ -91,6 +91,28 @@ def test_a_search_can_be_filtered(home_with_messages: Home, options: list[str], 
     assert [hit["message"]["content"] for hit in hits] == contents
 
 
+def test_a_search_can_be_limited_to_a_person(home_with_messages: Home) -> None:
+    def find(*options: str) -> list[str]:
+        hits = home_with_messages.get_json("sessions", "search", "train", *options)["hits"]
+        return [hit["message"]["content"] for hit in hits]
+
+    assert find("--person", "Bob") == ["a train of thought"]
+    assert find("--person", "ada") == ["when does the train leave?"]
+    assert find("--person", "Bob", "--without", "thought") == []
+    assert "Zoe" in home_with_messages.get_error("sessions", "search", "train", "--person", "Zoe", code=3)
+    # Of your own conversations, only people who take part in one of them can be named.
+    assert "Bob" in home_with_messages.get_error("sessions", "search", "train", "--mine", "--person", "Bob", code=3)
+
+
+def test_a_search_can_be_limited_to_archived_conversations(home_with_messages: Home) -> None:
+    def count(*options: str) -> int:
+        return len(home_with_messages.get_json("sessions", "search", "train", *options)["hits"])
+
+    home_with_messages("sessions", "archive", "Lisbon")
+    assert [count(), count("--archived", "only"), count("--archived", "without")] == [3, 2, 1]
+    assert "'maybe'" in home_with_messages.get_error("sessions", "search", "train", "--archived", "maybe", code=2)
+
+
 def test_a_search_can_be_limited_to_a_project(home_with_messages: Home) -> None:
     home_with_messages("projects", "create", "Trips")
     home_with_messages("sessions", "move", "Lisbon", "Trips")

@@ -183,7 +183,7 @@ async def play(world: World, script: list[Action]) -> None:
     assert sum(tokens for tokens, _ in read_recorded(world.store)) == world.used
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(SCOPES), st.sampled_from(BudgetUnit), st.integers(3000, 20_000), actions)
 def test_money_spent_never_passes_a_limit_by_more_than_the_estimates_were_wrong(
     scope: BudgetScope, unit: BudgetUnit, first_limit: int, script: list[Action]

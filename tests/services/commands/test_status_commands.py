@@ -10,7 +10,8 @@ from palaver import GatewayConfig, Platform, ResetPolicy, SessionSource, TurnUsa
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.events import EventKind
 from palaver.domain.person import Role
-from palaver.domain.profile import TurnRules
+from palaver.domain.profile import AgentProfile, Profile, TurnRules
+from palaver.domain.source import ChatType
 from palaver.domain.turn import BusyPolicy
 from palaver.storage import accounts, compactions, deliveries
 from palaver.storage.timestamps import to_micros
@@ -186,6 +187,28 @@ def test_status_shows_when_conversations_restart(
 ) -> None:
     chat = open_chat(GatewayConfig(default_reset_policy=ResetPolicy(**policy)))  # type: ignore[arg-type]
     assert f"**Automatic restart**: {words}" in chat.run(dm(), "/status").text
+
+
+def test_status_and_why_name_who_set_the_reset_policy(open_chat: Callable[[GatewayConfig], Chat], dm: Source) -> None:
+    idle = ResetPolicy(mode="idle", idle_minutes=120)  # type: ignore[arg-type]
+    chat = open_chat(GatewayConfig(reset_by_type={ChatType.DM: idle}, reset_by_profile={"work": ResetPolicy()}))
+    chat.profile = AgentProfile(profiles={"work": Profile()})
+    chat.add_messages(dm(), "hello", "hi")
+    assert "after 2 hours without messages (set for direct messages)" in chat.run(dm(), "/status").text
+    chat.run(dm(), "/profile work")
+    status = chat.run(dm(), "/status")
+    assert "**Automatic restart**: never (set for the profile “work”)" in status.text
+    assert status.data["reset_setting"] == "profiles.work.session_reset"
+    chat = open_chat(GatewayConfig(reset_by_profile={"work": idle}))
+    chat.profile = AgentProfile(profiles={"work": Profile()})
+    session_id = chat.add_messages(dm("ben"), "hello", "hi").session_id
+    chat.clock.advance(hours=3)
+    assert "**Automatic restart**: never (default)" in chat.run(dm("ben"), "/status").text
+    chat.run(dm("ben"), "/profile work")
+    assert chat.add_messages(dm("ben"), "hello").session_id == session_id  # the silence before it does not count
+    chat.clock.advance(hours=3)
+    chat.add_messages(dm("ben"), "again")
+    assert "The conversation with the profile “work” was idle for more than 2 hours" in chat.run(dm("ben"), "/why").text
 
 
 def test_status_on_the_page_shows_the_reset_policy_of_the_chat(

@@ -64,6 +64,16 @@ def test_versions_lists_them_and_says_which_is_in_use(chat: Chat, dm: Source) ->
     assert [each["is_chosen"] for each in reply.data["list"]] == [False, True]
 
 
+def test_why_says_which_version_the_agent_sees(chat: Chat, dm: Source) -> None:
+    session_id = chat.add_messages(dm(), "one *and* two", "1").session_id
+    assert "version" not in chat.run(dm(), "/why").text
+    chat.run(dm(), "/retry")
+    answer(chat, session_id, "1 again")
+    assert "The agent sees version 2 of 2 of “one \\*and\\* two” and its answer." in chat.run(dm(), "/why").text
+    chat.run(dm(), "/version 1")
+    assert "The agent sees version 1 of 2" in chat.run(dm(), "/why").text
+
+
 @pytest.mark.parametrize(
     ("command", "text"),
     [

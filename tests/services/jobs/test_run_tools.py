@@ -17,6 +17,7 @@ from palaver.storage import people
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
+from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, make_member, wait_until
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from palaver.domain.person import Principal
     from palaver.services.gateway import Gateway
     from support.gateway import StartGateway
+
+
+__all__ = ["store_url"]
 
 
 async def run_nothing(_arguments: Any) -> str:
@@ -137,6 +141,7 @@ def _set_role(tx: Any, principal: Principal, role: Role) -> Principal:
     return row.person.principal
 
 
+@BOTH_ENGINES
 async def test_other_tools_are_refused_at_once_and_recorded(start_gateway: StartGateway) -> None:
     agent = RunAgent(("create_job", {}), ("web_get", {}), ("web_get", {}), ("recall", {}))
     gateway = await start_gateway(agent.agent)
@@ -151,6 +156,7 @@ async def test_other_tools_are_refused_at_once_and_recorded(start_gateway: Start
     assert run.state == "done"
 
 
+@BOTH_ENGINES
 async def test_the_agent_reports_that_it_has_failed(start_gateway: StartGateway) -> None:
     report = ("report_failure", {"reason": "The feed did not answer."})
     agent = RunAgent(report, report, answer="I could not do it.")
@@ -213,6 +219,7 @@ async def test_a_run_sees_what_its_person_may_see_and_nothing_else(start_gateway
     assert "attic" not in "".join(agent.results)
 
 
+@BOTH_ENGINES
 async def test_a_run_whose_job_was_deleted_has_no_rights(start_gateway: StartGateway) -> None:
     """The turn outlives its job only if the job is deleted before it is claimed."""
     agent = RunAgent()

@@ -356,8 +356,10 @@ async def test_following_ends_with_an_error_when_the_conversation_is_deleted(
 async def test_following_a_growing_answer_ends_when_the_person_loses_access(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
+    is_over = asyncio.Event()
+
     async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        while True:
+        while not is_over.is_set():
             yield TextDelta("and so on ")
             await asyncio.sleep(0.01)
 
@@ -379,3 +381,4 @@ async def test_following_a_growing_answer_ends_when_the_person_loses_access(
     with pytest.raises(SessionNotFound):
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await following
+    is_over.set()

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.domain.capabilities import Capabilities, LengthUnit, measure_length
@@ -157,6 +157,7 @@ MARKDOWN = st.lists(
 MARKS = re.compile(r"[\s`~]+")
 
 
+@example("\u0800", 2, LengthUnit.BYTES)  # one character that is larger than a message
 @given(MARKDOWN, st.integers(1, 80), st.sampled_from(LengthUnit))
 def test_every_message_fits_and_the_text_is_whole(markdown: str, limit: int, unit: LengthUnit) -> None:
     messages = split(markdown, limit, unit)

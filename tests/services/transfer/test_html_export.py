@@ -13,10 +13,10 @@ from palaver.domain.errors import SessionNotFound
 from palaver.services.attachments import Attachments
 from palaver.services.transfer import html_export
 from palaver.services.transfer.document_format import DocumentFormat
-from palaver.services.transfer.documents import Documents, iterate_visible_events, make_file_name
+from palaver.services.transfer.documents import Documents, iterate_visible_entries, make_file_name
 from palaver.services.transfer.html_export import render_answer
-from palaver.storage import attachments, sessions
-from palaver.storage.engines.base import Write
+from palaver.storage import attachments, sessions, versions
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -91,6 +91,39 @@ def test_hidden_messages_are_left_out_and_events_become_notes(sqlite_store: Sess
     text = export_html(store, dm(), session_id)
     assert "take this back" not in text
     assert "The last exchange was undone." in text
+
+
+def test_documents_say_that_there_are_other_versions_and_the_own_format_has_them(
+    sqlite_store: SessionStore, dm: Source
+) -> None:
+    store, view = sqlite_store, sqlite_store.seen_by(sqlite_store.get_or_create_person(dm()).principal)
+    session_id = store.record_user_message(dm(), "first question").session_id
+    store.append_to_transcript(session_id, "old answer")
+    no = store.engine.run(Read(lambda tx: sessions.get(tx, session_id).no))
+
+    def replace(text: str, *, is_edit: bool) -> None:
+        seq = view.load_messages(session_id)[-2].seq
+        store.engine.run(Write(lambda tx: versions.start_version(tx, no, seq, 0, is_edit=is_edit)))
+        store.append_to_transcript(session_id, [{"role": "user", "content": text}, f"answer to {text}"])
+
+    def export(document_format: DocumentFormat) -> str:
+        principal = store.get_or_create_person(dm()).principal
+        return "".join(Documents(store, None).iterate(principal, session_id, document_format))
+
+    replace("first question", is_edit=False)
+    note = "Version 2 of 2 of this answer. The other version is not in this document."
+    assert note in export(DocumentFormat.HTML)
+    assert f"*{note}*" in export(DocumentFormat.MARKDOWN)
+    replace("better question", is_edit=True)
+    note = "Version 3 of 3 of this message. The other 2 versions are not in this document."
+    for text in (export(DocumentFormat.HTML), export(DocumentFormat.MARKDOWN), view.export_markdown(session_id)):
+        assert text.count(note) == 1
+        assert "better question" in text
+        assert "old answer" not in text
+    own = export(DocumentFormat.JSONL)
+    assert [text in own for text in ("old answer", "answer to first question", "answer to better question")] == [
+        True
+    ] * 3
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
@@ -170,10 +203,10 @@ def test_what_is_said_during_an_export_is_not_in_it(sqlite_store: SessionStore, 
     session_id = store.record_user_message(dm(), "before").session_id
     store.append_to_transcript(session_id, ["more"] * 150)
     view = store.seen_by(store.get_or_create_person(dm()).principal)
-    events = iterate_visible_events(view, session_id)
-    first = next(events)
+    entries = iterate_visible_entries(view, session_id)
+    first = next(entries)
     store.append_to_transcript(session_id, "afterwards")
-    texts = [event.message.text for event in [first, *events] if event.message]
+    texts = [entry.event.message.text for entry in [first, *entries] if entry.event.message]
     assert len(texts) == 151
     assert "afterwards" not in texts
 

@@ -55,19 +55,31 @@ def read_records(data: bytes, record_type: str) -> list[dict[str, Any]]:
     return [record for record in records if record["type"] == record_type]
 
 
-@settings(max_examples=max(5, settings().max_examples // 4))
+@settings(max_examples=settings().max_examples // 5)
 @given(seed=st.integers(0, 10**9), operations=st.integers(0, 60))
 def test_an_export_that_is_imported_and_exported_again_has_the_same_bytes(
     store_maker: StoreMaker, tmp_path_factory: pytest.TempPathFactory, seed: int, operations: int
 ) -> None:
     folder = tmp_path_factory.mktemp("stores")
     store, files = store_maker.make(folder / "first")
-    fill(store, files, seed, operations)
+    filled = fill(store, files, seed, operations)
     first = export(store, files)
+    shown = {each: (store.load_transcript(each), filled.load_versions(store, each)) for each in filled.session_ids}
     copy, copied_files = store_maker.make(folder / "copy")
     report = restore(copy, copied_files, first)
     assert report.problems.lines == []
     assert export(copy, copied_files) == first
+    for session_id, (transcript, infos) in shown.items():
+        assert (copy.load_transcript(session_id), filled.load_versions(copy, session_id)) == (transcript, infos)
+        assert copy.load_transcript(session_id, limit=2) == transcript[-2:]
+
+
+def test_random_stores_have_versions(store_maker: StoreMaker, tmp_path: Path) -> None:
+    store, files = store_maker.make(tmp_path / "first")
+    filled = fill(store, files, seed=3)
+    kinds = {record["kind"] for record in read_records(export(store, files), "event")}
+    assert {"version_started", "version_chosen"} <= kinds
+    assert any(filled.load_versions(store, session_id) for session_id in filled.session_ids)
 
 
 def test_the_versions_of_a_message_can_be_chosen_after_an_import(store_maker: StoreMaker, tmp_path: Path) -> None:

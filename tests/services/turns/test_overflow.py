@@ -22,6 +22,7 @@ from palaver.domain.profile import AgentProfile, CompactionRules, TurnRules
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.services.gateway import Gateway
 from palaver.testing import ScriptedAgent
+from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, load_texts, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent
     from support.gateway import MakeSource, StartGateway
+
+__all__ = ["store_url"]
 
 OWNER = SessionSource.local_cli()
 
@@ -103,6 +106,7 @@ class SmallModel:
 # -- single cases --------------------------------------------------------------------------------------------
 
 
+@BOTH_ENGINES
 async def test_a_conversation_is_answered_when_each_message_arrives_during_the_answer_before_it(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
@@ -304,7 +308,9 @@ def test_a_conversation_that_overflows_is_always_answered(tmp_path: Path) -> Non
     with asyncio.Runner() as runner, store:
         runner.run(gateway.start())
 
-        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @settings(
+            max_examples=settings().max_examples // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        )
         @given(st.lists(steps, max_size=12), st.sampled_from([300, 600, 1500]), st.sampled_from(["They talked.", ""]))
         @example([("ask while busy", [300, 300, 300, 300])] * 3 + [("command", "/compress"), ("ask", 10)], 300, "x")
         @example([("fail", 300)] * 12, 300, "They talked.")

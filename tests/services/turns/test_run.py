@@ -30,6 +30,7 @@ from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
+from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, load_texts, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent
     from support.gateway import MakeSource, StartGateway
 
+
+__all__ = ["store_url"]
 
 OWNER = SessionSource.local_cli()
 
@@ -68,6 +71,7 @@ async def test_reasoning_tool_calls_and_usage_are_stored_with_the_answer(
     assert str(usage.cost) == "0.003"
 
 
+@BOTH_ENGINES
 async def test_the_duration_of_each_tool_is_in_the_draft_and_in_the_answer(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
@@ -167,6 +171,7 @@ async def test_a_turn_has_only_the_toolsets_that_are_enabled_in_its_conversation
     assert sets == [always | {"memory", "mcp:files"}, always, always | {"mcp:files"}, always | {"mcp:files"}]
 
 
+@BOTH_ENGINES
 async def test_guests_cannot_use_the_tools_of_servers(start_gateway: StartGateway, dm: MakeSource) -> None:
     async def run(_arguments: object) -> str:
         return "done"
@@ -235,9 +240,10 @@ async def test_an_answer_that_another_person_stopped_says_who_did(start_gateway:
 async def test_an_interrupted_answer_has_a_reason_that_can_be_translated(
     start_gateway: StartGateway, dm: MakeSource, reason: str, facts: dict[str, Any]
 ) -> None:
-    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         yield TextDelta("Hm")
-        await asyncio.Event().wait()
+        if request.messages[-1]["content"] == "hello":
+            await asyncio.Event().wait()
 
     seconds = 0.2 if reason == "timed_out" else 60
     gateway = await start_gateway(

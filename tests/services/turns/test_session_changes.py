@@ -91,6 +91,8 @@ async def test_undo_and_redo_are_refused_while_the_agent_answers(
         with pytest.raises(InvalidInput, match="still answering"):
             change(session_id)
     assert load_texts(gateway.store, session_id) == [("user", "hello")]
+    await gateway.inbox.accept(Inbound(source=OWNER, content="/stop"))  # else the gateway waits for it when it ends
+    await wait_for_turn(gateway, turn_id)
 
 
 async def test_a_message_that_arrives_during_an_undo_is_not_undone_with_it(

@@ -61,7 +61,7 @@ async def test_redirects_are_followed_and_named(server: WebServer, reader: WebRe
 )
 async def test_a_redirect_to_a_private_address_is_refused(server: WebServer, target: str) -> None:
     url = server.set("/", b"", f"Location: {target}", status="301 Moved Permanently")
-    with pytest.raises((InvalidInput, ConnectionLost), match=r"private network|not found"):
+    with pytest.raises(InvalidInput, match="private network"):
         await WebReader(ALLOWED, resolve=resolve_page_only).fetch_page(url)
     assert len(server.requests) == 1
 

@@ -1,0 +1,49 @@
+"""Visits everything that can be set: every panel, every section of the server settings, every platform."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from browser.conftest import open_path
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Page
+
+PANELS = ("jobs", "memory", "usage", "budget", "prompts", "people", "platforms", "health", "logs", "settings")
+_OPEN_DETAILS = "document.querySelectorAll('.panel details').forEach(each => each.open = true)"
+
+
+async def walk_settings(page: Page) -> AsyncIterator[str]:
+    """Open one place after the other, with everything in it unfolded, and yield its path. For an owner."""
+    for panel in PANELS:
+        await open_path(page, f"/{panel}")
+        await _unfold(page)
+        yield panel
+    await open_path(page, "/server")
+    tabs = page.locator(".section-tabs button")
+    await expect(tabs.first).to_be_visible()
+    for index in range(await tabs.count()):
+        await tabs.nth(index).click()
+        await expect(tabs.nth(index)).to_have_attribute("aria-current", "page")
+        await _unfold(page)
+        yield page.url.rpartition("/")[2]
+    await open_path(page, "/platforms")
+    links = page.locator(".connect-list a")
+    await expect(links.first).to_be_visible()
+    places = [await link.get_attribute("href") or "" for link in await links.all()]
+    for place in places:
+        await open_path(page, f"/{place.rpartition('/')[2]}")
+        await expect(page.locator(".steps-list")).to_be_visible()
+        await _unfold(page)
+        yield place.rpartition("/")[2]
+
+
+async def _unfold(page: Page) -> None:
+    await expect(page.locator(".panel-title")).to_be_visible()
+    await expect(page.locator(".panel .spinner")).to_have_count(0)
+    await page.evaluate(_OPEN_DETAILS)
+    await expect(page.locator(".panel .spinner")).to_have_count(0)  # what is loaded when it is opened
