@@ -136,7 +136,7 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     await entry.locator("input[type=file]").set_input_files(tmp_path / "face.png")
     await expect(entry.locator(".picture-input img")).to_be_visible()
     await entry.get_by_label("Title").fill("The clerk")
-    await expect(entry.get_by_role("heading", name="session reset")).to_be_visible()
+    await expect(entry.get_by_role("heading", name="When conversations restart")).to_be_visible()
     await entry.get_by_label("Restart", exact=True).select_option("idle")
     await entry.get_by_label("Minutes without a message").fill("30")
     await save_button.click()

@@ -338,7 +338,7 @@ def compute_bounds(simulation: Simulation, rows: dict[str, int]) -> dict[str, in
         "platform_account": 2,
         "message_rate": people,
         "access_change": 1,
-        "migration": 10,
+        "migration": 100,  # one for each change of the schema
     }
 
 

@@ -50,7 +50,7 @@ export function JobRow({ job, isMine, all, onChange, onEdit }: Props) {
           <small>{describeProgress(job)}</small>
         </div>
         {isWaiting && <ProposalButtons job={job} all={all} onChange={onChange} />}
-        <JobMenu job={job} all={all} onChange={onChange} onEdit={onEdit} />
+        <JobMenu job={job} all={all} onChange={onChange} onEdit={onEdit} onRemove={() => setOpen(false)} />
       </div>
       {isOpen && <JobDetails job={job} all={all} />}
     </li>
@@ -94,13 +94,14 @@ function ProposalButtons({ job, all, onChange }: Pick<Props, "job" | "all" | "on
   );
 }
 
-function JobMenu({ job, all, onChange, onEdit }: Omit<Props, "isMine">) {
+function JobMenu({ job, all, onChange, onEdit, onRemove }: Omit<Props, "isMine"> & { onRemove: () => void }) {
   const change = async (action: "pause" | "resume" | "run", done?: string) => {
     if ((await attempt(() => calls.changeJob(job.id, action, all))) && done !== undefined) toast(done);
     await onChange();
   };
   const remove = async () => {
     if (!(await confirm({ title: words.jobsRemoveTitle(job.name), text: words.jobsRemoveText, action: words.jobsRemove }))) return;
+    onRemove(); // its details would be asked for once more, and no longer exist
     if (await attempt(() => calls.deleteJob(job.id, all))) toast(words.jobsRemoved(job.name));
     await onChange();
   };
