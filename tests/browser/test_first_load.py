@@ -42,6 +42,7 @@ class ScriptMeter:
 
     async def load(self, page: Page, url: str, ready: str, *, expected: tuple[str, ...] = ()) -> dict[str, int]:
         """Open an address as a new document; return the bytes of each script, by the name of its source."""
+        await page.goto("about:blank")  # ends what the last page still loads
         self._names, self._sizes = {}, {}
         await page.goto(url)
         await expect(page.locator(ready).first).to_be_visible()

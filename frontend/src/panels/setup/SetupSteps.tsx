@@ -16,13 +16,13 @@ const ProviderForm = lazy(async () => ({ default: (await import("../forms/Provid
 
 type Step = "model" | "platform";
 const PLACEHOLDERS = new Set(["demo", "local"]);
+const PLATFORMS = ["telegram", "whatsapp", "whatsapp-web", "signal", "discord", "slack", "matrix", "email"];
 
 export default function SetupSteps() {
   const { me, refetch } = useAccount();
-  const settings = useSettings().data;
   const accounts = useQuery({ queryKey: ["platform-accounts"], queryFn: listPlatforms }).data?.accounts;
   const [isFormShown, setFormShown] = useState(false);
-  if (settings === undefined || accounts === undefined) return null;
+  if (accounts === undefined) return null;
   const isModelDone = !PLACEHOLDERS.has(me.agent.model);
   const isPlatformDone = accounts.some((account) => account.configured);
   const isOver = (step: Step, isDone: boolean) => isDone || me.skipped_steps.includes(step);
@@ -40,7 +40,7 @@ export default function SetupSteps() {
         {isFormShown ? (
           <ErrorBoundary fallback={<LoadError />}>
             <Suspense>
-              <ProviderForm settings={settings} onDone={() => setFormShown(false)} />
+              <NewProvider onDone={() => setFormShown(false)} />
             </Suspense>
           </ErrorBoundary>
         ) : (
@@ -57,13 +57,11 @@ export default function SetupSteps() {
       <>
         <p>{setupWords.stepPlatformText}</p>
         <div className="connect-list">
-          {settings.platforms
-            .filter((form) => form.problem === null)
-            .map((form) => (
-              <button key={form.platform} type="button" className="chip-button" onClick={() => navigate("platforms", { hash: form.platform })}>
-                {getPlatformName(form.platform)}
-              </button>
-            ))}
+          {PLATFORMS.map((platform) => (
+            <button key={platform} type="button" className="chip-button" onClick={() => navigate("platforms", { hash: platform })}>
+              {getPlatformName(platform)}
+            </button>
+          ))}
         </div>
       </>,
     ],
@@ -99,4 +97,10 @@ export default function SetupSteps() {
       </ol>
     </section>
   );
+}
+
+/** The form for a provider. It needs all settings, which are large: they are not loaded before a person wants the form. */
+function NewProvider({ onDone }: { onDone: () => void }) {
+  const settings = useSettings().data;
+  return settings === undefined ? null : <ProviderForm settings={settings} onDone={onDone} />;
 }
