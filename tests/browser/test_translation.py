@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Collects visible texts, accessible names and hints.
 _COLLECT_TEXTS = """() => {
   const texts = [];
-  const others = 'pre, code, kbd, .markdown, .bubble, .session-preview, .reasoning-text, .snippet';
+  const others = 'pre, code, kbd, .markdown, .bubble, .session-preview, .reasoning-text, .snippet, .log-lines';
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const around = walker.currentNode.parentElement;

@@ -14,6 +14,7 @@ Each launch makes two processes: the program, and its keeper, which waits for it
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import json
@@ -111,7 +112,8 @@ class WarmProcess:
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and its keeper has not reported it yet
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
