@@ -34,7 +34,7 @@ test("every setting has a name, an explanation and its values in German", () => 
 });
 
 /** Names of platforms and models are the same in both languages; everything else has other words. */
-const isAllowedTranslated = (allowed: string) => texts.translateAllowed(allowed) !== allowed || /^[a-z-]+(, [a-z-]+)+$/.test(allowed);
+const isAllowedTranslated = (allowed: string) => texts.translateAllowedValues(allowed) !== allowed || /^[a-z-]+(, [a-z-]+)+$/.test(allowed);
 
 test("every platform has its summary, steps and fields in German", () => {
   const platforms = Object.values(server.platforms);

@@ -37,7 +37,7 @@ function findText(text: string, depth: number): string | null {
 function findWhole(text: string, depth: number): string | null {
   if (german === null) return null;
   return findTranslation(german.textTable, text, (name, value) => {
-    if (name === "allowed") return translateAllowed(value);
+    if (name === "allowed") return translateAllowedValues(value);
     if (SENTENCE_GAPS.has(name)) return findText(value, depth - 1) ?? value;
     return value.includes(". ") ? null : value; // a name, not a sentence
   });
@@ -55,9 +55,9 @@ function findInParts(text: string, depth: number): string | null {
 }
 
 /** What is valid for a setting, in the reader's language. */
-export function translateAllowed(text: string): string {
+export function translateAllowedValues(text: string): string {
   if (german === null) return text;
-  return findTranslation(german.allowedTable, text, (name, value) => (name === "allowed" ? translateAllowed(value) : value)) ?? text;
+  return findTranslation(german.allowedTable, text, (name, value) => (name === "allowed" ? translateAllowedValues(value) : value)) ?? text;
 }
 
 /** The name of a part of a key in the reader's language; undefined if the part itself is to be shown. */

@@ -44,7 +44,7 @@ export function useSettings() {
   return useQuery({ queryKey: SETTINGS_KEY, queryFn: getSettings });
 }
 
-/** Whether somebody else has changed the settings since they were loaded. */
+/** Whether another owner has changed the settings since they were loaded. */
 export function isConflict(error: unknown): boolean {
   return error instanceof ApiError && error.code === "settings_changed";
 }
@@ -57,7 +57,7 @@ function throwConflict(error: unknown): never {
 
 /**
  * A function that runs a change for a person who pressed a button, loads the settings again, and returns whether it worked.
- * If somebody else was faster, nothing changes: the person is told, and sees the current values.
+ * If another owner was faster, nothing changes: the person is told, and sees the current values.
  */
 export function useSettingsAction(): (change: () => Promise<unknown>) => Promise<boolean> {
   const refresh = useRefreshSettings();

@@ -37,7 +37,7 @@ export function Entry({ settings, collection, entry, isNew, modelNames, children
       </summary>
       <SettingsForm settings={settings} shown={shown} modelNames={modelNames} namedParts={splitKey(collection).length + 1} />
       {listNestedTemplates(settings, collection).map((template) => (
-        <AddNested key={template.key} template={template} onAdd={(name) => setAdded([...added, makeSetting(makeNestedKey(template, entry, name), template)])} />
+        <AddNestedEntry key={template.key} template={template} onAdd={(name) => setAdded([...added, makeSetting(makeNestedKey(template, entry, name), template)])} />
       ))}
       {children}
     </details>
@@ -52,7 +52,7 @@ function describeEntry(collection: string, entry: string): string {
 }
 
 /** Adds a name to a map within an entry, such as an HTTP header. */
-function AddNested({ template, onAdd }: { template: SettingTemplate; onAdd: (name: string) => void }) {
+function AddNestedEntry({ template, onAdd }: { template: SettingTemplate; onAdd: (name: string) => void }) {
   const [name, setName] = useState("");
   const collection = nameCollection(splitKey(template.key).at(-2) ?? "");
   return (
