@@ -45,6 +45,8 @@ class _Question:
     def is_fresh(self) -> bool:
         if not self.task.done():
             return True
+        if self.task.cancelled() or self.task.exception() is not None:  # asked again, instead of failing forever
+            return False
         keep_seconds = KEEP_SECONDS if self.task.result().error is None else KEEP_ERROR_SECONDS
         return time.monotonic() - self.asked_at < keep_seconds
 
