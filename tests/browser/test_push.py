@@ -33,7 +33,7 @@ from browser.page_checks import find_violations
 from palaver.app import make_push_notifier
 from palaver.domain.profile import PushRules
 from palaver.services.turns import finish
-from palaver.storage.engines.base import Read
+from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
 from support.desktop_notifications import DesktopNotifications
 from support.gateway import wait_until
@@ -112,7 +112,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture(autouse=True)
 def _send_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "PUSH_DELAY_MICROS", 500_000)
+    monkeypatch.setattr(finish, "PUSH_DELAY_MICROS", 0)
 
 
 @asynccontextmanager
@@ -236,8 +236,9 @@ async def test_what_a_push_service_refuses_is_shown(start_web: StartWebServer, v
 
 
 async def test_an_answer_that_comes_while_the_page_is_closed_is_pushed_and_opened_by_a_click(
-    start_web: StartWebServer, visitors: Visitors
+    start_web: StartWebServer, visitors: Visitors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(finish, "PUSH_DELAY_MICROS", 60_000_000)
     async with run_push(start_web) as (web, service):
         pushed = await visit(web, service, visitors)
         page = pushed.page
@@ -246,8 +247,11 @@ async def test_an_answer_that_comes_while_the_page_is_closed_is_pushed_and_opene
         await send_message(page, "When does the train leave?")
         await wait_for_answer(page)
         session = page.url.rpartition("/")[2]
-        await wait_until(lambda: count_messages(web) == 0)  # the page has shown it
+        await wait_until(lambda: is_read(web))  # the page has shown it
+        make_push_due(web)
+        await wait_until(lambda: count_messages(web) == 0)
         assert service.messages == []
+        monkeypatch.setattr(finish, "PUSH_DELAY_MICROS", 0)
 
         # Another site in the only tab. This one is not closed, because it holds the DevTools session.
         await page.goto("about:blank")
@@ -339,6 +343,18 @@ async def wait_for_calls(worker: Worker, *calls: list[Any]) -> None:
 
 def count_messages(web: WebServer) -> int:
     return len(web.gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT 1 FROM push_message"))))
+
+
+def is_read(web: WebServer) -> bool:
+    """Whether the conversation of the only queued notification is read to its end."""
+    query = "SELECT 1 FROM push_message m JOIN read_mark r ON r.session_no = m.session_no WHERE r.read_seq >= m.seq"
+    return web.gateway.store.engine.run(Read(lambda tx: tx.fetch_one(query) is not None))
+
+
+def make_push_due(web: WebServer) -> None:
+    web.gateway.store.engine.run(Write(lambda tx: tx.execute("UPDATE push_message SET due_at = 0")))
+    assert web.gateway.push is not None
+    web.gateway.push.wake()
 
 
 async def test_a_page_that_is_looked_at_shows_no_notification(start_web: StartWebServer, visitors: Visitors) -> None:

@@ -25,7 +25,7 @@ import { useSelection } from "./useSelection";
 interface Props {
   accountMenu: ReactNode;
   onOrder: (ids: readonly string[]) => void; // called with the listed conversations, in their order
-  onReach: () => void; // called when the pointer or the focus comes here: a conversation may be opened next
+  onReach: () => void; // called when the pointer moves here or the focus comes: a conversation may be opened next
 }
 
 export function Sidebar({ accountMenu, onOrder, onReach }: Props) {
@@ -42,7 +42,7 @@ export function Sidebar({ accountMenu, onOrder, onReach }: Props) {
   useEffect(() => end, [view, showsAll, end]); // a selection ends when the list changes
   const isOwner = useMe().person.role === "owner";
   return (
-    <nav className="sidebar" aria-label={words.conversations} onPointerEnter={onReach} onFocus={onReach}>
+    <nav className="sidebar" aria-label={words.conversations} onPointerMove={onReach} onFocus={onReach}>
       <div className="sidebar-head">
         <span className="brand">Palaver</span>
         <span className="spacer" />

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from palaver.testing.contract_platform import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Coroutine, Iterator
 
 ANSWERS = {
     Fault.RATE_LIMITED: (429, {"errcode": "M_LIMIT_EXCEEDED", "error": "Too Many Requests", "retry_after_ms": 1500}),
@@ -88,7 +88,21 @@ class FaultProxy:
                 return
             kept = [each for each in headers if not each.lower().startswith(b"connection:")]
             request = b"\r\n".join([line, *kept, b"Connection: close"]) + b"\r\n\r\n" + body
-            await self._forward(request, None if fault is Fault.ANSWER_LOST else writer, writer)
+            forward = self._forward(request, None if fault is Fault.ANSWER_LOST else writer, writer)
+            await self._run_until_client_leaves(forward, reader)
+
+    @staticmethod
+    async def _run_until_client_leaves(forward: Coroutine[Any, Any, None], reader: asyncio.StreamReader) -> None:
+        """Forward a request. The server may answer a long poll only after a minute: the client may be gone by then."""
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(forward), asyncio.create_task(reader.read())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0].done():
+                await tasks[0]  # raises what has failed
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _forward(
         self, request: bytes, answer_to: asyncio.StreamWriter | None, client: asyncio.StreamWriter
