@@ -57,8 +57,8 @@ export const findingsDe: Readonly<Record<string, { text: string; fix?: string }>
   disk_small: { text: "{free} frei; die Datenbank hat {size}. Eine Sicherung passt vielleicht nicht mehr.", fix: freeSpace },
   disk: { text: "{free} frei; die Datenbank hat {size}." },
   backup_missing: { text: "Es gibt keine Sicherung.", fix: "{command}" },
-  backup_old: { text: "Alter der neuesten Sicherung in Tagen: {days} ({name}).", fix: "{command}" },
-  backup: { text: "Alter der neuesten Sicherung in Tagen: {days} ({name})." },
+  backup_old: { text: "Die neueste Sicherung ist vom {date} ({name}).", fix: "{command}" },
+  backup: { text: "Die neueste Sicherung ist vom {date} ({name})." },
   files_missing: { text: "{count} von {checked} Anhängen fehlen in {folder}, etwa {example}.", fix: "Hole den Ordner aus einer Sicherung zurück: {command}" },
   files: { text: "{checked} geprüft, alle vorhanden." },
 
@@ -70,7 +70,7 @@ export const findingsDe: Readonly<Record<string, { text: string; fix?: string }>
   database_damaged: { text: "{problem}", fix: "{command}" },
   database_error: { text: "{problem}", fix: "{advice}" },
   integrity_ok: { text: "Keine Fehler." },
-  integrity_problem: { text: "{count} Fehler: {problems}.", fix: "Kehre zu einer Sicherung zurück: {command}" },
+  integrity_problem: { text: "Fehler ({count}): {problems}.", fix: "Kehre zu einer Sicherung zurück: {command}" },
 
   platforms_none: { text: "Keine Chat-Plattform ist eingerichtet." },
   account_problem: { text: "{problem}", fix: "Ändere die Einstellungen: {command}" },
@@ -78,7 +78,7 @@ export const findingsDe: Readonly<Record<string, { text: string; fix?: string }>
   account_failed: { text: "{state}: {problem}", fix: "{command}" },
   account_runs: { text: "{state}{details}" },
   account_warning: { text: "{problem}", fix: "{command}" },
-  deliveries_failed: { text: "Seit gestern fehlgeschlagene Nachrichten: {failed}; mit unbekanntem Status: {uncertain}.", fix: "{command}" },
+  deliveries_failed: { text: "Nachrichten seit gestern: {failed} fehlgeschlagen, {uncertain} mit unbekanntem Status.", fix: "{command}" },
   sign_in_failed: { text: "{problem}", fix: "Ändere die Einstellungen und versuche es erneut." },
   sign_in_too_slow: { text: "Keine Antwort innerhalb von {seconds} s.", fix: "Prüfe das Netzwerk dieses Rechners." },
   sign_in_error: { text: "{problem}", fix: "Prüfe die Einstellungen und das Netzwerk dieses Rechners." },

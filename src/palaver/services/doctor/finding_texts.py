@@ -155,8 +155,8 @@ _FOLDERS: Final[Mapping[FindingCode, FindingText]] = {
     ),
     FindingCode.DISK: FindingText("Disk", "{free} free; the database has {size}."),
     FindingCode.BACKUP_MISSING: FindingText("Backups", "There is no backup.", "{command}"),
-    FindingCode.BACKUP_OLD: FindingText("Backups", "The newest backup is {days} days old ({name}).", "{command}"),
-    FindingCode.BACKUP: FindingText("Backups", "The newest backup is {days} days old ({name})."),
+    FindingCode.BACKUP_OLD: FindingText("Backups", "The newest backup is from {date} ({name}).", "{command}"),
+    FindingCode.BACKUP: FindingText("Backups", "The newest backup is from {date} ({name})."),
     FindingCode.FILES_MISSING: FindingText(
         "Attached files",
         "{count} of {checked} attached files are missing in {folder}, such as {example}.",
@@ -180,7 +180,7 @@ _DATABASE: Final[Mapping[FindingCode, FindingText]] = {
     FindingCode.DATABASE_DAMAGED: FindingText("Database", "{problem}", "{command}"),
     FindingCode.DATABASE_ERROR: FindingText("Database", "{problem}", "{advice}"),
     FindingCode.INTEGRITY_OK: FindingText("{subject}", "No errors."),
-    FindingCode.INTEGRITY_PROBLEM: FindingText("{subject}", "{count} errors: {problems}.", _BACK_TO_BACKUP),
+    FindingCode.INTEGRITY_PROBLEM: FindingText("{subject}", "Errors ({count}): {problems}.", _BACK_TO_BACKUP),
 }
 
 _ACCOUNTS: Final[Mapping[FindingCode, FindingText]] = {
@@ -194,7 +194,7 @@ _ACCOUNTS: Final[Mapping[FindingCode, FindingText]] = {
     FindingCode.ACCOUNT_WARNING: FindingText("{subject}", "{problem}", "{command}"),
     FindingCode.DELIVERIES_FAILED: FindingText(
         "{subject}",
-        "{failed} messages failed and {uncertain} have an unknown status since yesterday.",
+        "Messages since yesterday: {failed} failed, {uncertain} with an unknown status.",
         "{command}",
     ),
     FindingCode.SIGN_IN_FAILED: FindingText("{subject}", "{problem}", "Change its settings, and try again."),

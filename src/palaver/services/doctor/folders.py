@@ -85,9 +85,9 @@ def check_backups(database: Path, now: datetime, commands: FixCommands) -> Itera
     if newest is None:
         yield make_warning(FindingCode.BACKUP_MISSING, command=command)
         return
-    age = now - datetime.fromtimestamp(newest.stat().st_mtime, UTC)
-    facts = {"days": max(0, age.days), "name": newest.name}
-    if age > MAX_BACKUP_AGE:
+    made_at = datetime.fromtimestamp(newest.stat().st_mtime, UTC)
+    facts = {"date": made_at.date(), "name": newest.name}
+    if now - made_at > MAX_BACKUP_AGE:
         yield make_warning(FindingCode.BACKUP_OLD, command=command, **facts)
     else:
         yield make_ok(FindingCode.BACKUP, **facts)
