@@ -14,6 +14,7 @@ from browser.page_checks import find_small_targets, find_violations, measure_ove
 from palaver import SessionSource
 from palaver.agent.demo import DemoAgent
 from palaver.domain.policy import ResetMode
+from palaver.domain.source import Platform
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from web.test_attachments import make_png
@@ -165,7 +166,9 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     await expect(rule).to_contain_text("profiles.clerk.session_reset")
 
 
-async def test_an_owner_adds_a_header_to_an_mcp_server(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_an_owner_adds_an_mcp_server_with_a_header_and_chooses_names_that_are_known(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, path="/server#tools", reduced_motion="reduce")
     visitors.allowed_errors = ("422",)
@@ -192,7 +195,22 @@ async def test_an_owner_adds_a_header_to_an_mcp_server(start_web: StartWebServer
     await entry.get_by_role("button", name="Save", exact=True).click()
     await expect(entry.get_by_label("X-Api-Key")).to_have_count(0)
     assert dict(web.gateway.profile.mcp_servers["library"].headers) == {}
+
+    toolsets = page.get_by_role("region", name="Toolsets")
+    await toolsets.get_by_role("combobox", name="Name").select_option(label="Web")
+    await toolsets.get_by_role("button", name="Add", exact=True).click()
+    await expect(toolsets.locator("details.entry summary")).to_have_text("webWeb")
+    await expect(toolsets.locator(".add-entry option", has_text="Web")).to_have_count(0)
     assert await find_violations(page) == []
+    await page.get_by_role("button", name="Conversations", exact=True).click()
+    platforms = page.get_by_role("region", name="When conversations restart, by platform")
+    await platforms.get_by_role("combobox", name="Name").select_option(label="Telegram")
+    await platforms.get_by_role("button", name="Add", exact=True).click()
+    entry = platforms.locator("details.entry", has_text="Telegram")
+    await entry.get_by_label("Restart", exact=True).select_option("daily")
+    await entry.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
+    assert web.gateway.store.config.reset_by_platform[Platform.TELEGRAM].mode is ResetMode.DAILY
 
 
 async def test_an_owner_sees_what_would_be_deleted_before_it_is_deleted(

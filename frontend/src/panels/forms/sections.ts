@@ -16,7 +16,7 @@ const SECTION_PREFIXES = {
   people: ["people"],
   web: ["web", "push", "agent", "database_url"],
 } as const;
-const BUILT_IN_PLATFORMS = ["web", "local", "api"];
+export const BUILT_IN_PLATFORMS = ["web", "local", "api"];
 const OWN_SCREENS = new Set(["providers", "platforms"]);
 
 export const SECTION_IDS = [...Object.keys(SECTION_PREFIXES), "other"];

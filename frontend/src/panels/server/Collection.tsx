@@ -1,5 +1,5 @@
 /** Entries that owners name themselves, such as profiles: add one, change it, remove it. */
-import { useState } from "react";
+import { useId, useState } from "react";
 import { confirm } from "../../ui/ConfirmDialog";
 import { words } from "../../words";
 import { setupWords } from "../../words/setup";
@@ -7,6 +7,7 @@ import { listEntries, nameCollection } from "../forms/sections";
 import { quotePart } from "../forms/settingValues";
 import { changeSettings, useSettingsAction, type Settings } from "../forms/settingsApi";
 import { Entry } from "./Entry";
+import { describeEntryName, listEntryNames } from "./entryNames";
 
 interface Props {
   settings: Settings;
@@ -16,7 +17,6 @@ interface Props {
 
 export function Collection({ settings, collection, modelNames }: Props) {
   const [added, setAdded] = useState<readonly string[]>([]);
-  const [name, setName] = useState("");
   const run = useSettingsAction();
   const existing = listEntries(settings, collection);
   const entries = [...existing, ...added.filter((each) => !existing.includes(each))];
@@ -42,22 +42,57 @@ export function Collection({ settings, collection, modelNames }: Props) {
           </button>
         </Entry>
       ))}
-      <form
-        className="add-entry"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!entries.includes(name.trim())) setAdded([...added, name.trim()]);
-          setName("");
-        }}
-      >
-        <label className="field">
-          {collection === "profiles" ? setupWords.profileName : setupWords.entryName}
-          <input value={name} required maxLength={200} spellCheck={false} autoComplete="off" onChange={(event) => setName(event.target.value)} />
-        </label>
-        <button type="submit" className="button" disabled={name.trim() === ""}>
-          {collection === "profiles" ? setupWords.addProfile : setupWords.addEntry}
-        </button>
-      </form>
+      <AddEntry settings={settings} collection={collection} entries={entries} modelNames={modelNames} onAdd={(entry) => setAdded([...added, entry])} />
     </section>
+  );
+}
+
+interface AddEntryProps extends Props {
+  entries: readonly string[];
+  onAdd: (entry: string) => void;
+}
+
+/** Chooses the name of a new entry, or asks for it where any name is possible. */
+function AddEntry({ settings, collection, modelNames, entries, onAdd }: AddEntryProps) {
+  const [text, setText] = useState("");
+  const list = useId();
+  const offered = listEntryNames(settings, collection, modelNames);
+  const names = offered.names.filter((each) => !entries.includes(each));
+  const name = offered.isOpen || names.includes(text) ? text.trim() : (names[0] ?? "");
+  if (!offered.isOpen && names.length === 0) return null; // each has its entry
+  return (
+    <form
+      className="add-entry"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!entries.includes(name)) onAdd(name);
+        setText("");
+      }}
+    >
+      <label className="field">
+        {collection === "profiles" ? setupWords.profileName : setupWords.entryName}
+        {offered.isOpen ? (
+          <>
+            <input list={list} value={text} required maxLength={200} spellCheck={false} autoComplete="off" onChange={(event) => setText(event.target.value)} />
+            <datalist id={list}>
+              {names.map((each) => (
+                <option key={each} value={each} />
+              ))}
+            </datalist>
+          </>
+        ) : (
+          <select value={name} onChange={(event) => setText(event.target.value)}>
+            {names.map((each) => (
+              <option key={each} value={each}>
+                {describeEntryName(collection, each)}
+              </option>
+            ))}
+          </select>
+        )}
+      </label>
+      <button type="submit" className="button" disabled={name === ""}>
+        {collection === "profiles" ? setupWords.addProfile : setupWords.addEntry}
+      </button>
+    </form>
   );
 }

@@ -1,13 +1,12 @@
 /** One entry that the owner named, such as a profile or an MCP server: its settings, and the names within it. */
 import { useState, type ReactNode } from "react";
 import { ProfilePicture } from "../../agent/ProfilePicture";
-import { getPlatformName } from "../../format/platforms";
-import { words } from "../../words";
 import { setupWords } from "../../words/setup";
 import { listEntrySettings, listNestedTemplates, makeNestedKey, makeSetting, nameCollection } from "../forms/sections";
 import { SettingsForm } from "../forms/SettingsForm";
 import { formatValue, quotePart, splitKey } from "../forms/settingValues";
 import type { Setting, Settings, SettingTemplate } from "../forms/settingsApi";
+import { describeEntryName } from "./entryNames";
 
 interface Props {
   settings: Settings;
@@ -25,7 +24,7 @@ export function Entry({ settings, collection, entry, isNew, modelNames, children
   if (added.some(({ key }) => known.has(key))) setAdded(added.filter(({ key }) => !known.has(key))); // stored now
   const shown = [...stored, ...added.filter(({ key }) => !known.has(key))];
   const find = (part: string) => formatValue(stored.find(({ key }) => key === `${collection}.${quotePart(entry)}.${part}`)?.value);
-  const [picture, title] = collection === "profiles" ? [find("picture"), find("title")] : ["", describeEntry(collection, entry)];
+  const [picture, title] = collection === "profiles" ? [find("picture"), find("title")] : ["", describeEntryName(collection, entry)];
   return (
     <details className="entry" open={isNew}>
       <summary>
@@ -42,13 +41,6 @@ export function Entry({ settings, collection, entry, isNew, modelNames, children
       {children}
     </details>
   );
-}
-
-/** What an entry is called elsewhere on the page, if its name is one of the server's own. */
-function describeEntry(collection: string, entry: string): string {
-  if (collection === "toolsets") return words.toolsetNames[entry] ?? "";
-  if (collection === "reset_by_platform") return getPlatformName(entry);
-  return collection === "reset_by_type" ? (words.chatTypes[entry] ?? "") : "";
 }
 
 /** Adds a name to a map within an entry, such as an HTTP header. */
