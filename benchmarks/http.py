@@ -314,7 +314,7 @@ def fill_store(database: str, sizes: Sizes) -> None:
         if sizes.long_messages:
             texts = (make_text(i, "long") for i in range(sizes.long_messages))
             store.rename_session(write_session("long", texts), LONG_TITLE)
-        store.search("nobodyhassaidthis")  # a search updates the index first
+        store.search("aneverwrittenword")  # a search updates the index first
 
 
 def prepare_store(name: str, server: PostgresServer | None, sizes: Sizes) -> FilledStore:

@@ -193,7 +193,7 @@ def measure_streaming(
 
     _send_message(page, f"say {WORDS_PER_ANSWER} words at 200")
     page.locator(".answer[aria-busy=true] table").first.wait_for(timeout=TIMEOUT_MS)
-    page.locator("#composer").press_sequentially("Meanwhile somebody writes on, as people do. " * 3, delay=40)
+    page.locator("#composer").press_sequentially("Meanwhile a person types, as people often do. " * 3, delay=40)
     results.key_ms = page.evaluate("window.keys")[5:]  # without the keys that sent the message
     page.locator("#composer").fill("")
 

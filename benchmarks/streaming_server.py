@@ -27,7 +27,7 @@ things, in no order:
 
 - it is never the same *twice*
 - it has no `edges`
-- nobody owns it
+- it has no owner
 
 | what | how much |
 |---|---|

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # HYPOTHESIS_PROFILE=thorough tries many more random examples, and kills processes as much more often.
 settings.register_profile(
-    "palaver", max_examples=24, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "palaver", max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("thorough", settings.get_profile("palaver"), max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "palaver"))
@@ -53,7 +53,6 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     """Leave everything that exists by now out of garbage collection, so that it takes no time during the tests."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

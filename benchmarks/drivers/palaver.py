@@ -87,7 +87,7 @@ class Palaver(Driver):
         self.store.rewrite_transcript(session_id, self.store.load_transcript(session_id)[:-2])
 
     def finish_pending_work(self) -> None:
-        self.store.search("nobodyhassaidthis")  # a search updates the index first
+        self.store.search("aneverwrittenword")  # a search updates the index first
 
     def list_commands(self) -> dict[str, tuple[list[str], dict[str, str]]]:
         home = {"PALAVER_HOME": str(self.root)}

@@ -13,8 +13,17 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Page
 
+    from support.web import WebServer
+
 PANELS = ("jobs", "memory", "usage", "budget", "prompts", "people", "platforms", "health", "logs", "settings")
 _OPEN_DETAILS = "document.querySelectorAll('.panel details').forEach(each => each.open = true)"
+
+
+async def make_job(web: WebServer, name: str) -> None:
+    """Let the owner have a job, so that the panel of jobs lists one."""
+    job = {"name": name, "prompt": "Water the plants", "schedule": "every 2h"}
+    made = await (await web.sign_in()).post("/api/jobs", json=job)
+    assert made.status_code == 201, made.text
 
 
 async def walk_settings(page: Page) -> AsyncIterator[str]:

@@ -18,7 +18,7 @@ from browser.conftest import (
     wait_for_answer,
 )
 from browser.page_checks import find_violations
-from browser.settings_walk import walk_settings
+from browser.settings_walk import make_job
 from palaver.agent.base import TextDelta
 from palaver.agent.demo import DemoAgent
 from palaver.testing import ScriptedAgent
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
-SKIPPED_TO = {"jobs", "settings", "server#models"}  # where the skip link is tried
 DEMO_MESSAGES = ("show me markdown", "think about the sea", "remember that my cat is called Ada")
 EVERYTHING_IN_MARKDOWN = """A plan[^1] with H<sub>2</sub>O and <kbd>Ctrl</kbd>.
 
@@ -72,12 +71,6 @@ async def create_rich_conversation(web: WebServer) -> str:
     return await web.create_conversation(await web.sign_in(), *DEMO_MESSAGES, title="Everything at once")
 
 
-async def make_job(web: WebServer, name: str) -> None:
-    job = {"name": name, "prompt": "Water the plants", "schedule": "every 2h"}
-    made = await (await web.sign_in()).post("/api/jobs", json=job)
-    assert made.status_code == 201, made.text
-
-
 def get_device_options(name: str) -> dict[str, Any]:
     return (
         {"viewport": DESKTOP_VIEWPORT}
@@ -88,14 +81,13 @@ def get_device_options(name: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("theme", "where"), [("light", "desk"), ("dark", "phone")])
-async def test_axe_finds_nothing_serious_on_any_page(
+async def test_axe_finds_nothing_serious_in_conversations_and_outside(
     start_web: StartWebServer, visitors: Visitors, theme: str, where: str
 ) -> None:
+    """The settings are checked where they are translated."""
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
-    await make_job(web, "Plants")
-    await web.sign_in("Jonas")
-    look: dict[str, Any] = get_device_options(where) | {"color_scheme": theme, "reduced_motion": "reduce"}
+    look: dict[str, Any] = get_device_options(where) | {"color_scheme": theme}
     page = await visitors.visit(web, **look)
     found = {"home": await find_violations(page)}
 
@@ -103,13 +95,6 @@ async def test_axe_finds_nothing_serious_on_any_page(
     await expect(page.locator(".answer").last).to_be_visible()
     await page.locator(".tool summary").last.click()
     found["conversation"] = await find_violations(page)
-    async for place in walk_settings(page):
-        found[place] = await find_violations(page)
-        if place in SKIPPED_TO:
-            await page.get_by_role("link", name="Skip to content").focus()
-            await page.keyboard.press("Enter")
-            await expect(page.locator("#main")).to_be_focused()
-
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("dialog")).to_be_visible()
     found["palette"] = await find_violations(page)
@@ -129,7 +114,7 @@ async def test_axe_finds_nothing_serious_on_any_page(
 
 async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent(lambda _request: EVERYTHING_IN_MARKDOWN))
-    page = await visitors.visit(web, color_scheme="light", reduced_motion="reduce")
+    page = await visitors.visit(web, color_scheme="light")
     long_line = f"x = '{'long ' * 40}'"
     await send_message(page, f"See https://example.org\n\n```python\n# mine\n{long_line}\n```\n" + "line\n" * 60)
     await wait_for_answer(page)
@@ -150,7 +135,7 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWe
     visitors.allowed_errors = ("422",)  # of the schedule that is not valid
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
-    page = await visitors.visit(web, reduced_motion="reduce", path=f"/{session}")
+    page = await visitors.visit(web, path=f"/{session}")
     for name in ("Context", "Model", "Tools", "Actions for"):
         await page.locator("header").get_by_role("button", name=name).click()
         await expect(page.get_by_role("menu")).to_be_visible()
@@ -326,7 +311,7 @@ async def choose_menu_item(page: Page, name: str) -> None:
 async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="Hello")
-    page = await visitors.visit(web, reduced_motion="reduce")
+    page = await visitors.visit(web)
     await expect(page.get_by_role("link", name="Hello").first).to_be_visible()
     assert await find_unmarked_focus(page) == []
     await open_panel(page, "settings")

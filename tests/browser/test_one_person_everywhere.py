@@ -1,4 +1,4 @@
-"""One person writes on Telegram, goes on in the browser and ends on Matrix: one conversation, and nobody else's."""
+"""One person writes on Telegram, goes on in the browser and ends on Matrix: one conversation, and only theirs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
 
 
 class TelegramPerson:
-    """Somebody who writes to the bot in a private chat."""
+    """A person who writes to the bot in a private chat."""
 
     def __init__(self, server: BotApiServer, chat: dict[str, object], sender: dict[str, object] | None = None) -> None:
         self._server = server

@@ -56,7 +56,7 @@ async def test_a_conversation_and_the_panels_fit_a_phone(start_web: StartWebServ
         "remember that my cat is called Ada",
         title="A title that is longer than any telephone is wide, by far",
     )
-    await web.sign_in("Somebody With Quite A Long Name Who Is Also Here")
+    await web.sign_in("A Person With Quite A Long Name Who Is Also Here")
     for panel, title in PANELS.items():
         await page.get_by_role("button", name="Show conversations").tap()
         await page.get_by_role("navigation").get_by_role("button", name="owner").tap()

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from agent.openai_server import OpenAIServer, reply_with_error
 from browser.conftest import PHONE_VIEWPORT, open_path, send_message, wait_for_answer
-from browser.page_checks import find_small_targets, find_violations, measure_overflow
+from browser.page_checks import find_overflowing_texts, find_small_targets, find_violations, measure_overflow
 from palaver import SessionSource
 from palaver.agent.demo import DemoAgent
 from palaver.domain.policy import ResetMode
@@ -117,7 +117,7 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     await choose_demo_model(web)
     page = await visitors.visit(web, path="/server#profiles", reduced_motion="reduce")
     await page.get_by_label("Short name").focus()
-    await page.keyboard.type("clerk")
+    await page.keyboard.type("Clerk")  # names are lowercase
     await page.keyboard.press("Enter")
     entry = page.locator("details.entry", has_text="clerk")
     await entry.get_by_label("Instructions").focus()
@@ -136,6 +136,8 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     await expect(entry.locator(".picture-input img")).to_have_count(0)
     await entry.locator("input[type=file]").set_input_files(tmp_path / "face.png")
     await expect(entry.locator(".picture-input img")).to_be_visible()
+    await entry.get_by_role("combobox", name="Choose one to add").select_option(label="Memory")
+    await expect(entry.get_by_label("Toolsets")).to_have_value("memory")
     await entry.get_by_label("Title").fill("The clerk")
     await expect(entry.get_by_role("heading", name="When conversations restart")).to_be_visible()
     await entry.get_by_label("Restart", exact=True).select_option("idle")
@@ -146,6 +148,7 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     assert await find_violations(page) == []
     policy = web.gateway.store.config.reset_by_profile["clerk"]
     assert (policy.mode, policy.idle_minutes) == (ResetMode.IDLE, 30)
+    assert web.gateway.profile.profiles["clerk"].toolsets == frozenset({"memory"})
     assert (web.gateway.profile.profiles["clerk"].picture or "").startswith("data:image/png;base64,")
 
     member = await visitors.visit(web, "Amina")
@@ -209,7 +212,7 @@ async def test_an_owner_adds_an_mcp_server_with_a_header_and_chooses_names_that_
     entry = platforms.locator("details.entry", has_text="Telegram")
     await entry.get_by_label("Restart", exact=True).select_option("daily")
     await entry.get_by_role("button", name="Save", exact=True).click()
-    await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
+    await expect(entry.get_by_text("1 unsaved change")).to_have_count(0)
     assert web.gateway.store.config.reset_by_platform[Platform.TELEGRAM].mode is ResetMode.DAILY
 
 
@@ -264,8 +267,22 @@ async def test_the_providers_own_error_is_shown_and_a_key_only_by_its_end(
         await expect(form.get_by_role("combobox", name="Model")).to_have_value("large")
         await form.get_by_role("combobox", name="Model").select_option("small")
         await form.get_by_role("button", name="Use as default model").click()
-        await expect(page.get_by_label("Providers").get_by_text("ends in …cdef")).to_be_visible()
+        await expect(page.get_by_label("Providers").get_by_text("API key ends in …cdef")).to_be_visible()
         await expect(page.get_by_label("Model", exact=True)).to_have_value("lab:small")
+
+        provider.models.clear()  # now it lists none, as many servers
+        visitors.allowed_errors = ("409", "502")
+        await page.get_by_role("button", name="Edit lab").click()
+        await expect(form.get_by_label("Address (URL)")).to_be_focused()
+        await form.get_by_label("Address (URL)").fill(f"{provider.url}/")
+        await expect(form.get_by_text("You changed the address, so enter the key again.")).to_be_visible()
+        await form.get_by_label("API key").fill("sk-0123456789abcdef")  # the same
+        await form.get_by_role("button", name="Save provider").click()
+        await expect(form.get_by_role("alert")).to_contain_text("Enter the name of a model instead.")
+        await form.get_by_label("Name of the model").fill("tiny")
+        await form.get_by_role("button", name="Use as default model").click()
+        await expect(page.get_by_label("Model", exact=True)).to_have_value("lab:tiny")
+        await expect(page.get_by_role("button", name="Add a provider")).to_be_focused()
     assert web.gateway.profile.providers["lab"].api_key == "sk-0123456789abcdef"
     assert "sk-0123456789abcdef" not in await page.content()
 
@@ -277,9 +294,13 @@ async def test_a_platform_is_set_up_on_its_page(start_web: StartWebServer, visit
     await page.get_by_role("link", name="Telegram").click()
     await expect(page.get_by_role("heading", name="Connect Telegram")).to_be_visible()
     await expect(page.get_by_text("Open a chat with @BotFather")).to_be_visible()
+    await expect(page.get_by_role("link", name="@BotFather")).to_have_attribute("href", "https://t.me/BotFather")
+    await expect(page.get_by_role("heading", name="Connection")).to_have_count(0)  # there is none before it is set up
     assert await find_violations(page) == []
     await page.get_by_role("link", name="All platforms").click()
     await page.get_by_role("link", name="Webhook").click()
+    await expect(page.get_by_text(f"{web.url}/hooks/webhook")).to_be_visible()
+    await expect(page.get_by_role("button", name="Copy: Webhook address")).to_be_visible()
     await page.get_by_label("Secret").fill("short")
     await page.get_by_role("button", name="Save and connect").click()
     await expect(page.get_by_role("alert").filter(has_text="24 to 512")).to_be_visible()
@@ -346,16 +367,23 @@ async def test_a_project_has_instructions(start_web: StartWebServer, visitors: V
     assert [each["instructions"] for each in projects] == ["Answer in rhymes."]
 
 
-@pytest.mark.parametrize("path", ["/server#models", "/server#conversations", "/platforms#telegram", "/prompts"])
+@pytest.mark.parametrize(
+    "path", ["/server#models", "/server#conversations", "/platforms#slack", "/prompts", "/settings#about"]
+)
 async def test_the_screens_fit_a_phone_in_german_and_dark(
     start_web: StartWebServer, visitors: Visitors, path: str
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
+    provider = {"base_url": "https://models.example.org/a-rather-long-path/v1", "api_key": "sk-0123456789abcdef"}
+    assert (await (await web.sign_in()).patch("/api/settings", json={"set": {"providers.lab": provider}})).is_success
     options: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
     page = await visitors.visit(web, path=path, locale="de-DE", **options)
     await expect(page.locator(".panel-column .card, .panel-empty").first).to_be_visible()
     assert (await find_violations(page), await measure_overflow(page)) == ([], 0)
-    assert await find_small_targets(page) == []
+    assert (await find_small_targets(page), await find_overflowing_texts(page)) == ([], [])
+    if path == "/settings#about":
+        await expect(page.get_by_role("heading", name="Über Palaver")).to_be_in_viewport()
+        await expect(page.locator(".policies h3").last).to_have_text("Überall sonst")
 
 
 async def test_settings_and_steps_are_explained_in_german(start_web: StartWebServer, visitors: Visitors) -> None:

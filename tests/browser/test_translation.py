@@ -1,17 +1,17 @@
-"""The page in German: all of its own texts are translated."""
+"""The page in German: all of its own texts are translated; and axe finds nothing serious in any of the settings."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, open_panel, open_path
-from browser.page_checks import measure_overflow
-from browser.settings_walk import walk_settings
+from browser.page_checks import find_violations, measure_overflow
+from browser.settings_walk import make_job, walk_settings
 from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import AgentUnavailable
@@ -54,10 +54,25 @@ SAME_IN_BOTH_LANGUAGES = {
     *("SearXNG", "Brave", "Tavily", "OpenAI", "Anthropic", "Google", "OpenRouter", "Ollama", "USD"),
 }
 # Names that the owner of the test has chosen, and names that no language has: of models, time zones, programs; a time.
-_CHOSEN_NAMES = {"clerk", "docs", "pirate", "lab", "lab:x", "telegram", "web", "arr", "x", "http://x.example"}
+_CHOSEN_NAMES = {
+    "Plants",
+    "Water the plants",
+    "Jonas",
+    "clerk",
+    "docs",
+    "pirate",
+    "lab",
+    "lab:x",
+    "telegram",
+    "web",
+    "arr",
+    "x",
+    "http://x.example",
+}
 _NAME_IN_ANY_LANGUAGE = re.compile(
     r"[\d-]+ [\d:]+ UTC\.|[a-z]+:\S+|[A-Z]\w+/\S+|python-httpx2/\S+|https?://\S+|[\w.]*/\S*"
 )
+SKIPPED_TO = {"jobs", "settings", "server#models"}  # where the skip link is tried
 SETTINGS_WITH_NAMES = {
     "profiles.clerk.instructions": "x",
     "personalities.pirate": "arr",
@@ -115,12 +130,18 @@ async def collect_texts(page: Page, session: str) -> dict[str, set[str]]:
     return texts
 
 
-async def collect_settings_texts(page: Page) -> dict[str, set[str]]:
-    """Visit everything that can be set, and collect the texts by place."""
-    texts = {}
+async def check_settings(page: Page, skip_link: str) -> dict[str, set[str]]:
+    """Visit everything that can be set, check that it is accessible and fits, and collect the texts by place."""
+    texts, violations = {}, {}
     async for place in walk_settings(page):
         texts[place] = set(await page.evaluate(_COLLECT_TEXTS))
         assert await measure_overflow(page) == 0, place
+        violations[place] = await find_violations(page)
+        if place in SKIPPED_TO:
+            await page.get_by_role("link", name=skip_link).focus()
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#main")).to_be_focused()
+    assert {place: found for place, found in violations.items() if found} == {}
     return texts
 
 
@@ -199,15 +220,23 @@ async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, v
 
 
 @pytest.mark.slow
-async def test_the_settings_in_german_have_no_english_left(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_all_settings_are_accessible_and_in_german_have_no_english_left(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     owner = await web.sign_in()
     await owner.post("/api/saved-prompts", json={"name": "clerk", "text": "arr"})
+    await web.create_conversation(owner, "remember that arr", title="Alpha")
+    await make_job(web, "Plants")
+    await web.sign_in("Jonas")
     assert (await owner.patch("/api/settings", json={"set": SETTINGS_WITH_NAMES})).is_success
     await owner.post("/api/sign-out")  # so that the test client is not listed as a device
-    english = await collect_settings_texts(await visitors.visit(web, locale="en-GB"))
-    phone = await visitors.visit(web, locale="de-DE", viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
-    german = await collect_settings_texts(phone)
+    desktop = await visitors.visit(web, locale="en-GB", color_scheme="light")
+    english = await check_settings(desktop, "Skip to content")
+    await desktop.context.close()
+    device: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True}
+    phone = await visitors.visit(web, locale="de-DE", color_scheme="dark", **device)
+    german = await check_settings(phone, "Zum Inhalt springen")
     assert len(german) >= 30
     assert find_english(english, german) == {}
 

@@ -55,5 +55,5 @@ def test_the_limit_of_a_person_is_set_by_name(home: Home) -> None:
 def test_mistakes_are_explained(home: Home) -> None:
     assert "Examples: `$5`" in home.get_error("budget", "set", "all", "day", "5", code=1)
     assert "How much?" in home.get_error("budget", "set", "all", "day", code=1)
-    assert "There is no person “Nobody”" in home.get_error("budget", "set", "Nobody", "day", "5usd", code=3)
+    assert "There is no person “Unknown”" in home.get_error("budget", "set", "Unknown", "day", "5usd", code=3)
     assert "takes no amount" in home.get_error("budget", "clear", "all", "day", "5usd", code=1)

@@ -86,5 +86,5 @@ def test_what_cannot_be_read_is_refused_with_advice(home: Home, tmp_path: Path) 
     assert "Update Palaver" in home.get_error("import", "palaver", path, code=1)
     assert "can't be read" in home.get_error("import", "palaver", tmp_path / "missing.jsonl", code=1)
     assert "No person named" in home.get_error(
-        "import", "chatgpt", write_chatgpt_export(tmp_path / "e.zip", "x"), "--person", "Nobody", code=3
+        "import", "chatgpt", write_chatgpt_export(tmp_path / "e.zip", "x"), "--person", "Unknown", code=3
     )

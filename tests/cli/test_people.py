@@ -136,7 +136,7 @@ def ask_for_access(home: Home, user: str) -> str:
 
 
 def test_requests_are_listed_approved_and_denied(home: Home) -> None:
-    assert home.get_text("people", "requests") == "Nobody is asking for access.\n"
+    assert home.get_text("people", "requests") == "There are no requests for access.\n"
     code = ask_for_access(home, "grace")
     [request] = home.get_json("people", "requests")["requests"]
     assert (request["platform"], request["account"], request["name"]) == ("telegram", "grace", "Grace")

@@ -154,7 +154,7 @@ async def wait_until_drawn(drawn: list[str], text: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_account_that_is_refused_cannot_be_linked_and_one_that_nobody_runs_neither(
+async def test_an_account_that_is_refused_cannot_be_linked_and_one_that_no_process_runs_neither(
     home: Home, start_accounts: StartAccounts
 ) -> None:
     async def refuse(_adapter: PigeonAdapter) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def share_conversation(home: Home) -> tuple[str, str]:
-    """Share a conversation of somebody else as the owner; return its id and its secret."""
+    """Share a conversation of another person as the owner; return its id and its secret."""
     session_id = home.add_conversation("hello", title="Lisbon")
     with home.open_store() as store:
         created = asyncio.run(Shares(store).create(store.get_owner().principal, session_id, everything=True))

@@ -183,7 +183,7 @@ def message(content: object, role: str = "user") -> dict[str, object]:
         ([message("\u200b"), message(""), message(None), message("Now")], "Now"),
         ([message([{"type": "text"}, {"type": "text", "text": 5}, "loose"])], None),
         ([message({"type": "text", "text": "not a list"})], None),
-        ([message("Hello", "assistant"), {"content": "nobody"}], None),
+        ([message("Hello", "assistant"), {"content": "no role"}], None),
         ([], None),
     ],
 )

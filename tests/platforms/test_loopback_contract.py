@@ -49,7 +49,7 @@ ERRORS = {
     Fault.RATE_LIMITED: SendRetryable("Slow down.", retry_after=3),
     Fault.SERVER_ERROR: SendRetryable("Internal error."),
     Fault.REFUSED: SendRejected("Not like this."),
-    Fault.CHAT_GONE: TargetUnreachable("Nobody is here."),
+    Fault.CHAT_GONE: TargetUnreachable("The chat is gone."),
     Fault.CHAT_MOVED: ChatMovedAway("They are elsewhere.", new_chat_id="ada-2"),
     Fault.UNREACHABLE: SendRetryable("Nothing listens there."),
 }

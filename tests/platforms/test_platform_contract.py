@@ -38,7 +38,7 @@ class ForgetfulAdapter(LoopbackAdapter):
 
     async def receive(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
         task = asyncio.ensure_future(super().receive(update, cursor=cursor))
-        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody waits for it
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # no task waits for it
         await asyncio.sleep(0)
         return None  # type: ignore[return-value]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -411,6 +412,7 @@ def _count_open_work(tx: Transaction, now: int) -> int:
 def main() -> None:
     """Fork gateways and report how they ended, until the harness has gone; then kill all of them."""
     control = socket.socket(fileno=os.dup(0))
+    gc.freeze()  # forks use what exists by now without a copy: their garbage collection leaves it alone
     while True:
         message, handles, _, _ = socket.recv_fds(control, 1 << 16, 1)
         if not message:

@@ -158,15 +158,15 @@ _WRONG_COUNTERS = """
         FROM event GROUP BY session_no) e ON e.session_no = s.no
     LEFT JOIN (SELECT session_no, SUM(input_tokens) AS tin, SUM(output_tokens) AS tout, SUM(cost_nanos) AS nanos
         FROM usage GROUP BY session_no) u ON u.session_no = s.no
-    WHERE e.events IS NULL OR e.first <> 1 OR e.last <> e.events OR s.last_seq <> e.last
+    WHERE s.is_deleted = 0 AND (e.events IS NULL OR e.first <> 1 OR e.last <> e.events OR s.last_seq <> e.last
         OR s.message_count <> e.visible OR (s.active_at IS NULL) <> (e.messages = 0)
         OR s.input_tokens <> COALESCE(u.tin, 0) OR s.output_tokens <> COALESCE(u.tout, 0)
         OR COALESCE(s.cost_nanos, 0) <> COALESCE(u.nanos, 0)
         OR s.indexed_seq > s.last_seq OR (s.unindexed = 0 AND s.indexed_seq < (SELECT COALESCE(MAX(m.seq), 0)
-            FROM event m WHERE m.session_no = s.no AND m.kind = 'message'))"""
+            FROM event m WHERE m.session_no = s.no AND m.kind = 'message')))"""
 
 _WRONG_ENDS = """
-    SELECT s.id, s.end_reason FROM session s WHERE (s.ended_at IS NOT NULL) <>
+    SELECT s.id, s.end_reason FROM session s WHERE s.is_deleted = 0 AND (s.ended_at IS NOT NULL) <>
         (COALESCE((SELECT MAX(seq) FROM event WHERE session_no = s.no AND kind = 'ended'), 0)
         > COALESCE((SELECT MAX(seq) FROM event WHERE session_no = s.no AND kind = 'reopened'), 0))"""
 

@@ -54,7 +54,7 @@ def test_another_process_goes_on_where_a_watcher_was_killed(launcher: WarmLaunch
 
 
 def test_messages_and_watchers_in_several_processes(launcher: WarmLauncher, store_url: str) -> None:
-    """Whoever is first, each message starts one session for the same reason, and each old session ends once."""
+    """In any order, each message starts one session for the same reason, and each old session ends once."""
     with StoreProcess(launcher) as writer, StoreProcess(launcher) as watcher, StoreProcess(launcher) as other:
         writer.call("open_store", url=store_url)
         for lane in LANES:

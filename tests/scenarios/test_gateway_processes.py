@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from palaver import SessionSource, SessionStore
 from palaver.domain.draft import PieceKind
@@ -145,8 +146,8 @@ def test_deliveries_of_a_dead_process_are_recovered_by_a_process_that_is_never_i
 def test_a_process_that_is_stopped_leaves_nothing_unfinished(
     launcher: GatewayLauncher, platform: FakePlatform, grace_seconds: float
 ) -> None:
-    chance = random.Random(SEED)
-    for number in range(10):
+    chance, rounds = random.Random(SEED), settings().max_examples // 4
+    for number in range(rounds):
         print(f"PALAVER_KILL_SEED={SEED}, round {number}")  # noqa: T201  (shown when the test fails)
         gateway = launcher.start(platform.build_options(grace_seconds=grace_seconds))
         for user in range(4):
@@ -166,7 +167,7 @@ def test_a_process_that_is_stopped_leaves_nothing_unfinished(
     assert {delivery.state for delivery in final.deliveries} == {"sent"}
     assert {turn.attempt for turn in final.turns.values()} == {1}, "a released turn does not count as an attempt"
     if grace_seconds:
-        assert final.count_turn_states() == {"done": 80}
+        assert final.count_turn_states() == {"done": rounds * 4 * 2}
 
 
 # -- recovery -------------------------------------------------------------------------------------------------

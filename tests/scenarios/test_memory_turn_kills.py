@@ -1,4 +1,4 @@
-"""`kill -9` around a memory turn: it never runs twice, stores everything or nothing, and keeps nobody waiting."""
+"""`kill -9` around a memory turn: it never runs twice, stores everything or nothing, and keeps no person waiting."""
 
 from __future__ import annotations
 

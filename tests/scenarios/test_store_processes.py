@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from palaver import SessionStore
 
@@ -94,7 +95,7 @@ def test_four_processes_that_write_at_once_lose_nothing(pool: ProcessPool, store
 @pytest.mark.parametrize("new_url", ["sqlite", "postgres"], indirect=True)
 def test_processes_can_open_a_new_database_at_the_same_moment(pool: ProcessPool, new_url: str) -> None:
     with pool.borrow(4) as processes:
-        for _ in range(10):
+        for _ in range(settings().max_examples // 4):
             clear_database(new_url)
             call_together(processes, "open_store", url=new_url)
             entries = call_together(processes, "get_or_create_session", lane="ada")

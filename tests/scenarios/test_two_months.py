@@ -188,13 +188,13 @@ class Simulation:
     async def settle(self) -> None:
         """Wait until everything is answered, sent, learned and has its title."""
         self.gateway.memory_runner.wake()
-        await wait_until(lambda: not _has_running_tasks() and list_rows(self.store, _OPEN_WORK)[0][0] == 0)
+        await wait_until(lambda: list_rows(self.store, _OPEN_WORK)[0][0] == 0 and not _has_running_tasks())
 
     async def pass_hours(self) -> None:
         for _ in range(HOURS_PER_STEP):
             self.clock.advance(hours=1)
             await self.gateway.scheduler.poll()
-            await self.settle()  # a clock that jumps while somebody works looks like a process that was paused
+            await self.settle()  # a clock that jumps during a turn looks like a process that was paused
         await self.gateway.expiry_watcher.run_once()
         await self.settle()
 

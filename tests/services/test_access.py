@@ -36,7 +36,7 @@ async def test_accounts_in_the_allow_list_may_speak_on_their_platform_as_guests(
     person = await town.find_person(ADA)
     assert person is not None
     assert person.role is Role.GUEST
-    assert find_code(await town.ask(chat("ada", "matrix"), "hello"))  # the same id elsewhere is somebody else
+    assert find_code(await town.ask(chat("ada", "matrix"), "hello"))  # the same id elsewhere is another person
     named = chat("eve")
     assert find_code(await town.ask(type(named)("telegram", "chat-eve", user_id="eve", user_name="ada"), "hello"))
 
@@ -91,7 +91,7 @@ async def test_owners_have_no_limit_and_all_processes_count_together(store: Sess
     assert not (await there.inbox.accept(_message(ADA, 7))).is_stored
 
 
-async def test_a_clock_that_is_set_back_locks_nobody_out(town: Town, clock: FakeClock) -> None:
+async def test_a_clock_that_is_set_back_locks_no_person_out(town: Town, clock: FakeClock) -> None:
     await town.add_person(ADA)
     for number in range(6):
         await town.inbox.accept(_message(ADA, number))

@@ -191,7 +191,7 @@ async def test_the_person_at_the_terminal_and_the_last_owner_stay(store: Session
     with pytest.raises(NotAllowed, match="person at the terminal"):
         await erasures.erase(owner.principal, owner.id)
     with pytest.raises(NotFound):
-        await erasures.erase(owner.principal, "p_nobody")
+        await erasures.erase(owner.principal, "p_unknown")
     execute(store, "DELETE FROM identity WHERE person_id = $1", owner.id)
     with pytest.raises(NotAllowed, match="last owner"):
         await erasures.erase(owner.principal, owner.id)

@@ -73,12 +73,18 @@ def choose_profile(tx: Transaction, session_id: str, profile: str) -> None:
     session_settings.change(tx, sessions.get_no(tx, SessionId(session_id)), "profile", profile, 0)
 
 
+def load_profile(store: SessionStore, receipt: Receipt) -> str | None:
+    """Return the profile of the conversation that a message has come to."""
+    no = store.engine.run(Read(lambda tx: sessions.get_no(tx, SessionId(receipt.session_id or ""))))
+    return store.engine.run(Read(lambda tx: session_settings.load(tx, no))).profile
+
+
 # ---- the watcher and the message come to the same result ---------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Silence:
-    """A conversation in which nobody writes for a while."""
+    """A conversation in which no person writes for a while."""
 
     policy: ResetPolicy
     source: SessionSource
@@ -186,15 +192,41 @@ async def test_the_policy_of_the_profile_decides_and_is_named(
     back = await say(inbox, ada, "hello again")
     assert back.session_id != first[ada].session_id
     assert "with the profile “work” was idle for more than 1 hour" in (back.reply or "")
-    assert "with the default profile" in (back.reply or "")
+    assert "a new one was started with the same profile." in (back.reply or "")
     started = store.load_events(back.session_id or "")[0]
     assert started.facts["reset_setting"] == "profiles.work.session_reset"
+    assert load_profile(store, back) == started.facts["profile"] == "work"
     clock.advance(days=2)
     if watched:
         await make_watcher(store).run_once()
     assert (await say(inbox, ben, "dear diary")).session_id == first[ben].session_id  # its profile says never
     daily = await say(inbox, cleo, "hello again")  # without a profile, the platform decides
     assert "Conversations here restart every day at 04:00 (UTC)" in (daily.reply or "")
+    assert load_profile(store, daily) is None
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_an_automatic_restart_keeps_the_profile_and_a_new_conversation_does_not(
+    open_store: OpenStore, clock: FakeClock, watched: bool
+) -> None:
+    store = open_store(GatewayConfig(default_reset_policy=DAILY))
+    inbox = make_inbox(store)
+    ada = make_dm("ada")
+    first = await say(inbox, ada, "hello")
+    store.engine.run(Write(partial(choose_profile, session_id=first.session_id or "", profile="cook")))
+    answer(store, first)
+    clock.advance(days=2)
+    if watched:
+        await make_watcher(store).run_once()
+    restarted = await say(inbox, ada, "what is for dinner?")
+    assert restarted.session_id != first.session_id
+    assert load_profile(store, restarted) == "cook"
+    assert "so a new one was started with the same profile, “cook”." in (restarted.reply or "")
+    answer(store, restarted)
+    key = store.engine.run(Read(lambda tx: sessions.get(tx, restarted.session_id or ""))).session.key
+    store.reset_session(key)
+    asked_for = await say(inbox, ada, "something else")
+    assert load_profile(store, asked_for) is None
 
 
 # ---- ending on time ----------------------------------------------------------------------------------------
@@ -215,7 +247,7 @@ async def test_what_the_agent_has_sent_is_answered_where_it_was_sent(
         await make_watcher(store).run_once()
     receipt = await say(make_inbox(store), make_dm(), "And tomorrow?")
     assert receipt.session_id == posted.session_id
-    assert "idle for more than 1 hour" in (receipt.reply or "")  # before that, nobody has told the person
+    assert "idle for more than 1 hour" in (receipt.reply or "")  # the person was not told before
 
 
 async def test_a_session_ends_when_its_time_has_come_and_not_before(open_store: OpenStore, clock: FakeClock) -> None:
@@ -467,7 +499,7 @@ async def test_status_and_why_say_that_and_why_a_conversation_has_ended(
     clock.advance(minutes=61)
     await make_watcher(store).run_once()
     clock.advance(hours=2)
-    end = "2 h ago, because nobody wrote for a while. Your next message starts a new conversation."
+    end = "2 h ago, after a period of inactivity. Your next message starts a new conversation."
     for command in ("/status", "/why"):
         reply = (await say(inbox, make_dm(), command)).reply or ""
         assert end in reply, command
@@ -548,7 +580,7 @@ async def test_one_process_watches_and_another_takes_over(open_store: OpenStore,
 
 
 async def test_a_message_and_watchers_at_once(open_store: OpenStore, clock: FakeClock) -> None:
-    """Whoever is first: the message is stored once, in an open session, and the old one has ended once."""
+    """In any order, the message is stored once, in an open session, and the old one has ended once."""
     stores = [open_store(IDLE_CONFIG) for _ in range(3)]
     inbox = make_inbox(stores[0])
     for attempt in range(5):

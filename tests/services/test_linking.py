@@ -100,8 +100,8 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
     hits = await view.search("chat")
     assert [hit.session_id for hit in hits] == [in_chat.session_id]
     assert await town.rows("SELECT person_id FROM turn WHERE person_id = $1", guest.id) == []
-    nobody = town.store.aio.seen_by(guest.principal)
-    assert list(await nobody.list()) == []
+    old_view = town.store.aio.seen_by(guest.principal)
+    assert list(await old_view.list()) == []
     summaries = await view.summaries.list()
     assert {summary.owner_name for summary in summaries} == {"Ada"}
 
@@ -213,7 +213,7 @@ async def test_with_dm_scope_person_linked_accounts_continue_one_conversation(on
     addresses = [address for (address,) in await town.rows("SELECT address FROM turn ORDER BY no")]
     assert addresses == ["telegram::chat-ada", "matrix::chat-ada-m", None]
     await town.add_person(BOB)
-    other = await town.send(BOB, "somebody else")
+    other = await town.send(BOB, "another person")
     assert other.session_id != first.session_id
     assert "on telegram" not in await town.ask(BOB, "/search telegram")
 
@@ -243,7 +243,7 @@ async def test_a_separated_account_is_a_strangers_and_its_conversations_stay(tow
     assert find_code(await town.ask(ADAS_MATRIX, "hello"))
     view = town.store.aio.seen_by(ada.principal)
     assert said.session_id in {session.id for session in await view.list()}
-    eve = await town.add_person(ADAS_MATRIX)  # it gets access again, as somebody else
+    eve = await town.add_person(ADAS_MATRIX)  # it gets access again, as another person
     again = await town.send(ADAS_MATRIX, "hello")
     assert again.session_id != said.session_id
     assert "secret" not in await town.ask(ADAS_MATRIX, "/sessions")

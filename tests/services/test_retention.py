@@ -185,7 +185,7 @@ async def test_everything_of_jobs_can_be_kept(store: SessionStore, clock: FakeCl
     assert len(list_rows(store, "SELECT 1 FROM job")) == 1
 
 
-async def test_a_job_that_nobody_confirms_is_dropped_after_a_week(
+async def test_a_job_that_is_not_confirmed_is_dropped_after_a_week(
     store: SessionStore, clock: FakeClock, clean_up: Cleanup
 ) -> None:
     add_job(store, state="proposed", proposed_at=to_micros(clock.now()))

@@ -14,7 +14,7 @@ from palaver.services.attachments import Attachments
 from palaver.services.cleanup import MAX_NOTICE_AGE, MAX_REPORT_AGE, MAX_UNDONE_AGE, Cleanup
 from palaver.services.retention import PruneReport, Retention, parse_age
 from palaver.services.transfer.importer import Importer
-from palaver.storage import retention
+from palaver.storage import retention, session_deletion
 from palaver.storage.timestamps import to_micros
 from support.erased_people import execute
 from support.inbox import list_rows, make_dm, make_inbox, say
@@ -46,6 +46,30 @@ async def prune(store: SessionStore, days: int, *, dry_run: bool = False, platfo
     service = Retention(store, RetentionRules)
     owner = store.get_owner().principal
     return await service.prune(owner, timedelta(days=days), dry_run=dry_run, platform=platform)
+
+
+async def test_a_request_works_for_a_limited_time_and_the_next_one_goes_on(
+    sqlite_store: SessionStore, clock: FakeClock
+) -> None:
+    for user in ("ada", "bob", "cleo"):
+        start_conversation(sqlite_store, user)
+    clock.advance(days=200)
+    service, owner = Retention(sqlite_store, RetentionRules), sqlite_store.get_owner().principal
+    preview = await service.prune(owner, 90 * DAY, time_limit=timedelta(0))
+    assert (preview.sessions, preview.is_complete) == (1, False)
+    reports = [await service.prune(owner, 90 * DAY, dry_run=False, time_limit=timedelta(0)) for _ in range(3)]
+    assert [(report.sessions, report.is_complete) for report in reports] == [(1, False), (1, False), (1, True)]
+    assert list_ids(sqlite_store) == set()
+
+
+async def test_a_long_old_conversation_is_gone_with_its_last_row(store: SessionStore, clock: FakeClock) -> None:
+    long_id = start_conversation(store, "ada")
+    for number in range(session_deletion.MAX_SHORT_ROWS):
+        store.append_to_transcript(long_id, {"role": "assistant", "content": str(number)})
+    clock.advance(days=200)
+    report = await prune(store, 90)
+    assert (report.sessions, report.messages) == (1, session_deletion.MAX_SHORT_ROWS + 2)
+    assert list_rows(store, "SELECT 1 FROM event") == list_rows(store, "SELECT 1 FROM session") == []
 
 
 async def test_a_conversation_that_was_used_a_second_ago_stays_however_old_it_is(

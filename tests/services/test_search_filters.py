@@ -112,7 +112,7 @@ def test_a_filtered_search_finds_exactly_its_matches_and_nothing_of_others(
 
 
 @pytest.mark.parametrize("conditions", [conditions for conditions, _ in SEARCHES])
-def test_a_filter_shows_nobody_what_they_may_not_see(trip: Trip, conditions: dict[str, Any]) -> None:
+def test_a_filter_shows_no_person_what_they_may_not_see(trip: Trip, conditions: dict[str, Any]) -> None:
     stranger = trip.open_view("eve")
     assert list(stranger.search("train", search_filter=SearchFilter(**conditions))) == []
     for hit in trip.bob.search("train", search_filter=SearchFilter(**conditions)):
@@ -317,7 +317,7 @@ def test_pages_of_a_filtered_list_continue(trip: Trip) -> None:
 @pytest.mark.parametrize(
     "conditions", [{"platform": "telegram"}, {"after": JUNE}, {"before": JUNE + timedelta(days=999)}, {"text": "-x"}]
 )
-def test_a_filtered_list_shows_nobody_what_they_may_not_see(trip: Trip, conditions: dict[str, Any]) -> None:
+def test_a_filtered_list_shows_no_person_what_they_may_not_see(trip: Trip, conditions: dict[str, Any]) -> None:
     assert list(trip.open_view("eve").list(**conditions)) == []
     mine = {trip.telegram, trip.slack}
     assert {session.id for session in trip.ada.list(**conditions)} <= mine

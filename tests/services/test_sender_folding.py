@@ -63,7 +63,7 @@ async def find_address(town: Town, receipt: Receipt) -> str:
 
 
 async def add_person(town: Town, source: SessionSource, role: Role = Role.MEMBER) -> Receipt:
-    """Let somebody have access, and say something."""
+    """Give a person access, and let them say something."""
     await town.add_person(source, role)
     receipt = await town.send(source, "my secret")
     assert receipt.is_stored
@@ -87,7 +87,7 @@ async def test_an_id_that_comes_later_is_remembered(town: Town) -> None:
     assert (await town.send(dm(None, ADAS_BSUID), "without my number")).session_id == first.session_id
 
 
-async def test_somebody_first_seen_without_a_number_keeps_their_address(town: Town) -> None:
+async def test_a_person_first_seen_without_a_number_keeps_their_address(town: Town) -> None:
     first = await add_person(town, dm(None, ADAS_BSUID))
     again = await town.send(dm(ADAS_NUMBER, ADAS_BSUID), "here is my number")
     assert again.session_id == first.session_id
@@ -166,7 +166,7 @@ async def test_a_changed_number_takes_the_person_and_the_chat_along(town: Town) 
     assert (await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))).outcome is Outcome.IGNORED
 
 
-async def test_what_comes_late_does_not_move_anybody_back(town: Town) -> None:
+async def test_what_comes_late_does_not_move_the_person_back(town: Town) -> None:
     """Meta repeats webhooks for days: the old number may have a new holder by then."""
     first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     first_move = move(dm(ADAS_NUMBER, ADAS_BSUID))
@@ -188,7 +188,7 @@ async def test_a_changed_number_of_a_stranger_is_ignored(town: Town) -> None:
     assert (await town.inbox.accept(move(dm(ADAS_NUMBER)))).outcome is Outcome.IGNORED
 
 
-async def test_somebody_who_wrote_under_the_new_ids_first_is_united(town: Town) -> None:
+async def test_a_person_who_wrote_under_the_new_ids_first_is_united(town: Town) -> None:
     first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     early = await add_person(town, dm(NEW_NUMBER, NEW_BSUID))
     await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))
@@ -208,7 +208,7 @@ async def test_a_lasting_id_with_another_number_moves_the_chat(town: Town) -> No
     assert await find_address(town, again) == "whatsapp-web::4917099999"
 
 
-# ---- nobody becomes somebody else --------------------------------------------------------------------------------
+# ---- no person becomes another person ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first_ids", [(ADAS_NUMBER, ADAS_BSUID), (None, ADAS_BSUID)])
@@ -240,7 +240,7 @@ async def test_answers_on_their_way_do_not_reach_the_new_holder(town: Town) -> N
     assert [address for address, content in rows if "Ada" in content] == [f"whatsapp::{ADAS_BSUID}"]
 
 
-async def test_a_number_that_somebody_moves_to_is_taken_from_its_former_holder(town: Town) -> None:
+async def test_a_number_that_a_person_moves_to_is_taken_from_its_former_holder(town: Town) -> None:
     """Ada gets the number that Bob had: she does not become Bob, and Bob's conversation stays his."""
     ada = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     bob = await add_person(town, dm(BOBS_NUMBER))  # seen without a lasting id
@@ -287,7 +287,7 @@ async def test_the_changed_number_of_a_stranger_does_not_move_who_has_the_number
 
 
 async def test_ids_that_were_used_before_the_change_was_known_are_lasting(town: Town) -> None:
-    """They wrote under the new ids first. The next holder of that number is still somebody else."""
+    """They wrote under the new ids first. The next holder of that number is still another person."""
     first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     await add_person(town, dm(NEW_NUMBER, NEW_BSUID))
     await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))
@@ -307,7 +307,7 @@ async def test_a_person_known_by_a_lasting_id_alone_keeps_it_after_a_change(town
     assert await find_address(town, late) == f"whatsapp::{NEW_BSUID}"
 
 
-async def test_a_number_that_a_person_has_no_more_is_nobodys(store: SessionStore, clock: FakeClock) -> None:
+async def test_a_number_that_a_person_gave_up_belongs_to_no_person(store: SessionStore, clock: FakeClock) -> None:
     """Also if the person is stored under their lasting id."""
     town = Town(store, clock, TurnRules(allowed_users={Platform.WHATSAPP_WEB: frozenset({ADAS_NUMBER})}))
     web = "whatsapp-web"
@@ -389,7 +389,7 @@ async def test_a_number_changes_hands_before_or_after_a_message_but_not_during_i
     assert (await taking).outcome is Outcome.REJECTED
 
 
-async def test_ids_that_somebody_writes_or_chooses_as_a_name_mean_nothing(town: Town) -> None:
+async def test_ids_that_a_person_writes_or_chooses_as_a_name_mean_nothing(town: Town) -> None:
     first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     mallory = replace(dm(BOBS_NUMBER, BOBS_BSUID), user_name=ADAS_NUMBER, chat_name=ADAS_BSUID)
     assert (await town.send(mallory, f"I am {ADAS_NUMBER}")).outcome is Outcome.REJECTED

@@ -146,7 +146,7 @@ def test_a_reopened_session_gets_a_new_end_reason(store: SessionStore, dm: Sourc
 @pytest.mark.parametrize("operation", ["reset_session", "restore"])
 def test_a_lane_that_does_not_exist_is_refused(store: SessionStore, operation: str) -> None:
     with pytest.raises((SessionNotFound, NothingToRestore)):
-        getattr(store, operation)("agent:main:telegram:dm:nobody")
+        getattr(store, operation)("agent:main:telegram:dm:unknown")
 
 
 def test_a_switch_to_a_missing_session_changes_nothing(store: SessionStore, dm: Source) -> None:

@@ -85,7 +85,7 @@ async def test_a_message_on_the_page_tells_the_chat_once(town: Town, ada: Person
 
 
 @pytest.mark.usefixtures("ada")
-async def test_nobody_resumes_conversations_of_others(town: Town) -> None:
+async def test_people_cannot_resume_conversations_of_others(town: Town) -> None:
     first = await town.send(ADA, "the night train")
     await town.add_person(BOB)
     missing = await town.ask(BOB, "/resume 20200101_000000_00000000")

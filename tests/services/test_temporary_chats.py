@@ -236,9 +236,7 @@ async def test_a_reader_who_leaves_stops_the_answer_which_is_paid_for(
     assert count_calls(gateway.store) == 0
 
 
-async def test_an_answer_that_nobody_asks_for_events_of_never_starts(
-    start_gateway: StartGateway, dm: MakeSource
-) -> None:
+async def test_an_answer_whose_events_are_not_read_never_starts(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(agent := ScriptedAgent())
     person = await add_person(gateway, dm())
     events = await gateway.temporary_chats.ask(person, make_question("hello"))

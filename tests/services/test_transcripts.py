@@ -241,7 +241,7 @@ def test_a_failed_rewrite_changes_nothing(store: SessionStore, session_id: str) 
     append_turns(store, session_id, ("one", "1"))
     log = store.load_events(session_id)
     with pytest.raises(InvalidMessage):
-        store.rewrite_transcript(session_id, [{"role": "user", "content": "ok"}, {"role": "nobody", "content": "x"}])
+        store.rewrite_transcript(session_id, [{"role": "user", "content": "ok"}, {"role": "unknown", "content": "x"}])
     assert store.load_events(session_id) == log
 
 
@@ -393,7 +393,7 @@ def test_usage_can_be_added_by_the_key_of_a_lane(store: SessionStore, dm: Source
     store.update_session(entry.session_key, input_tokens=5)
     assert store.get_session(entry.session_id).usage.input_tokens == 5
     with pytest.raises(SessionNotFound):
-        store.update_session("agent:main:telegram:dm:nobody", input_tokens=5)
+        store.update_session("agent:main:telegram:dm:unknown", input_tokens=5)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ BY_SESSION_ID: dict[str, Callable[[SessionView, str], Any]] = {
     "redo": lambda view, session_id: view.redo(session_id),
     "fork": lambda view, session_id: view.fork(session_id),
     "delete": lambda view, session_id: view.delete(session_id),
+    "delete_completely": lambda view, session_id: view.delete_completely(session_id),
     "summaries.get": lambda view, session_id: view.summaries.get(session_id),
     "transcripts.load_page": lambda view, session_id: view.transcripts.load_page(session_id),
     "transcripts.load_log_page": lambda view, session_id: view.transcripts.load_log_page(session_id),

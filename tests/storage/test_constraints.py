@@ -161,8 +161,8 @@ def test_an_invalid_role_is_refused(raw: RawStore) -> None:
         "UPDATE session SET audience_no = 999",
         "UPDATE session SET project_no = 999",
         "UPDATE session SET parent_no = 999",
-        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ('x', 'y', 'nobody', 0)",
-        "INSERT INTO project (id, person_id, name, name_key, created_at) VALUES ('x', 'nobody', 'n', 'n', 0)",
+        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ('x', 'y', 'unknown', 0)",
+        "INSERT INTO project (id, person_id, name, name_key, created_at) VALUES ('x', 'unknown', 'n', 'n', 0)",
         "DELETE FROM audience",
     ],
 )

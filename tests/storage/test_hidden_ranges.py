@@ -14,6 +14,7 @@ from palaver.domain.errors import NothingToRedo
 from palaver.storage import events, hidden_ranges, invariants, message_edits, sessions, versions
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.sqlite import SqliteTransaction
 
 if TYPE_CHECKING:
     from palaver import SessionStore
@@ -115,6 +116,12 @@ class LogMachine(RuleBasedStateMachine):
 
     @invariant()
     def readers_find_what_is_visible(self) -> None:
+        visible = self.list_messages("hidden_by IS NULL")
+        assert len(self.store.load_transcript(self.id)) == len(visible)
+        assert [
+            event.seq for event in self.store.engine.run(Read(lambda tx: events.list_messages(tx, self.no)))
+        ] == visible
+
         def run(tx: Transaction) -> tuple[list[int], list[Row], list[Row]]:
             plain = tx.fetch_all(
                 "SELECT seq FROM event WHERE session_no = $1 AND hidden_by IS NULL ORDER BY seq", self.no
@@ -209,3 +216,53 @@ def test_the_rows_read_do_not_depend_on_the_number_of_versions(
     few = count_rows()
     ask_again(last, 60)
     assert count_rows() == few
+
+
+def test_a_whole_transcript_steps_over_other_versions(sqlite_store: SessionStore) -> None:
+    log = make_log(sqlite_store)
+
+    def count_steps() -> int:
+        """Return how many steps SQLite takes to load the transcript, in units of 100."""
+        steps = 0
+
+        def count() -> bool:
+            nonlocal steps
+            steps += 1
+            return False
+
+        def run(tx: Transaction) -> int:
+            assert isinstance(tx, SqliteTransaction)
+            tx._db.set_progress_handler(count, 100)
+            message_count = len(events.load_transcript(tx, log.id))
+            tx._db.set_progress_handler(None)
+            return message_count
+
+        assert sqlite_store.engine.run(Read(run)) == 20
+        return steps
+
+    for _ in range(10):
+        log.say(1)
+    for _ in range(60):
+        log.ask_again(0)
+    few = count_steps()
+    for _ in range(120):
+        log.ask_again(0)
+    assert count_steps() <= few + 3
+
+
+def test_a_log_in_which_nothing_was_hidden_is_loaded_with_one_statement(
+    sqlite_store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(sqlite_store)
+    for _ in range(150):
+        log.say(1)
+    statements: list[str] = []
+    fetch_all = SqliteTransaction.fetch_all
+
+    def collect(tx: SqliteTransaction, sql: str, *params: object) -> list[Row]:
+        statements.append(sql)
+        return fetch_all(tx, sql, *params)
+
+    monkeypatch.setattr(SqliteTransaction, "fetch_all", collect)
+    assert len(sqlite_store.load_transcript(log.id)) == 300
+    assert len(statements) == 1

@@ -117,8 +117,8 @@ def test_a_fork_and_a_rewrite_work_with_a_damaged_message(store: SessionStore, s
     damage(store, session_id, find_seq(store, session_id, "second lantern"), body="{")
     fork = store.fork(session_id)
     assert [event.kind for event in store.load_events(fork.id)].count(EventKind.UNREADABLE) == 1
-    store.rewrite_transcript(session_id, [{"role": "user", "content": "anew"}])
-    assert [message["content"] for message in store.load_transcript(session_id)] == ["anew"]
+    store.rewrite_transcript(session_id, [{"role": "user", "content": "rewritten"}])
+    assert [message["content"] for message in store.load_transcript(session_id)] == ["rewritten"]
 
 
 def test_an_undo_whose_event_is_damaged_can_still_be_read_past(store: SessionStore, session_id: str) -> None:

@@ -26,7 +26,7 @@ def store_usage(
     held_nanos: int = 0,
     unpriced_calls: int = 0,
 ) -> None:
-    """Store what somebody has used today and this month, in UTC."""
+    """Store what a budget has used today and this month, in UTC."""
     for period in BudgetPeriod:
         start, _ = get_window_bounds(period, now, "UTC")
         tx.execute(

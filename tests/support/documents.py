@@ -58,8 +58,11 @@ def make_excel(rows: Iterable[str] = (_ROW,)) -> bytes:
     return buffer.getvalue()
 
 
-def make_powerpoint(*slides: str) -> bytes:
-    """Build a presentation whose slides were moved: their files have numbers in the opposite order."""
+def make_powerpoint(*slides: str, notes: str = "") -> bytes:
+    """Build a presentation whose slides were moved: their files have numbers in the opposite order.
+
+    The first slide has the notes.
+    """
     last = len(slides)
     order = "".join(f'<p:sldId id="{256 + number}" r:id="rId{number}"/>' for number in range(last))
     parts = "".join(
@@ -74,6 +77,13 @@ def make_powerpoint(*slides: str) -> bytes:
     for number, text in enumerate(slides):
         paragraph = f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>"
         files[f"ppt/slides/slide{last - number}.xml"] = f'<p:sld xmlns:p="p" xmlns:a="a">{paragraph}</p:sld>'
+    if notes:
+        note = f"<a:p><a:r><a:t>{notes}</a:t></a:r></a:p>"
+        files["ppt/notesSlides/notesSlide1.xml"] = f'<p:notes xmlns:p="p" xmlns:a="a"><p:sp>{note}</p:sp></p:notes>'
+        files[f"ppt/slides/_rels/slide{last}.xml.rels"] = (
+            f'<Relationships><Relationship Id="rId1" Type="{_RELATIONS}/notesSlide"'
+            ' Target="../notesSlides/notesSlide1.xml"/></Relationships>'
+        )
     return make_zip(files)
 
 

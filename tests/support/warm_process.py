@@ -3,8 +3,8 @@
 Starting Python and importing Palaver takes far longer than most commands run. One `WarmLauncher` for each worker of the
 test suite imports Palaver once and then forks for each `launch`. What runs is the real program in a process of its
 own: with its own arguments, environment, streams, signals, exit code, and terminal, if it has one. It differs from a
-cold start only in that its imports are done; tests of the start itself (`cli/test_process.py`,
-`cli/test_missing_packages.py`) start a new Python process.
+cold start only in that its imports are done and that it ends without taking all modules apart; tests of the start
+itself (`cli/test_process.py`, `cli/test_missing_packages.py`) start a new Python process.
 
 The scripts that tests run and kill start the same way. The launcher imports what a script imports when it is asked for
 that script for the first time; so only what a script does under `if __name__ == "__main__"` belongs to one process.
@@ -14,6 +14,7 @@ Each launch makes two processes: the program, and its keeper, which waits for it
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -223,8 +224,7 @@ class WarmLauncher:
 def serve_launches(control: socket.socket) -> dict[str, Any] | None:
     """Fork for every request until the test suite closes the connection.
 
-    Returns None in the launcher, and in each program the request that it has to run: so the program ends as Python
-    ends, with everything that Python does then.
+    Returns None in the launcher, and in each program the request that it has to run.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need not be waited for
     _share_memory()
@@ -249,7 +249,6 @@ def serve_launches(control: socket.socket) -> dict[str, Any] | None:
 
 def _share_memory() -> None:
     """Let forks use what exists by now without a copy: their garbage collection leaves it alone."""
-    gc.collect()
     gc.freeze()
 
 
@@ -262,7 +261,9 @@ def _prepare_script(path: str) -> None:
     PREPARED_SCRIPTS[path] = code = compile(Path(path).read_bytes(), path, "exec")
     import_path = sys.path.copy()
     sys.path.insert(0, str(Path(path).parent))
+    gc.disable()
     exec(code, {"__name__": "prepared", "__file__": path})
+    gc.enable()
     sys.path[:] = import_path
     assert threading.active_count() == 1, "a fork copies one thread only"
     _share_memory()
@@ -328,12 +329,37 @@ def _open_stream(number: int, name: str) -> None:
     setattr(sys, f"__{name}__", new)
 
 
+def end_program(exit_code: int) -> None:
+    """End as Python does, but without taking all modules apart, which takes longer than most commands.
+
+    Threads are waited for, exit handlers run, objects that are left report what was never closed or awaited, and the
+    streams are written. Raises OSError if they cannot be written.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
+
+
 def main() -> None:
+    gc.disable()  # nothing becomes garbage during the imports
     for name in PRELOADED_MODULES:
         import_module(name)
+    gc.enable()
     assert threading.active_count() == 1, "a fork copies one thread only"
-    if (request := serve_launches(socket.socket(fileno=int(sys.argv[1])))) is not None:
+    if (request := serve_launches(socket.socket(fileno=int(sys.argv[1])))) is None:
+        return
+    exit_code: str | int | None = None
+    try:
         run_program(request)
+    except SystemExit as end:
+        exit_code = end.code
+    if exit_code is None or isinstance(exit_code, int):
+        with suppress(OSError):  # Python reports this in its own way
+            end_program(exit_code or 0)
+    sys.exit(exit_code)
 
 
 if __name__ == "__main__":

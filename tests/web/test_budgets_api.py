@@ -115,7 +115,7 @@ async def test_the_budget_of_a_profile_is_in_the_conversation_that_uses_it(web: 
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("person/p_nobody/day", {"usd": "1"}, 404),
+        ("person/p_unknown/day", {"usd": "1"}, 404),
         ("job/j_none/day", {"usd": "1"}, 404),
         ("profile/cooking/day", {"usd": "1"}, 404),
         ("all/someone/day", {"usd": "1"}, 422),

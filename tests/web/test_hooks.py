@@ -101,7 +101,7 @@ async def test_a_body_is_read_up_to_the_limit_of_the_account(start_web: StartWeb
 async def test_a_path_without_a_webhook_looks_like_any_unknown_path(start_web: StartWebServer) -> None:
     _, client = await start(start_web, HookAdapter(), LoopbackAdapter(account="plain"))
     unknown = await client.get("/api/no-such-path")
-    for path in ("/hooks/loopback/plain", "/hooks/loopback/nobody", "/hooks/nothing", "/hooks/LOOPBACK", "/hooks/%00"):
+    for path in ("/hooks/loopback/plain", "/hooks/loopback/unknown", "/hooks/nothing", "/hooks/LOOPBACK", "/hooks/%00"):
         for method in ("GET", "POST"):
             answer = await client.request(method, path, content=b"x" * 10)
             assert (answer.status_code, answer.content) == (404, unknown.content), path

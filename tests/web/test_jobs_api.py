@@ -86,7 +86,7 @@ INVALID_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"targets": []}, "origin"),
     ({"toolsets": ["schedule"]}, "a job can't use schedule"),
     ({"toolsets": ["rockets"]}, "history, memory"),
-    ({"profile": "nobody"}, "profile"),
+    ({"profile": "unknown"}, "profile"),
     ({"prompt": "  "}, "prompt"),
     ({"name": "x" * 61}, "name"),
     ({"schedule": "2099-12-24 18:00"}, "ten years"),

@@ -30,7 +30,7 @@ OPERATIONS = [
 STREAMS = {"open_live_stream"}  # tested in `test_live.py`
 EXAMPLES_PER_OPERATION = settings().max_examples // 4
 # For an operation without a query and a body, only the ids in its path differ: a random one, then an existing one.
-EXAMPLES_PER_PATH = settings().max_examples // 12
+EXAMPLES_PER_PATH = max(settings().max_examples // 12, 2)
 
 
 class _SourceAddressAdapter(HTTPAdapter):

@@ -258,7 +258,7 @@ async def test_a_new_link_invalidates_the_old_one(web: WebServer) -> None:
 
 async def test_changing_a_missing_person_fails(web: WebServer) -> None:
     owner = await web.sign_in()
-    for person_id in ("p_000000000000", "nobody", "%00", "x" * 300):
+    for person_id in ("p_000000000000", "unknown", "%00", "x" * 300):
         responses = [
             await owner.patch(f"/api/people/{person_id}", json={"name": "x"}),
             await owner.delete(f"/api/people/{person_id}"),

@@ -148,7 +148,7 @@ class PairedAdapter(LoopbackAdapter):
         await super().run(link)
 
 
-async def test_an_owner_links_an_account_with_what_nobody_else_sees(start_web: StartWebServer) -> None:
+async def test_an_owner_links_an_account_with_what_only_owners_see(start_web: StartWebServer) -> None:
     adapter = PairedAdapter()
     web = await start_web(adapters=[adapter])
     account = await wait_for_account(web, lambda each: each["state"] == "linking")

@@ -67,7 +67,7 @@ async def subscribe(web: WebServer, service: PushService, person: str = "owner")
 
 
 @pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-async def test_an_answer_that_nobody_reads_is_pushed_once(start_web: StartWebServer) -> None:
+async def test_an_answer_that_is_not_read_is_pushed_once(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         browser = await subscribe(web, service)
         client = await web.sign_in()
@@ -283,7 +283,7 @@ async def test_the_loop_sends_without_being_asked(start_web: StartWebServer) -> 
         ({"audience": "https://other.example"}, AssertionError),
         ({"now": time.time() - 86400}, AssertionError),  # the token has expired
         ({"now": time.time() + 86400}, AssertionError),  # it is valid for too long
-        ({"contact": "nobody"}, AssertionError),
+        ({"contact": "no address"}, AssertionError),
         ({"signer": 8}, InvalidSignature),
         ({"subscriber": 8}, AssertionError),  # the browser has subscribed to another server
         ({"ttl": "0"}, AssertionError),

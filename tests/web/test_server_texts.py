@@ -49,7 +49,7 @@ REFUSED_CHANGES: tuple[dict[str, Any], ...] = (
     {"set": {"toolsets.wbe.enabled": True, "profiles.Clerk.title": "x"}},
     {"set": {"toolsets.web.roles": []}},
     {"set": {"profiles.clerk.toolsets": ["mcp:files"]}},
-    {"set": {"budgets.profiles.nobody.day_tokens": 5}},
+    {"set": {"budgets.profiles.unknown.day_tokens": 5}},
     {"set": {"mcp_servers.docs.headers.Accept": "x"}},
     {"set": {"database_url": "x.db"}},
     {"set": {"speech.speaking_command": ["say"]}},

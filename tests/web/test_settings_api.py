@@ -1,4 +1,4 @@
-"""Settings over HTTP: owners see, change, test and undo them; nobody else learns anything of them."""
+"""Settings over HTTP: owners see, change, test and undo them; no other person learns anything of them."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def test_a_profile_gets_a_picture_and_a_reset_policy_which_members_only_se
     assert profile["session_reset"] is None
 
 
-async def test_an_undo_of_settings_that_somebody_else_has_changed_is_refused(web: WebServer) -> None:
+async def test_an_undo_of_settings_that_another_owner_has_changed_is_refused(web: WebServer) -> None:
     owner = await web.sign_in()
     seen = (await change(owner, set={"turns.max_running": 4}))["version"]
     await change(owner, set={"turns.max_running": 5})

@@ -286,7 +286,7 @@ async def test_a_copy_is_made_outside_of_the_write_transaction(web: WebServer, m
     session = await web.create_conversation(owner, "hello")
 
     def build_slowly(*args: Any) -> dict[str, Any]:
-        source = SessionSource("web", "elsewhere", user_id="somebody")
+        source = SessionSource("web", "elsewhere", user_id="eve")
         web.gateway.store.record_user_message(source, "written meanwhile")  # blocks for ever if a write is open
         return build_shared_copy(*args)
 

@@ -195,7 +195,7 @@ async def test_all_failed_password_sign_ins_get_the_same_response(web: WebServer
     await web.sign_in("ada")
     responses = [
         await sign_in_by_password(web, "owner", "wrong horse battery"),
-        await sign_in_by_password(web, "nobody", PASSWORD),
+        await sign_in_by_password(web, "unknown", PASSWORD),
         await sign_in_by_password(web, "ada", PASSWORD),
         await sign_in_by_password(web, "no\0body", PASSWORD),
         await sign_in_by_password(web, "owner", "\ud800 is half a letter".encode("utf-8", "replace").decode()),

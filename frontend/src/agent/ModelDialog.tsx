@@ -52,7 +52,7 @@ export default function ModelDialog({ choice }: { choice: ModelChoice }) {
           .filter((each) => each.error !== null)
           .map((each) => (
             <p key={each.provider} className="hint">
-              {words.modelsUnknown(each.title)} <q lang="en">{each.error}</q>
+              {words.modelsUnknown(each.title)} <span lang="en">{each.error}</span>
             </p>
           ))}
         <div className="dialog-actions">

@@ -22,14 +22,15 @@ export function ProfileMenu({ choices, onChange, isLabeled = false }: Props) {
   const profiles = useProfiles();
   if (profiles === undefined) return null;
   const label = describeChoices(profiles, choices);
-  const text = nameProfile(profiles, choices.profile) ?? (isLabeled ? words.profile : null);
+  const hasProfiles = profiles.profiles.length + profiles.personalities.length > 0 || choices.profile !== null;
+  const text = nameProfile(profiles, choices.profile) ?? (isLabeled ? (hasProfiles ? words.profile : words.workspace) : null);
   return (
     <>
       <Menu
         align={isLabeled ? "start" : "end"}
         button={
           <button type="button" className="chip-button" title={label} aria-label={label}>
-            <ProfileIcon profiles={profiles} name={choices.profile} />
+            {hasProfiles ? <ProfileIcon profiles={profiles} name={choices.profile} /> : <FolderIcon />}
             {text !== null && <span className="model-name">{text}</span>}
           </button>
         }

@@ -14,7 +14,7 @@ export interface RequestOptions {
 type Listener = () => void;
 const signedOutListeners = new Set<Listener>();
 
-/** Calls `listener` when the server says that nobody is signed in. Returns a function that removes it. */
+/** Calls `listener` when the server says that this browser is not signed in. Returns a function that removes it. */
 export function onSignedOut(listener: Listener): () => void {
   signedOutListeners.add(listener);
   return () => signedOutListeners.delete(listener);

@@ -1,4 +1,4 @@
-/** The cache of fetched data. Each signed-in person gets a new one, so that nobody sees what another person fetched. */
+/** The cache of fetched data. Each signed-in person gets a new one, so that no one sees what another person fetched. */
 import { QueryClient } from "@tanstack/react-query";
 import { ApiError } from "./errors";
 

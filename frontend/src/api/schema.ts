@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 5e4524624a7da5034d07594cad525f7bf8e5cb1942b1760a1b2ef2533ea97648
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 45627b0a29482ba29245fc4ac2e25701dfa2910b33cf58573e7ec78c67a7f0f3
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2288,7 +2288,7 @@ export interface components {
             configured: boolean;
             /**
              * State
-             * @description `off`: no process runs it. `linking`: it waits until somebody links it with a phone, as `linking` says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
+             * @description `off`: no process runs it. `linking`: it waits until an owner links it with a phone, as `linking` says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
              * @enum {string}
              */
             state: "off" | "connecting" | "linking" | "live" | "deaf" | "refused";
@@ -2704,6 +2704,11 @@ export interface components {
             newest: string | null;
             /** Is Dry Run */
             is_dry_run: boolean;
+            /**
+             * Is Complete
+             * @description False: the time of one request was up. Send it again to go on.
+             */
+            is_complete: boolean;
         };
         /**
          * PushKeysIn
@@ -2744,7 +2749,7 @@ export interface components {
         };
         /**
          * QuotedMessageOut
-         * @description What somebody else has said in the chat.
+         * @description What another person has said in the chat.
          */
         QuotedMessageOut: {
             /** Author */
@@ -3080,7 +3085,7 @@ export interface components {
         };
         /**
          * SentByOut
-         * @description A job, or the agent at the request of somebody in another conversation.
+         * @description A job, or the agent at the request of a person in another conversation.
          */
         SentByOut: {
             /**

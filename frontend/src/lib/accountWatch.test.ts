@@ -21,7 +21,7 @@ it("reports when another tab signs in as another person, and only then", () => {
   expect(onChange).toHaveBeenCalledOnce();
 });
 
-it("reports a sign-in in another tab to a tab where nobody is signed in", () => {
+it("reports a sign-in in another tab to a tab that is not signed in", () => {
   const onChange = vi.fn();
   const stop = watchAccount(null, onChange);
   storeFromOtherTab("person", "p_1");

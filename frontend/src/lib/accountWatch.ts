@@ -9,7 +9,7 @@ import { storage } from "./storage";
 const STORAGE_KEY = "person";
 
 /**
- * Announces who is signed in in this tab (null: nobody), and calls `onChange` when another tab announces another person.
+ * Announces who is signed in in this tab (null: no one), and calls `onChange` when another tab announces another person.
  * Returns a function that stops watching.
  */
 export function watchAccount(personId: string | null, onChange: () => void): () => void {

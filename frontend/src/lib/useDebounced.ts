@@ -1,4 +1,4 @@
-/** A text that changes only once nobody has typed for a moment, so that not every keystroke becomes a request. */
+/** A text that changes only once the person has not typed for a moment, so that not every keystroke becomes a request. */
 import { useEffect, useState } from "react";
 
 const PAUSE_MS = 150;

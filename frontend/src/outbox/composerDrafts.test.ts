@@ -14,7 +14,7 @@ afterEach(() => vi.unstubAllGlobals());
 const createFile = (name: string) => new File(["x"], name);
 const listNames = (drafts: ComposerDrafts, draftId: string) => drafts.getFiles(draftId).map((each) => each.name);
 
-it("keeps a text until it is sent, and shows it to nobody else", () => {
+it("keeps a text until it is sent, and shows it to no other person", () => {
   new ComposerDrafts("p_1").setText("new", "half a thought");
   expect(new ComposerDrafts("p_1").getText("new")).toBe("half a thought");
   expect(new ComposerDrafts("p_2").getText("new")).toBe("");

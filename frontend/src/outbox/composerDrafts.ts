@@ -2,8 +2,9 @@
  * What a person has typed and not sent: texts, files and edited messages. A draft has the id of its conversation, or
  * `NEW_DRAFT`.
  *
- * Always true: drafts belong to one person, and nobody else who signs in to this browser sees them. Texts stay in the browser
- * until they are sent, except that of the temporary conversation; it, files and edited messages stay while the page is open.
+ * Always true: drafts belong to one person, and no other person who signs in to this browser sees them. Texts stay in the
+ * browser until they are sent, except that of the temporary conversation; it, files and edited messages stay while the
+ * page is open.
  */
 import * as calls from "../api/calls";
 import { describeError } from "../api/errors";

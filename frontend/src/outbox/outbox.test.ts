@@ -83,7 +83,7 @@ it("sends entries from before a reload after it", async () => {
   expect(reloaded.entries.value[0]?.seq).toBe(1);
 });
 
-it("shows the entries of one person to nobody else in the same browser", () => {
+it("shows the entries of one person to no other person in the same browser", () => {
   answers = [];
   new Outbox("p", () => undefined).add(entry("a"));
   expect(new Outbox("q", () => undefined).entries.value).toEqual([]);

@@ -28,7 +28,7 @@ export function useSearchResults({ text, filters, everyone }: Search): SearchSta
   const filterQuery = buildFilterQuery(filters);
   const { role, person, archived, ...listFilters } = filterQuery;
   const hasFilters = Object.keys(filterQuery).length > 0;
-  const findsTitles = role === undefined && (person === undefined || isEmpty); // nobody writes a title
+  const findsTitles = role === undefined && (person === undefined || isEmpty); // a title has no author
   const titles = useQuery({
     queryKey: ["titles", query, listFilters, person, archived, all],
     queryFn: async () => {

@@ -104,7 +104,9 @@ export default function Welcome({ me, refetch }: Account) {
           {words.welcomeWithout}{" "}
           {me.person.role === "owner" ? (
             <>
-              {words.welcomeNewLink} <code>{me.command} serve --link</code>
+              {words.welcomeNewLink} <code>
+                {me.command} serve <span className="unbroken">--link</span>
+              </code>
             </>
           ) : (
             words.welcomeAskOwner

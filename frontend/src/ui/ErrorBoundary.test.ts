@@ -1,6 +1,6 @@
-import { createElement, lazy, Suspense, type ReactNode } from "react";
-import { createRoot } from "react-dom/client";
-import { expect, it, vi } from "vitest";
+import { act, createElement, lazy, Suspense, type ReactNode } from "react";
+import { createRoot, type Root } from "react-dom/client";
+import { expect, it } from "vitest";
 import { ErrorBoundary } from "./ErrorBoundary";
 
 const FailingComponent = lazy<() => ReactNode>(() => Promise.reject(new TypeError("Failed to fetch")));
@@ -10,12 +10,21 @@ function buildPage(resetKey: string, part: ReactNode): ReactNode {
   return createElement("main", null, "beside ", createElement(ErrorBoundary, { resetKey, fallback: "failed", children: inside }));
 }
 
+/** Renders a page, and waits until its lazy parts are loaded or have failed. */
+async function render(root: Root, page: ReactNode): Promise<void> {
+  await act(async () => {
+    root.render(page);
+    await Promise.resolve();
+  });
+}
+
 it("shows a fallback for a part that cannot be loaded, keeps the rest, and recovers with another reset key", async () => {
+  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
   const element = document.createElement("div");
   const root = createRoot(element, { onCaughtError: () => undefined });
-  root.render(buildPage("usage", createElement(FailingComponent)));
-  await vi.waitFor(() => expect(element.textContent).toBe("beside failed"));
-  root.render(buildPage("people", "people"));
-  await vi.waitFor(() => expect(element.textContent).toBe("beside people"));
-  root.unmount();
+  await render(root, buildPage("usage", createElement(FailingComponent)));
+  expect(element.textContent).toBe("beside failed");
+  await render(root, buildPage("people", "people"));
+  expect(element.textContent).toBe("beside people");
+  act(() => root.unmount());
 });

@@ -228,7 +228,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   policyDefault: "Standard",
   policySetBy: "gesetzt durch",
   policyChangeReset: "Ändern, wann Chats neu starten",
-  policyChangeBusy: "Ändern, was währenddessen passiert",
+  policyChangeBusy: "Ändern, was mit neuen Nachrichten passiert",
   themeLabel: "Design",
   notifyAnswers: "Benachrichtigen, wenn eine Antwort fertig ist",
   notifyAnswersHint: "Funktioniert, solange Palaver in einem Tab geöffnet ist.",

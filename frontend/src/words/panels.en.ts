@@ -231,7 +231,7 @@ export const panelsEn = {
   policyDefault: "default",
   policySetBy: "set by",
   policyChangeReset: "Change when conversations restart",
-  policyChangeBusy: "Change what happens meanwhile",
+  policyChangeBusy: "Change what happens to new messages",
   themeLabel: "Theme",
   notifyAnswers: "Notify me when an answer is ready",
   notifyAnswersHint: "Works while Palaver is open in a tab.",

@@ -44,8 +44,8 @@ export const phoneAccountTextsDe: Readonly<Record<string, string>> = {
     "Das Zugriffstoken läuft am {day} ab. Nimm das Token eines Systembenutzers, das nie abläuft: Meta Business Suite, Einstellungen, Systembenutzer, Token generieren.",
 
   // WhatsApp Web
-  "Nobody has linked this account with a phone. Choose “Connect now” when you have your phone at hand: then a new code is shown.":
-    "Dieses Konto wurde mit keinem Telefon verknüpft. Wähle „Jetzt verbinden“, wenn du dein Telefon zur Hand hast: Dann erscheint ein neuer Code.",
+  "This account was not linked with a phone in time. Choose “Connect now” when you have your phone at hand: then a new code is shown.":
+    "Dieses Konto wurde nicht rechtzeitig mit einem Telefon verknüpft. Wähle „Jetzt verbinden“, wenn du dein Telefon zur Hand hast: Dann erscheint ein neuer Code.",
   "On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then Linked devices, then Link a device.":
     "Öffne auf dem Telefon WhatsApp, dann Einstellungen (iPhone) oder das Menü ⋮ (Android), dann Verknüpfte Geräte, dann Gerät hinzufügen.",
   "{notice} On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then Linked devices, then Link a device. {how}":
@@ -98,8 +98,8 @@ export const phoneAccountTextsDe: Readonly<Record<string, string>> = {
     "Lade die Datei, die auf `Linux-native.tar.gz` endet, von https://github.com/AsamK/signal-cli/releases herunter, entpacke sie und setze `program` auf den Pfad der Datei `signal-cli`. Sie braucht kein Java. Unter macOS: `brew install signal-cli`.",
   "Open Signal on your phone, choose Settings, then Linked devices, then Link new device, and scan this code. You need not transfer your message history.":
     "Öffne Signal auf dem Telefon, wähle Einstellungen, dann Gekoppelte Geräte, dann Neues Gerät koppeln, und scanne diesen Code. Den Nachrichtenverlauf musst du nicht übertragen.",
-  "Nobody has linked this account with a phone. Choose Connect now on the page, or run `palaver platforms connect signal`, and scan the new code.":
-    "Dieses Konto wurde mit keinem Telefon gekoppelt. Wähle „Jetzt verbinden“ oder führe `palaver platforms connect signal` aus, und scanne den neuen Code.",
+  "This account was not linked with a phone in time. Choose Connect now on the page, or run `palaver platforms connect signal`, and scan the new code.":
+    "Dieses Konto wurde nicht rechtzeitig mit einem Telefon gekoppelt. Wähle „Jetzt verbinden“ oder führe `palaver platforms connect signal` aus, und scanne den neuen Code.",
   "signal-cli is not installed: there is no program {program}. {fix}": "signal-cli ist nicht installiert: Es gibt kein Programm {program}. {fix}",
   "{program} can't be started: {reason}. {fix}": "{program} kann nicht gestartet werden: {reason}. {fix}",
   "{program} does not work: {reason}. {fix}": "{program} funktioniert nicht: {reason}. {fix}",

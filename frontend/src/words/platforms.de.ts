@@ -72,9 +72,14 @@ export const platformTextsDe: Readonly<Record<string, string>> = {
   "On its page Bot, switch on Message Content Intent, then reset and copy the token.": "Schalte auf ihrer Seite Bot „Message Content Intent“ ein, setze das Token zurück und kopiere es.",
   "On its page OAuth2, make a link with the scope bot, and open it to add the bot to your server.": "Erzeuge auf ihrer Seite OAuth2 einen Link mit dem Scope bot und öffne ihn, um den Bot deinem Server hinzuzufügen.",
   "Paste the token here, test it and save it.": "Füge das Token hier ein, teste und speichere es.",
-  "Create an app at api.slack.com/apps.": "Lege unter api.slack.com/apps eine App an.",
-  "Switch on Socket Mode, and create an app-level token with the scope connections:write.": "Schalte Socket Mode ein und erzeuge ein App-Level-Token mit dem Scope connections:write.",
-  "Add the bot scopes that the guide lists, and install the app in your workspace.": "Füge die Bot-Scopes aus der Anleitung hinzu und installiere die App in deinem Workspace.",
+  "Open api.slack.com/apps, press Create New App, then From a manifest, and choose your workspace.":
+    "Öffne api.slack.com/apps, wähle Create New App, dann From a manifest, und deinen Workspace.",
+  "Choose the tab YAML, replace what is there with the app manifest below, and create the app.":
+    "Wähle den Reiter YAML, ersetze den Inhalt durch das App-Manifest unten und lege die App an.",
+  "On its page Basic Information, generate an app-level token with the scope connections:write.":
+    "Erzeuge auf ihrer Seite Basic Information ein App-Level-Token mit dem Scope connections:write.",
+  "On its page Install App, install it in your workspace, and copy the bot token.":
+    "Installiere sie auf ihrer Seite Install App in deinem Workspace und kopiere das Bot-Token.",
   "Paste both tokens here, test them and save them.": "Füge beide Tokens hier ein, teste und speichere sie.",
   "Create an account for the agent on your homeserver.": "Lege auf deinem Homeserver ein Konto für den Agenten an.",
   "Enter the address of the homeserver, and the access token or the user id and password.": "Gib die Adresse des Homeservers ein, dazu das Zugriffstoken oder Benutzerkennung und Passwort.",

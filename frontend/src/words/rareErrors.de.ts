@@ -84,7 +84,7 @@ const messages: Readonly<Record<string, string>> = {
   "The job {name} is active already.": "Die Aufgabe {name} ist schon aktiv.",
   "The job {name} is like this already.": "Die Aufgabe {name} ist schon so.",
   "The job was deleted.": "Die Aufgabe wurde gelöscht.",
-  "This is the only account. Without it, nobody could reach these conversations.": "Das ist das einzige Konto. Ohne es könnte niemand diese Chats erreichen.",
+  "This is the only account. Without it, these conversations would no longer be reachable.": "Das ist das einzige Konto. Ohne es wären diese Chats nicht mehr erreichbar.",
   "This belongs to another conversation that you share with other people. Forget it there.": "Das gehört zu einem anderen Chat, den du mit anderen teilst. Lösche es dort.",
   "model: {name} is not available to you. Choose one of these: {names}.": "{name} steht dir nicht zur Verfügung. Wähle eines von diesen: {names}.",
   "Request not found. It may have expired, or it was answered already.": "Anfrage nicht gefunden. Sie ist abgelaufen oder wurde schon beantwortet.",

@@ -58,12 +58,41 @@ export const settingNamesEn: Readonly<Record<string, string>> = {
   messages_per_minute: "Messages per minute",
   models_by_role: "Models by role",
   per_job: "Per job",
+  overall: "Everyone together",
   per_person: "Per person",
   reset_by_platform: "When conversations restart, by platform",
   reset_by_type: "When conversations restart, by type of chat",
   search: "Searching the web",
   session_reset: "When conversations restart",
   turns: "Answering",
+};
+
+/** The names of settings of accounts, where the name itself made into words says too little. */
+export const platformFieldNamesEn: Readonly<Record<string, string>> = {
+  account: "Phone number of the account",
+  api_url: "API address (URL)",
+  api_version: "API version",
+  authserv_id: "Id of the mail server (authserv-id)",
+  business_account_id: "Business account ID",
+  ca_file: "Certificate file",
+  chats: "Chats that are answered",
+  child_command: "Program of your own",
+  config_folder: "Folder of signal-cli",
+  imap_host: "IMAP server",
+  imap_port: "IMAP port",
+  imap_security: "IMAP encryption",
+  mode: "How messages arrive",
+  name: "Name of the sender",
+  phone_number_id: "Phone number ID",
+  poll_seconds: "Seconds between checks",
+  proxy_url: "Proxy (URL)",
+  save_sent: "Save sent mails",
+  smtp_host: "SMTP server",
+  smtp_port: "SMTP port",
+  smtp_security: "SMTP encryption",
+  url: "Address for answers (URL)",
+  user_id: "User ID",
+  user_name: "Name of the caller",
 };
 
 export const settingChoicesEn: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -6,7 +6,7 @@
  */
 import { fillGaps, findTranslation } from "../lib/textPatterns";
 import { getLanguage } from "./index";
-import { settingChoicesEn, settingNamesEn } from "./settings.en";
+import { platformFieldNamesEn, settingChoicesEn, settingNamesEn } from "./settings.en";
 
 const MAX_DEPTH = 4; // of sentences within sentences
 const MAX_SENTENCES = 20; // of a text that is translated in parts
@@ -67,7 +67,7 @@ export function translateKeyPart(part: string): string | undefined {
 
 /** The name of a setting of an account in the reader's language. */
 export function translateFieldName(name: string, label: string): string {
-  return german?.platformFieldNamesDe[name] ?? label;
+  return (german?.platformFieldNamesDe ?? platformFieldNamesEn)[name] ?? label;
 }
 
 /** A value that can be chosen, in the reader's language; `part` is the last part of the setting's key. */

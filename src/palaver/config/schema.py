@@ -202,7 +202,7 @@ class BackupSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class RetentionSection(Section):
-    """When conversations that nobody uses any more are deleted; by default never."""
+    """When conversations that are no longer used are deleted; by default never."""
 
     max_age_days: Annotated[int | None, validators.OPTIONAL_AGE_DAYS] = None
     max_database_mb: Annotated[int | None, validators.OPTIONAL_DATABASE_MB] = None

@@ -323,7 +323,7 @@ def _describe_chat(context: SessionContext, ids: _IdFormatter) -> str:
 
 def _people_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
     if context.is_first_contact and context.source.platform != Platform.CRON:
-        newcomer = "nobody here has talked to you" if context.shared else "the user has not talked to you"
+        newcomer = "no person here has talked to you" if context.shared else "the user has not talked to you"
         yield f"- First contact: {newcomer} before this conversation."
     if context.shared:
         yield (
@@ -366,7 +366,7 @@ def _delivery_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]
     for home in context.home_channels:
         name = ids.format_name(home.platform, home.name, home.chat_id)
         yield f"- `{home.platform}`: to the home channel{f' {name}' if name else ''} of {home.platform.label}"
-    if is_read_by_others:  # anybody here could make the agent send something
+    if is_read_by_others:  # otherwise every person here could make the agent send something
         yield "- from here, messages can be sent only to this chat and to home channels"
     else:
         yield "- `platform:chat_id` or `platform:chat_id:thread`: to one chat, such as a target named above"

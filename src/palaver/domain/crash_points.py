@@ -76,6 +76,7 @@ CrashPoint = Literal[
     "delivery.parts_saved",
     "delivery.recovered",
     "delivery.sent",
+    "deletion.before_piece",
     "erase.before_batch",
     "erase.before_file_deletion",
     "erase.batch_stored",

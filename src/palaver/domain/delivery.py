@@ -139,7 +139,7 @@ class NextStep(StrEnum):
 
     CONTINUE = "continue"  # with the next part, or end the delivery
     RETRY = "retry"  # send the same part again, later
-    SEND_ANEW = "send_anew"  # send the same part as a new message at once, instead of the edit that was refused
+    SEND_AS_NEW = "send_as_new"  # send the same part as a new message at once, instead of the edit that was refused
     MOVE = "move"  # move the chat, and send the same part at its new address
     FAIL = "fail"  # end the delivery; the parts after it are not sent
 
@@ -152,7 +152,7 @@ def decide_part_outcome(
         case None:
             decision = DeliveryState.SENT, NextStep.CONTINUE
         case SendRejected() if is_edit and not isinstance(error, TargetUnreachable):
-            decision = DeliveryState.PENDING, NextStep.SEND_ANEW
+            decision = DeliveryState.PENDING, NextStep.SEND_AS_NEW
         case SendRejected():
             decision = DeliveryState.FAILED, NextStep.FAIL
         case SendRetryable() | ChatMovedAway() if is_last_attempt:

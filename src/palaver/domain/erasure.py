@@ -107,7 +107,7 @@ class ErasedPerson:
     """Everything by which what belongs to a person is found; stored only until the erasure has ended."""
 
     person_ids: tuple[str, ...]  # their own first, then those that were linked to it
-    audiences: tuple[int, ...]  # that nobody else is a member of
+    audiences: tuple[int, ...]  # of which they are the only member
     names: tuple[str, ...]
     accounts: tuple[tuple[str, str], ...]  # platform and id, every id that the platform has for them
     addresses: tuple[str, ...] = ()  # of their direct messages

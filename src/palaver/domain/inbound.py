@@ -76,7 +76,7 @@ class Inbound:
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
     reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
-    is_addressed: bool = True  # False: a message in a group to somebody else, which is only context for later ones
+    is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
     replied_message: RepliedMessage | None = None
     is_from_bot: bool = False  # of the platform: a program wrote it
     sent_at: datetime | None = None  # as the platform says
@@ -109,7 +109,7 @@ class Outcome(StrEnum):
     COMMAND = "command"  # it was a slash command, which has run
     DUPLICATE = "duplicate"  # the same message had arrived before
     REJECTED = "rejected"
-    RECORDED = "recorded"  # stored without an answer: an edit, a reaction, a group message to somebody else
+    RECORDED = "recorded"  # stored without an answer: an edit, a reaction, a group message to another person
     IGNORED = "ignored"  # it concerns nothing that is stored here, and nothing was stored
 
 

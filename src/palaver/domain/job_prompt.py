@@ -1,4 +1,4 @@
-"""What the agent is told in a run of a job: that nobody is there, and what its answer is for.
+"""What the agent is told in a run of a job: that no person is there, and what its answer is for.
 
 Always true: equal contexts give equal bytes, so the text is the same during a run. Names are inside double quotes
 that they cannot break out of, and ids of chats are left out.
@@ -44,8 +44,8 @@ def build_job_run_prompt(context: JobRunContext) -> str:
         "# This is an unattended run of a job",
         "",
         f"- Job: {quote_chat_text(context.job_name)}, on behalf of {person}, {when}.",
-        "- The user message is the job's task. Nobody is here: don't ask questions, and don't wait for an answer or an"
-        " approval. Tools that you don't have were not granted to this job.",
+        "- The user message is the job's task. No person is here: don't ask questions, and don't wait for an answer or"
+        " an approval. Tools that you don't have were not granted to this job.",
         "- Your last answer is the output of this run. Write it so that it is understood on its own.",
         f"- If there is nothing to report, answer exactly {SILENT_ANSWER}: then nothing is sent.",
         "- If you can't do the task, call `report_failure` with the reason instead of answering as if it was done.",

@@ -137,7 +137,7 @@ class SenderId:
     """One of the ids that a platform itself says a person has, in the form that keys use."""
 
     id: str
-    is_lasting: bool  # nobody else ever gets it; a phone number may belong to somebody else some day
+    is_lasting: bool  # no other person ever gets it, unlike a phone number, which may get a new holder
 
 
 def list_sender_ids(source: SessionSource) -> list[SenderId]:

@@ -1,6 +1,6 @@
 """Codes with which people get access and link their accounts, and the limits of them.
 
-Always true: a code has 8 characters that nobody confuses (no I, L, O, 0 or 1), about 40 random bits; only its digest is
+Always true: a code has 8 characters without look-alikes (no I, L, O, 0 or 1), about 40 random bits; only its digest is
 stored. So few attempts are allowed, and a code is valid for so short a time, that it cannot be guessed.
 """
 

@@ -3,9 +3,9 @@
 off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
              ▲          │        │
              ├──────────┴────────┘        after a pause
-             ├──▶ linking ──▶ live        until somebody has linked it: scanned a code with their phone
+             ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
              └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or when
-                                          somebody asks for it
+                                          an owner asks for it
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class AccountState(StrEnum):
     OFF = "off"  # no process runs it
     CONNECTING = "connecting"
     LIVE = "live"  # it receives and sends
-    LINKING = "linking"  # it waits until somebody scans a code, or types it, on their phone
+    LINKING = "linking"  # it waits until an owner scans a code, or types it, on their phone
     DEAF = "deaf"  # connected, but nothing was heard for too long; it is connected again
-    REFUSED = "refused"  # by the platform, or because of its settings: somebody has to do something
+    REFUSED = "refused"  # by the platform, or because of its settings: the owner has to fix something
 
 
 STATE_WORDS = {
@@ -47,10 +47,10 @@ STATE_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingPrompt:
-    """What somebody does on their phone to link it with an account here. Only an owner sees it."""
+    """What an owner does on their phone to link it with an account here. Only owners see it."""
 
     instructions: str  # in words: which app, which menu
-    # Whoever knows them can link a phone of their own: no log line shows them.
+    # Everyone who knows them can link a phone of their own: no log line shows them.
     qr_text: str | None = field(default=None, repr=False)  # the content of a QR code to scan
     code: str | None = field(default=None, repr=False)  # a code to type instead
     expires_at: datetime | None = None  # a new one is shown then
@@ -58,7 +58,7 @@ class LinkingPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTest:
-    """How the latest test of a connection, which somebody asked for, has ended."""
+    """How the latest test of a connection, which an owner asked for, has ended."""
 
     number: int  # of the request: the tests of an account are counted
     finished_at: datetime

@@ -142,7 +142,7 @@ def find_next_daily_reset(policy: ResetPolicy, after: datetime) -> datetime:
 
 
 def compute_reset_time(policy: ResetPolicy, last_activity: datetime) -> datetime | None:
-    """Return the instant, in UTC, up to which a conversation is not reset if nobody writes; None when it never is."""
+    """Return the instant, in UTC, up to which a conversation is not reset without a message; None when it never is."""
     if policy.mode is ResetMode.NONE:
         return None
     idle = _to_utc("last_activity", last_activity) + timedelta(minutes=policy.idle_minutes)
@@ -152,10 +152,13 @@ def compute_reset_time(policy: ResetPolicy, last_activity: datetime) -> datetime
     return boundary if policy.mode is ResetMode.DAILY else min(idle, boundary)
 
 
-def explain_reset(reason: ResetReason, policy: ResetPolicy, profile: str | None = None) -> str:
+def explain_reset(
+    reason: ResetReason, policy: ResetPolicy, profile: str | None = None, kept_profile: str | None = None
+) -> str:
     """Return the sentence that tells a person why their conversation was reset.
 
-    `profile` is the profile of the old conversation, if the policy is that of the profile.
+    `profile` is the profile of the old conversation, if the policy is that of the profile; `kept_profile` is the one
+    that the new conversation has taken over.
     """
     old = "This conversation" if profile is None else f"The conversation with the profile “{profile}”"
     where = "here" if profile is None else f"with the profile “{profile}”"
@@ -170,8 +173,10 @@ def explain_reset(reason: ResetReason, policy: ResetPolicy, profile: str | None 
             why = f"Conversations {where} restart every day at {policy.at_hour:02}:00 ({policy.timezone})"
         case _:
             assert_never(reason)
-    started = "a new one was started" if profile is None else "a new one was started with the default profile"
-    return f"{why}, so {started}. Use /restore to go back to the old one."
+    kept = ""
+    if kept_profile is not None:
+        kept = " with the same profile" if kept_profile == profile else f" with the same profile, “{kept_profile}”"
+    return f"{why}, so a new one was started{kept}. Use /restore to go back to the old one."
 
 
 # ---- time --------------------------------------------------------------------------------------------------

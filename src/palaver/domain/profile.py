@@ -116,7 +116,7 @@ class MemoryRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRules:
-    """When conversations that nobody uses any more are deleted; by default never."""
+    """When conversations that are no longer used are deleted; by default never."""
 
     max_age: timedelta | None = None  # without activity
     max_database_mb: int | None = None  # above it, the conversations that were unused for longest go (SQLite)
@@ -154,7 +154,7 @@ class TurnRules:
     max_running_per_person: int = 3
     max_queued: int = 20  # turns that wait in one conversation
     max_running_jobs: int = 2  # runs of jobs at the same time, among the running turns
-    job_keep_days: int = 90  # runs of jobs, and their conversations in which nobody has written; 0: for ever
+    job_keep_days: int = 90  # runs of jobs, and their conversations in which no person has written; 0: for ever
     busy_policy: BusyPolicy = BusyPolicy.QUEUE
     busy_policy_by_platform: Mapping[Platform, BusyPolicy] = field(default_factory=dict)
     merge_window: timedelta = timedelta(0)  # messages that follow each other within this time get one answer

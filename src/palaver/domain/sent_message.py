@@ -16,7 +16,7 @@ SENT_BY_KEY: Final = "sent_by"  # in the message
 
 class SenderKind(StrEnum):
     JOB = "job"
-    AGENT = "agent"  # somebody asked for it in another conversation
+    AGENT = "agent"  # a person asked for it in another conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

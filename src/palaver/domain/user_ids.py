@@ -1,4 +1,4 @@
-"""Which texts are ids of users on a platform: what never changes, and that nobody can take over, unlike a name."""
+"""Which texts are ids of users on a platform: they never change, and no other user can take them over, unlike names."""
 
 from __future__ import annotations
 

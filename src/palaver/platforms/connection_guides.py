@@ -24,9 +24,10 @@ STEPS: Final[Mapping[str, tuple[str, ...]]] = {
         "Paste the token here, test it and save it.",
     ),
     "slack": (
-        "Create an app at api.slack.com/apps.",
-        "Switch on Socket Mode, and create an app-level token with the scope connections:write.",
-        "Add the bot scopes that the guide lists, and install the app in your workspace.",
+        "Open api.slack.com/apps, press Create New App, then From a manifest, and choose your workspace.",
+        "Choose the tab YAML, replace what is there with the app manifest below, and create the app.",
+        "On its page Basic Information, generate an app-level token with the scope connections:write.",
+        "On its page Install App, install it in your workspace, and copy the bot token.",
         "Paste both tokens here, test them and save them.",
     ),
     "matrix": (

@@ -7,7 +7,7 @@
 | program that signs requests to a webhook | in the conversations of that webhook |
 | account in `allowed_users` of a platform | on that platform |
 | guest whose request was approved | in those direct messages |
-| anybody in a group that an owner allowed | in that group |
+| everyone in a group that an owner allowed | in that group |
 
 Everybody else is a stranger: a direct message of a stranger is a request for access (`pairing.py`), and in groups
 strangers are ignored. Always true: a stranger who only writes is not stored as a person.

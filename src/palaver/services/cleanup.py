@@ -1,8 +1,8 @@
 """Deletes what is no longer needed, as long as a server runs.
 
 `docs/reference/retention.md` says what bounds every table. Always true: nothing that people wrote or were answered is
-deleted, except the conversations of old runs of jobs in which nobody has written, those that the operator's settings
-under `retention` name, and people whose erasure an owner has begun. Each transaction is small.
+deleted, except the conversations of old runs of jobs in which no person has written, those that the operator's
+settings under `retention` name, and people whose erasure an owner has begun. Each transaction is small.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from palaver.domain.share import MAX_EXPIRED_AGE
 from palaver.services.erasure import Erasures
 from palaver.services.jobs.starting import PROJECT_NAME
 from palaver.services.retention import Retention
+from palaver.services.session_deletions import finish_deletions
 from palaver.storage import (
     budget_windows,
     deliveries,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 CLEANUP_INTERVAL: Final = timedelta(hours=1)
+DELETION_INTERVAL: Final = timedelta(seconds=5)  # between two looks for rows of deleted long conversations
 # No platform sends a message again after so long: most give up within a day.
 MAX_RECEIPT_AGE: Final = timedelta(days=30)
 MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
@@ -51,7 +53,7 @@ MAX_PROPOSAL_AGE: Final = timedelta(days=7)  # of jobs that wait for a person's 
 MAX_SENT_BODY_AGE: Final = timedelta(days=30)  # nothing is sent again after so long without being rendered again
 MAX_NOTICE_AGE: Final = timedelta(days=30)  # of messages outside of conversations: no platform reports on them later
 MAX_UNDONE_AGE: Final = timedelta(days=30)  # of moves of a chat that were undone with /restore
-MAX_UNFINISHED_IMPORT_AGE: Final = timedelta(days=30)  # after that, nobody runs it again
+MAX_UNFINISHED_IMPORT_AGE: Final = timedelta(days=30)  # after that, it is not expected to be run again
 MAX_REPORT_AGE: Final = timedelta(days=400)  # of erasures: only numbers
 MAX_WINDOW_AGE: Final = timedelta(days=400)  # of budgets: a year and a month can be looked at
 ROWS_PER_BATCH: Final = 500  # deleted in one transaction, so that no message waits for long
@@ -82,14 +84,23 @@ class Cleanup:
         self._rules = rules
 
     async def run(self) -> None:
-        """Clean up regularly until canceled."""
+        """Clean up regularly until canceled; what is left of deleted conversations, soon."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._repeat(self.run_once, CLEANUP_INTERVAL))
+            tasks.create_task(self._repeat(self.finish_deletions, DELETION_INTERVAL))
+
+    async def _repeat(self, clean_up: Callable[[], Awaitable[object]], interval: timedelta) -> None:
         while True:
-            await self.run_once()
-            await asyncio.sleep(CLEANUP_INTERVAL.total_seconds())
+            try:
+                await clean_up()
+            except StoreError as error:  # the next round tries again
+                log.warning("cleanup_failed", extra={"error": str(error)})
+            await asyncio.sleep(interval.total_seconds())
 
     async def run_once(self) -> None:
         """Delete everything that is no longer needed now."""
         steps: list[Callable[[], Awaitable[object]]] = [
+            self.finish_deletions,
             self._erasures.finish_all,
             self._attachments.clean_up,
             self.delete_old_receipts,
@@ -104,12 +115,17 @@ class Cleanup:
             self.delete_old_erasure_reports,
             self.delete_expired_shares,
             self._retention.apply_rules,
+            self.finish_deletions,
         ]
         for clean_up in steps:
             try:
                 await clean_up()
             except (StoreError, OSError) as error:  # the next round tries again
                 log.warning("cleanup_failed", extra={"error": str(error)})
+
+    async def finish_deletions(self) -> int:
+        """Delete the rows of long conversations that have disappeared; return how many transactions it took."""
+        return await finish_deletions(self._store.engine)
 
     async def delete_old_receipts(self) -> int:
         """Forget the messages by which we recognize one that is sent again; return how many there were."""
@@ -130,7 +146,7 @@ class Cleanup:
         )
 
     async def delete_old_proposals(self) -> int:
-        """Drop the jobs, and changes of jobs, that nobody has confirmed; return how many there were."""
+        """Drop the jobs, and changes of jobs, that were not confirmed; return how many there were."""
         return await self._delete_in_batches(MAX_PROPOSAL_AGE, job_proposals.has_expired, job_proposals.delete_expired)
 
     async def delete_old_job_runs(self) -> int:

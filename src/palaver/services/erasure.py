@@ -195,11 +195,8 @@ class Erasures:
 
 def _overwrite_deleted(run: Callable[[Transaction], T], tx: Transaction) -> T:
     """Do work after which nothing can be read in the database file of what it has deleted."""
-    erasure_batches.overwrite_deleted(tx, is_on=True)
-    try:
+    with erasure_batches.overwrite_deleted(tx):
         return run(tx)
-    finally:
-        erasure_batches.overwrite_deleted(tx, is_on=False)
 
 
 _STEPS: Final[Mapping[ErasureStep, Callable[[Transaction, ErasureRow], ErasureRow]]] = {

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LEASE_NAME: Final = "expiry"
 LEASE_TIME: Final = timedelta(minutes=3)
-MAX_WAIT_SECONDS: Final = 60.0  # between two looks at the clock, which somebody may set and which may stand still
+MAX_WAIT_SECONDS: Final = 60.0  # between two looks at the clock, which can be set and may stand still
 MIN_WAIT_SECONDS: Final = 1.0
 SESSIONS_PER_READ: Final = 200
 MAX_PINNED: Final = 10_000  # remembered, to look at them again; more of them wait for the next complete pass

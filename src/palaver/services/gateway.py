@@ -82,7 +82,7 @@ class Gateway:
         make_web_access: Callable[[WebToolRules], WebAccess | None] | None = None,  # None: there is no web toolset
         push: PushNotifier | None = None,  # without one, browsers get no notifications
         environ: Mapping[str, str] | None = None,  # where keys of speech providers may be
-        is_server: bool = False,  # it does what nobody waits for, too; a terminal chat may end before that is done
+        is_server: bool = False,  # it also does background work; a terminal chat may end before that is done
     ) -> None:
         self.store = store
         self.agent = agent

@@ -171,7 +171,7 @@ def unlink_account(
     Raises `NotAllowed` for the only account of a person who can't sign in. With `is_told`, the account is told.
     """
     if len(people.list_identities(tx, person.id)) == 1:
-        raise NotAllowed("This is the only account. Without it, nobody could reach these conversations.")
+        raise NotAllowed("This is the only account. Without it, these conversations would no longer be reachable.")
     if not people.remove_identity(tx, person.id, identity):
         raise NotFound(f"There is no linked account {identity.platform}:{identity.account}.")
     agent_keys = build_session_key(SessionSource.local_cli(), agent=config.agent).partition(":local:")[0]

@@ -9,6 +9,7 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -32,17 +33,37 @@ class ReadAfterWork(Generic[B, T]):
     read: Read[T]
 
 
+@dataclass(frozen=True, slots=True)
+class WriteThenWork(Generic[B, T]):
+    """A write that leaves work behind: after it, `do_work` is run as long as `find_work` returns something."""
+
+    write: Write[T]
+    find_work: Read[B | None]
+    do_work: Callable[[B], Write[None]]
+    pause_seconds: float  # after each piece of the work, so that other writers come in between
+
+
+if TYPE_CHECKING:
+    AnyWork = Work[T] | ReadAfterWork[Any, T] | WriteThenWork[Any, T]
+
+
 class BlockingRunner:
     """Runs work on the calling thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def run(self, work: Work[T] | ReadAfterWork[Any, T]) -> T:
+    def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
             while (batch := self._engine.run(work.find_work)) is not None:
                 self._engine.run(work.do_work(batch))
             return self._engine.run(work.read)
+        if isinstance(work, WriteThenWork):
+            result = self._engine.run(work.write)
+            while (piece := self._engine.run(work.find_work)) is not None:
+                self._engine.run(work.do_work(piece))
+                time.sleep(work.pause_seconds)
+            return result
         return self._engine.run(work)
 
 
@@ -52,11 +73,19 @@ class AsyncRunner:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def run(self, work: Work[T] | ReadAfterWork[Any, T]) -> T:
+    async def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
             while (batch := await self._engine.arun(work.find_work)) is not None:
                 await self._engine.arun(work.do_work(batch))
             return await self._engine.arun(work.read)
+        if isinstance(work, WriteThenWork):
+            import asyncio  # a blocking program does not need it
+
+            result = await self._engine.arun(work.write)
+            while (piece := await self._engine.arun(work.find_work)) is not None:
+                await self._engine.arun(work.do_work(piece))
+                await asyncio.sleep(work.pause_seconds)
+            return result
         return await self._engine.arun(work)
 
 
@@ -64,13 +93,16 @@ class TransactionRunner:
     """Runs work inside an open transaction: it is committed with that transaction, or not at all.
 
     The transaction may be one that only reads, so pending work is not run: its caller does that before it opens it.
+    Work that a write leaves behind is not run either: it is in transactions of its own.
     """
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
 
-    def run(self, work: Work[T] | ReadAfterWork[Any, T]) -> T:
-        return work.read.run(self._tx) if isinstance(work, ReadAfterWork) else work.run(self._tx)
+    def run(self, work: AnyWork[T]) -> T:
+        if isinstance(work, ReadAfterWork):
+            return work.read.run(self._tx)
+        return work.write.run(self._tx) if isinstance(work, WriteThenWork) else work.run(self._tx)
 
 
 class Operations(Generic[R]):
@@ -83,7 +115,7 @@ class Operations(Generic[R]):
 class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
     """A method that describes work; the runner of its object carries it out."""
 
-    def __init__(self, describe: Callable[Concatenate[Any, P], Work[T] | ReadAfterWork[Any, T]]) -> None:
+    def __init__(self, describe: Callable[Concatenate[Any, P], AnyWork[T]]) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
 

@@ -95,7 +95,7 @@ def receive_stranger(
     config: GatewayConfig,
     now: datetime,
 ) -> Receipt:
-    """Answer a message of somebody without access. Programs and groups get no reply."""
+    """Answer a message of a person without access. Programs and groups get no reply."""
     source = inbound.source
     if inbound.is_from_bot or source.chat_type is not ChatType.DM:
         return Receipt(outcome=Outcome.REJECTED)
@@ -109,7 +109,7 @@ def receive_stranger(
 def use_code(
     tx: Transaction, text: str, source: SessionSource, person: Person | None, config: GatewayConfig, now: datetime
 ) -> linking.LinkResult:
-    """Use a code that somebody sends with /link: of their other account or, if they have access, of a stranger.
+    """Use a code that a person sends with /link: of their other account or, if they have access, of a stranger.
 
     `person` is None for a stranger. A wrong code is no error, so that the attempt stays counted.
     """

@@ -28,11 +28,12 @@ def explain_automatic_start(tx: Transaction, config: GatewayConfig, session_no: 
     Its log has the setting that applied then; with the present value of the setting, the sentence is more precise.
     """
     first = events.list_events(tx, session_no, limit=1)
-    profile = _find_profile(first[0].facts.get("reset_setting")) if first else None
+    facts = first[0].facts if first else {}
+    profile = _find_profile(facts.get("reset_setting"))
     policy = config.get_reset_policy(session.origin)
     if profile is not None:
         policy = config.reset_by_profile.get(profile, ResetPolicy())  # it may have been removed since
-    return explain_reset(ResetReason(session.start_reason.value), policy, profile)
+    return explain_reset(ResetReason(session.start_reason.value), policy, profile, facts.get("profile"))
 
 
 def describe_origin(setting_key: str) -> str:

@@ -1,8 +1,8 @@
-"""Deletes conversations that nobody has used for long, if the operator wants that; by age, by size, or on request.
+"""Deletes conversations that were not used for long, if the operator wants that; by age, by size, or on request.
 
 Always true: nothing is deleted by default; a conversation goes only when its newest message, and everything else that a
 person did in it, is older than the limit; pinned ones, and those in which something runs, waits or is on its way, stay.
-Each conversation is deleted in a transaction of its own, with everything that a person's own deletion deletes.
+Each conversation is deleted in transactions of its own, with everything that a person's own deletion deletes.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput, OwnerRequired
 from palaver.domain.person import Role
+from palaver.services.session_deletions import finish_deletions
 from palaver.storage import retention
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
@@ -50,6 +52,7 @@ class PruneReport:
     oldest: datetime | None = None  # the last activity of the conversation that was unused for longest
     newest: datetime | None = None
     is_dry_run: bool = False
+    is_complete: bool = True  # False: the time was up, and there may be more
 
     def add(self, session: OldSession, size: int) -> PruneReport:
         active_at = from_micros(session.position.active_at)
@@ -70,6 +73,7 @@ class PruneReport:
             "oldest": None if self.oldest is None else self.oldest.isoformat(),
             "newest": None if self.newest is None else self.newest.isoformat(),
             "is_dry_run": self.is_dry_run,
+            "is_complete": self.is_complete,
         }
 
 
@@ -94,12 +98,22 @@ class Retention:
         return self._get_rules()
 
     async def prune(
-        self, principal: Principal, age: timedelta, *, platform: str | None = None, dry_run: bool = True
+        self,
+        principal: Principal,
+        age: timedelta,
+        *,
+        platform: str | None = None,
+        dry_run: bool = True,
+        time_limit: timedelta | None = None,
     ) -> PruneReport:
-        """Delete, or with `dry_run` only count, everybody's conversations that were not used for `age`."""
+        """Delete, or with `dry_run` only count, everybody's conversations that were not used for `age`.
+
+        With `time_limit`, it returns after about so long what it has done until then: calling it again goes on. Of long
+        conversations, the rows that are left are then deleted by the cleanup of a server.
+        """
         if principal.role is not Role.OWNER or principal.job_id is not None:
             raise OwnerRequired
-        return await self._delete_older(age, platform=platform, dry_run=dry_run)
+        return await self._delete_older(age, platform=platform, dry_run=dry_run, time_limit=time_limit)
 
     async def apply_rules(self) -> PruneReport:
         """Delete what the operator's settings say; returns what has gone."""
@@ -116,11 +130,21 @@ class Retention:
         """Return how many bytes of the database are in use; None on PostgreSQL."""
         return await self._engine.arun(Read(retention.measure_database))
 
-    async def _delete_older(self, age: timedelta, *, platform: str | None = None, dry_run: bool = False) -> PruneReport:
+    async def _delete_older(
+        self,
+        age: timedelta,
+        *,
+        platform: str | None = None,
+        dry_run: bool = False,
+        time_limit: timedelta | None = None,
+    ) -> PruneReport:
         before = to_micros(self._store.clock.now() - age)
+        end = None if time_limit is None else time.monotonic() + time_limit.total_seconds()
         report = PruneReport(is_dry_run=dry_run)
         async for session in self._iterate_old(before, platform):
-            report = await self._delete(report, session, before, dry_run=dry_run)
+            if end is not None and report.sessions > 0 and time.monotonic() >= end:
+                return replace(report, is_complete=False)
+            report = await self._delete(report, session, before, dry_run=dry_run, finish=end is None)
         return report
 
     async def _delete_until_small(self, report: PruneReport, max_bytes: int) -> PruneReport:
@@ -167,11 +191,13 @@ class Retention:
                     yield session
 
     async def _delete(
-        self, report: PruneReport, session: OldSession, before: int, *, dry_run: bool = False
+        self, report: PruneReport, session: OldSession, before: int, *, dry_run: bool = False, finish: bool = True
     ) -> PruneReport:
         size = await self._engine.arun(Read(lambda tx: retention.measure_session(tx, session.no)))
         if not dry_run:
             deleted = await self._engine.arun(Write(lambda tx: retention.delete_if_unused(tx, session.no, before)))
+            if finish:
+                await finish_deletions(self._engine)
             await asyncio.sleep(BATCH_PAUSE_SECONDS)
             if not deleted:  # it is used again
                 return report

@@ -8,10 +8,10 @@ a later message carries, its source is rewritten to the main id before anything 
 | two ids, one of them known | the other one is remembered as the same person's |
 | two ids, known as two people | these are one person now, and so are their conversations |
 | a number with another lasting id than before | it has a new holder: it is taken from the person who had it |
-| a known lasting id with a new number | the person has a new number: the old one is nobody's |
+| a known lasting id with a new number | the person has a new number: the old one belongs to no person |
 | a changed number | the person and the chat go on under the new ids |
 
-Always true: only ids that the platform itself has put on a message count, never what somebody writes; a number that has
+Always true: only ids that the platform itself has put on a message count, never what a person writes; a number that has
 changed hands gives its new holder nothing of the old one (decision 27).
 """
 
@@ -105,7 +105,7 @@ class _Folding:
         self._save([each for each in self._ids if each.is_lasting], old_main)  # what carries one comes late
         for new_id in sorted(new_ids, key=lambda each: not each.is_lasting):
             other = sender_ids.find_main_ids(self._tx, self._platform, [new_id]).get(new_id.id)
-            # Whoever has the same lasting id has written under the new ids before this came.
+            # A person with the same lasting id has written under the new ids before this came.
             if other in {None, old_main} or (new_id.is_lasting and self._unite(str(other), old_main)):
                 continue
             self._release(str(other), new_id.id)
@@ -117,7 +117,7 @@ class _Folding:
         return True
 
     def _save(self, ids: Sequence[SenderId], main_id: str) -> None:
-        """Store the ids of a person. Another number that they had is nobody's then: a person has one."""
+        """Store the ids of a person. Another number that they had belongs to no person then: a person has one."""
         sender_ids.save_ids(self._tx, self._platform, ids, main_id, self._now)
         numbers = {each.id for each in ids if not each.is_lasting}
         if not numbers or len(numbers) == len(ids):
@@ -127,7 +127,7 @@ class _Folding:
                 sender_ids.remove(self._tx, self._platform, text)
 
     def _find_former_holder(self) -> str | None:
-        """Return the main id of the person who had these ids. The number alone may be somebody else's by now."""
+        """Return the main id of the person who had these ids. The number alone may be another person's by now."""
         known = sender_ids.find_main_ids(self._tx, self._platform, self._ids)
         lasting = {each.id for each in self._ids if each.is_lasting}
         for each in sorted(self._ids, key=lambda each: not each.is_lasting):
@@ -156,7 +156,7 @@ class _Folding:
             elif main_id is None:
                 main_id = holder
             elif self._has_number(main_id) or not self._unite(holder, main_id):
-                self._release(holder, number)  # it was somebody else's before it became theirs
+                self._release(holder, number)  # it was another person's before it became theirs
         return main_id
 
     def _has_other_lasting_id(self, main_id: str, ids: set[str]) -> bool:
@@ -167,7 +167,7 @@ class _Folding:
         return any(_is_number(self._platform, each) for each in ids)
 
     def _release(self, main_id: str, released_id: str) -> None:
-        """Take an id, mostly a number, from the person who had it: it belongs to somebody else now."""
+        """Take an id, mostly a number, from the person who had it: it belongs to another person now."""
         if main_id == released_id:
             lasting_id = sender_ids.find_lasting_id(self._tx, self._platform, main_id, other_than={released_id})
             # Without another id of theirs, nothing can be sent to them any more, but their conversations stay theirs.
@@ -196,7 +196,7 @@ class _Folding:
         people.set_role(self._tx, survivor.person.id, role)
 
     def _rename(self, old_id: str, new_id: str) -> None:
-        """Store a person under another id. A number that they had is nobody's then."""
+        """Store a person under another id. A number that they had belongs to no person then."""
         row = people.find_by_account(self._tx, self._platform, old_id)
         if row is None:
             return

@@ -96,7 +96,7 @@ class Shares:
         limit: int = shares.MAX_SHARES_PER_PAGE,
         cursor: str | None = None,
     ) -> Page[Share]:
-        """List what this principal shares, or with `everything` what anybody shares, newest first."""
+        """List what this principal shares, or with `everything` what all people share, newest first."""
         if everything:
             check_can_view_all(principal)
         check_count("limit", limit, maximum=shares.MAX_SHARES_PER_PAGE)

@@ -21,7 +21,16 @@ from palaver.domain.usage import TurnUsage
 from palaver.services.argument_checks import check_count, check_minutes
 from palaver.services.export import export_session
 from palaver.services.indexer import Indexer, build_search
-from palaver.services.operation import AsyncRunner, BlockingRunner, Operations, R, ReadAfterWork, operation
+from palaver.services.operation import (
+    AsyncRunner,
+    BlockingRunner,
+    Operations,
+    R,
+    ReadAfterWork,
+    WriteThenWork,
+    operation,
+)
+from palaver.services.session_deletions import build_deletion
 from palaver.services.view import AsyncSessionView, SessionView, ViewScope
 from palaver.storage import (
     events,
@@ -29,6 +38,7 @@ from palaver.storage import (
     message_log,
     people,
     projects,
+    session_deletion,
     session_lists,
     session_settings,
     sessions,
@@ -299,9 +309,9 @@ class StoreOperations(Operations[R]):
         return Read(lambda tx: export_session(tx, sessions.get(tx, session_id)))
 
     @operation
-    def delete_session(self, session_id: str) -> Work[None]:
-        """Delete a session and its log permanently. A later write to it is refused."""
-        return Write(lambda tx: sessions.delete(tx, sessions.get(tx, session_id)))
+    def delete_session(self, session_id: str) -> WriteThenWork[int, None]:
+        """Delete a session and its log permanently. It disappears at once; a later write to it is refused."""
+        return build_deletion(lambda tx: session_deletion.delete(tx, sessions.get(tx, session_id)))
 
     # -- people --------------------------------------------------------------------------------------------
 

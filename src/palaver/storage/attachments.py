@@ -62,13 +62,13 @@ def list_used_in_session(tx: Transaction, session_no: int, attachment_ids: Itera
 
 
 def list_by_id(tx: Transaction, attachment_ids: Iterable[str]) -> list[tuple[int, Attachment]]:
-    """Return the number of each file, and the file, whoever may see it; deleted ones are left out."""
+    """Return the number of each file, and the file, without checking who may see it; deleted ones are left out."""
     rows = (tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", each) for each in attachment_ids)
     return [(row[7], _attachment_from_row(row)) for row in rows if row is not None]
 
 
 def find_by_no(tx: Transaction, no: int) -> Attachment | None:
-    """Return a file by its number, whoever may see it."""
+    """Return a file by its number, without checking who may see it."""
     row = tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.no = $1", no)
     return _attachment_from_row(row) if row else None
 

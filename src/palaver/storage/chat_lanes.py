@@ -76,7 +76,7 @@ def list_shared_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[
 
 
 def list_all_lanes(tx: Transaction, agent: str) -> list[ChatLane]:
-    """List lanes in chats, whoever writes there."""
+    """List the lanes in chats of all people."""
     return list(_list_lanes_by_network(tx, agent, "$3 = 0", 0))
 
 

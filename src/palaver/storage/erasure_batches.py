@@ -6,16 +6,17 @@ Every function does one small batch of one step of an erasure, and returns how f
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.delivery import Address
 from palaver.domain.ids import new_turn_id
-from palaver.storage import deliveries, sessions
+from palaver.storage import deliveries, session_deletion, sessions
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from palaver.domain.erasure import ErasedPerson
     from palaver.storage.engines.base import Transaction
@@ -26,6 +27,7 @@ EVENTS_PER_BATCH: Final = 200
 _USAGE_ROUNDING_MICROS: Final = 900_000_000  # every time zone's day begins at a multiple of 15 minutes
 MERGED_PAGES: Final = 20  # of the search index, in one transaction
 MAX_MERGE_STEPS: Final = 100_000
+MERGED_DELETIONS_PERCENT: Final = 10  # FTS5's own default of `deletemerge`, which is 0 otherwise (migration 13)
 _NO_SESSION: Final = 0  # the `session_no` of anonymous usage: no session has it
 
 
@@ -49,7 +51,14 @@ def erase_jobs(tx: Transaction, row: ErasureRow) -> ErasureRow:
 
 
 def erase_sessions(tx: Transaction, row: ErasureRow) -> ErasureRow:
-    """Delete conversations that only the person sees; of a long one, some of its entries."""
+    """Delete conversations that only the person sees; of a long one, a piece.
+
+    Conversations that are being deleted come first, also other people's: their rows no longer say whose they were.
+    """
+    hidden_no = session_deletion.find_hidden(tx)
+    if hidden_no is not None:
+        session_deletion.delete_piece(tx, hidden_no)
+        return row
     audiences = row.person.audiences
     rows_left = EVENTS_PER_BATCH
     while rows_left > 0:
@@ -57,50 +66,15 @@ def erase_sessions(tx: Transaction, row: ErasureRow) -> ErasureRow:
             f"SELECT no FROM session WHERE audience_no IN ({build_placeholders(len(audiences))}) LIMIT 1", *audiences
         )
         if found is None:
-            return row.go_on()
+            return row.go_on() if session_deletion.find_hidden(tx) is None else row
         session_row = sessions.find_by_no(tx, found[0], tx.for_update)
         if session_row is None:
             continue
-        deleted, messages, sent = _delete_parts_of_session(tx, session_row.no, rows_left)
-        row = row.count(messages=messages, deliveries=sent)
-        rows_left -= max(deleted, 1)
-        if rows_left <= 0 and _has_entries(tx, session_row.no):
-            return row
         tx.execute("DELETE FROM lane WHERE session_no = $1", session_row.no)
-        sessions.delete(tx, session_row)
-        row = row.count(conversations=1)
+        deleted = session_deletion.delete(tx, session_row)
+        row = row.count(conversations=1, messages=deleted.messages, deliveries=deleted.deliveries)
+        rows_left -= max(deleted.rows, 1)
     return row
-
-
-def _has_entries(tx: Transaction, session_no: int) -> bool:
-    return tx.fetch_one("SELECT 1 FROM event WHERE session_no = $1 LIMIT 1", session_no) is not None
-
-
-def _delete_parts_of_session(tx: Transaction, session_no: int, limit: int) -> tuple[int, int, int]:
-    """Delete up to `limit` entries of a log, with their search terms, and as many deliveries and turns.
-
-    Returns how many rows were deleted, how many messages were among them, and how many deliveries.
-    """
-    sent = tx.execute(
-        "DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no = $1"
-        " AND state NOT IN ('pending', 'sending') ORDER BY no LIMIT $2)",
-        session_no,
-        limit,
-    )
-    turns = tx.execute(
-        "DELETE FROM turn WHERE no IN (SELECT no FROM turn WHERE session_no = $1"
-        " AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.turn_no = turn.no) ORDER BY no LIMIT $2)",
-        session_no,
-        limit,
-    )
-    rows = tx.fetch_all("SELECT no, kind FROM event WHERE session_no = $1 ORDER BY seq LIMIT $2", session_no, limit)
-    for chunk in range(0, len(rows), 100):
-        nos = [no for no, _ in rows[chunk : chunk + 100]]
-        some = build_placeholders(len(nos))
-        if tx.name == "sqlite":
-            tx.execute(f"DELETE FROM search WHERE rowid IN ({some})", *nos)
-        tx.execute(f"DELETE FROM event WHERE no IN ({some})", *nos)
-    return sent + turns + len(rows), sum(kind == "message" for _, kind in rows), sent
 
 
 def erase_memories(tx: Transaction, row: ErasureRow) -> ErasureRow:
@@ -275,19 +249,36 @@ def anonymize_usage(tx: Transaction, row: ErasureRow) -> ErasureRow:
 # -- what deleted rows leave in the file --------------------------------------------------------------------
 
 
-def overwrite_deleted(tx: Transaction, *, is_on: bool) -> None:
-    """Let SQLite overwrite what is deleted from now on with zeros, or not any more. PostgreSQL has no such option."""
-    if tx.name == "sqlite":
-        tx.execute(f"PRAGMA secure_delete = {'ON' if is_on else 'OFF'}")
+@contextmanager
+def overwrite_deleted(tx: Transaction) -> Iterator[None]:
+    """Let SQLite overwrite what is deleted inside with zeros. PostgreSQL has no such option."""
+    if tx.name != "sqlite":
+        yield
+        return
+    tx.execute("PRAGMA secure_delete = ON")
+    try:
+        yield
+    finally:
+        tx.execute("PRAGMA secure_delete = OFF")
 
 
 def clean_search_index(tx: Transaction, row: ErasureRow) -> ErasureRow:
     """Merge a part of SQLite's search index: until then, it keeps the words of deleted messages."""
-    if tx.name != "sqlite" or row.position >= MAX_MERGE_STEPS:
+    if tx.name != "sqlite":
         return row.go_on()
+    if row.position == 0:
+        _set_delete_merge(tx, MERGED_DELETIONS_PERCENT)
     before = tx.fetch_one("SELECT total_changes()")
     pages = -MERGED_PAGES if row.position == 0 else MERGED_PAGES  # negative: begin to merge everything
     tx.execute("INSERT INTO search (search, rank) VALUES ('merge', $1)", pages)
     after = tx.fetch_one("SELECT total_changes()")
     is_done = before is None or after is None or after[0] - before[0] < 2  # so says the documentation of FTS5
-    return row.go_on() if is_done else replace(row, position=row.position + 1)
+    if not is_done and row.position < MAX_MERGE_STEPS:
+        return replace(row, position=row.position + 1)
+    _set_delete_merge(tx, 0)
+    return row.go_on()
+
+
+def _set_delete_merge(tx: Transaction, percent: int) -> None:
+    """Let the index merge a part of which so much is deleted; 0: only when there are other reasons to."""
+    tx.execute("INSERT INTO search (search, rank) VALUES ('deletemerge', $1)", percent)

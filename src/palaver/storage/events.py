@@ -16,7 +16,14 @@ from palaver.domain.message import make_preview
 from palaver.domain.session import UndoResult
 from palaver.domain.text import make_json_storable, make_storable
 from palaver.storage import read_marks
-from palaver.storage.hidden_ranges import BY_ID, BY_NO, MAX_ROWS_PER_READ, iterate_backwards, mark_near_hidden
+from palaver.storage.hidden_ranges import (
+    BY_ID,
+    BY_NO,
+    IS_NEAR_HIDDEN,
+    MAX_ROWS_PER_READ,
+    iterate_backwards,
+    mark_near_hidden,
+)
 from palaver.storage.message_log import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
 from palaver.storage.message_rows import (
     EDITED_TEXT,
@@ -69,7 +76,9 @@ def append_event_with_text(
     facts: Mapping[str, object],
 ) -> int:
     """Append an event that is not a message, and return its seq. The text is one of its facts."""
-    row = tx.fetch_one("UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 RETURNING last_seq", session_no)
+    row = tx.fetch_one(
+        "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq", session_no
+    )
     if row is None:
         raise SessionNotFound
     tx.execute(
@@ -93,18 +102,25 @@ def append_event_with_text(
 def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the visible messages in log order as dicts for a model; with `limit`, only the last of them."""
     session_id = parse_session_id(session_id)
-    if limit is None:
-        rows = tx.fetch_all(
-            f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE {BY_ID} AND {_IS_VISIBLE} ORDER BY seq",
-            session_id,
-        )
-    else:
-        newest = _iter_newest_messages(tx, session_id, END_OF_LOG, limit, session_condition=BY_ID)
+    rows = _load_unmarked_log(tx, session_id) if limit is None else []
+    if not rows:
+        expected = MAX_ROWS_PER_READ if limit is None else limit
+        newest = _iter_newest_messages(tx, session_id, END_OF_LOG, expected, session_condition=BY_ID)
         rows = [(row[3], row[4], row[5], row[9]) for row in islice(newest, limit)]
         rows.reverse()
     if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
         raise SessionNotFound.for_id(session_id)
     return [_build_transcript_message(*row) for row in rows]
+
+
+def _load_unmarked_log(tx: Transaction, session_id: str) -> list[Row]:
+    """Return all messages of a log in which nothing was ever hidden, which is the usual case; of others, none."""
+    is_marked = f"EXISTS (SELECT 1 FROM event near WHERE near.session_no = s.no AND {IS_NEAR_HIDDEN})"
+    return tx.fetch_all(
+        f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE kind = 'message' AND session_no ="
+        f" (SELECT s.no FROM session s WHERE s.id = $1 AND NOT {is_marked}) ORDER BY seq",
+        session_id,
+    )
 
 
 def _build_transcript_message(

@@ -132,7 +132,7 @@ def _find_reason(
     """Return the reason of the lane that would leave the session last; None if one of them would stay, or none is."""
     last_activity = session.last_human_at or session.created_at
     latest: tuple[datetime, policies.ResetReason] | None = None
-    profile = session_settings.find_profile(tx, session_no) if config.reset_by_profile else None
+    profile = session_settings.find_reset_profile(tx, config, session_no)
     for (encoded_source,) in tx.fetch_all("SELECT source FROM lane WHERE session_no = $1 ORDER BY key", session_no):
         source = decode_source(encoded_source)
         if lanes.is_unanswered_post(session) and source.platform not in MACHINE_PLATFORMS:

@@ -1,7 +1,7 @@
 """Reads whole rows for an export in Palaver's own format, in pages of bounded size.
 
 The order is the same after an import into an empty store, where rows get new numbers in the order of the file. Nothing
-that proves who somebody is leaves here: no passwords, tokens, codes or secrets of links.
+that proves who a person is leaves here: no passwords, tokens, codes or secrets of links.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Row, Transaction
 
-# An import that was interrupted has left a session that is not complete.
-_IS_COMPLETE = """NOT EXISTS (SELECT 1 FROM imported_item i WHERE i.state = 'writing' AND i.session_id = s.id)"""
+# An import that was interrupted has left a session that is not complete, and so has a deletion that goes on.
+_IS_COMPLETE = """s.is_deleted = 0 AND NOT EXISTS
+    (SELECT 1 FROM imported_item i WHERE i.state = 'writing' AND i.session_id = s.id)"""
 _IS_REFERENCED = """(EXISTS (SELECT 1 FROM person p WHERE p.audience_no = a.no)
-    OR EXISTS (SELECT 1 FROM session s WHERE s.audience_no = a.no)
+    OR EXISTS (SELECT 1 FROM session s WHERE s.audience_no = a.no AND s.is_deleted = 0)
     OR EXISTS (SELECT 1 FROM lane l WHERE l.audience_no = a.no)
     OR EXISTS (SELECT 1 FROM memory m WHERE m.audience_no = a.no))"""
 
@@ -143,7 +144,7 @@ def list_attachments(tx: Transaction, audiences: Sequence[int] | None, after: in
     return tx.fetch_all(
         f"SELECT {list_columns(ATTACHMENT_FIELDS, 'a')}, a.person_id, a.no FROM attachment a WHERE a.no > $1"
         " AND EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no WHERE u.attachment_no = a.no"
-        f"{condition}) ORDER BY a.no LIMIT $2",
+        f" AND s.is_deleted = 0{condition}) ORDER BY a.no LIMIT $2",
         after,
         limit,
         *params,
@@ -197,7 +198,7 @@ def load_session(tx: Transaction, session_no: int) -> SessionExport | None:
     row = tx.fetch_one(
         f"SELECT {list_columns(SESSION_FIELDS, 's')}, s.audience_no,"
         " (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no)"
-        " FROM session s WHERE s.no = $1",
+        " FROM session s WHERE s.no = $1 AND s.is_deleted = 0",
         session_no,
     )
     if row is None:
@@ -245,7 +246,7 @@ def list_orphan_usage(
     return tx.fetch_all(
         f"SELECT {list_columns(USAGE_FIELDS, 'u')}, u.audience_no, u.session_no FROM usage u"
         " WHERE (u.created_at, u.turn_id, u.model, u.session_no) > ($1, $2, $3, $4)"
-        f" AND NOT EXISTS (SELECT 1 FROM session s WHERE s.no = u.session_no){condition}"
+        f" AND NOT EXISTS (SELECT 1 FROM session s WHERE s.no = u.session_no AND s.is_deleted = 0){condition}"
         " ORDER BY u.created_at, u.turn_id, u.model, u.session_no LIMIT $5",
         *after,
         limit,
@@ -296,7 +297,8 @@ def list_jobs(tx: Transaction, person_id: str | None, after: int, limit: int) ->
     """
     condition = "" if person_id is None else " AND j.person_id = $3"
     return tx.fetch_all(
-        f"SELECT {list_columns(JOB_FIELDS, 'j')}, (SELECT s.id FROM session s WHERE s.no = j.origin_session_no),"
+        f"SELECT {list_columns(JOB_FIELDS, 'j')}, (SELECT s.id FROM session s WHERE s.no = j.origin_session_no"
+        " AND s.is_deleted = 0),"
         " (SELECT s.id FROM session s WHERE s.no = j.proposed_session_no), j.no FROM job j"
         f" WHERE j.no > $1{condition} ORDER BY j.no LIMIT $2",
         after,

@@ -25,7 +25,7 @@ MAX_ROWS_PER_READ: Final = 1000
 _MAX_FIRST_ROWS: Final = 100  # more are read as long as nothing hidden is among them
 _SPARE_ROWS: Final = 8
 _HIDDEN_BY: Final = 8  # the column of `SELECT_EVENT`
-_IS_NEAR: Final = "near.is_near_hidden = 1 AND near.hidden_by IS NULL"
+IS_NEAR_HIDDEN: Final = "near.is_near_hidden = 1 AND near.hidden_by IS NULL"
 
 
 def mark_near_hidden(tx: Transaction, session_no: int, first_seq: int, last_seq: int) -> None:
@@ -50,7 +50,8 @@ def iterate_backwards(
     first_seq: int = 0,
 ) -> Iterator[Row]:
     """Yield the visible events from before `before` back to `first_seq`, newest first, as rows of `SELECT_EVENT`."""
-    previous = f"(SELECT MAX(near.seq) FROM event near WHERE near.{session_condition} AND near.seq < $2 AND {_IS_NEAR})"
+    is_before = f"near.{session_condition} AND near.seq < $2"
+    previous = f"(SELECT MAX(near.seq) FROM event near WHERE {is_before} AND {IS_NEAR_HIDDEN})"
     row_limit, end = _get_first_limit(expected), "< $2"
     while True:
         rows = tx.fetch_all(
@@ -71,7 +72,7 @@ def iterate_backwards(
 
 def iterate_forwards(tx: Transaction, session_no: int, after: int, expected: int) -> Iterator[Row]:
     """Yield the visible events after `after`, oldest first, as rows of `SELECT_EVENT`."""
-    following = f"(SELECT MIN(near.seq) FROM event near WHERE near.{BY_NO} AND near.seq > $2 AND {_IS_NEAR})"
+    following = f"(SELECT MIN(near.seq) FROM event near WHERE near.{BY_NO} AND near.seq > $2 AND {IS_NEAR_HIDDEN})"
     row_limit, start = _get_first_limit(expected), "> $2"
     while True:
         rows = tx.fetch_all(

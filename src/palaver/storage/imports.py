@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from palaver.domain.text import make_storable
-from palaver.storage import sessions
+from palaver.storage import session_deletion, sessions
 
 if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
@@ -110,18 +110,21 @@ def delete_unfinished(tx: Transaction, before: int, limit: int) -> int:
         before,
         limit,
     )
+    item_count, row_count = 0, 0
     for *key, session_id in rows:
         if session_id is not None:
-            delete_session(tx, session_id)
+            row_count += delete_session(tx, session_id)
         remove(tx, ItemKey(*key))
-    return len(rows)
+        item_count += 1
+        if row_count >= session_deletion.ROWS_PER_PIECE:
+            break
+    return item_count
 
 
-def delete_session(tx: Transaction, session_id: str) -> None:
-    """Delete the session of a conversation that is not complete, if it is there."""
+def delete_session(tx: Transaction, session_id: str) -> int:
+    """Delete the session of a conversation that is not complete, if it is there; return how many entries."""
     no = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
-    if no is not None:
-        sessions.delete(tx, sessions.get_by_no(tx, no[0]))
+    return 0 if no is None else session_deletion.delete(tx, sessions.get_by_no(tx, no[0])).rows
 
 
 def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:

@@ -25,7 +25,7 @@ _WRONG_COUNTERS = """
         FROM event WHERE session_no > $1 AND session_no <= $2 GROUP BY session_no) e ON e.session_no = s.no
     LEFT JOIN (SELECT session_no, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_nanos) AS nanos
         FROM usage WHERE session_no > $1 AND session_no <= $2 GROUP BY session_no) u ON u.session_no = s.no
-    WHERE s.no > $1 AND s.no <= $2 AND (e.events IS NULL OR e.first <> 1 OR e.last <> e.events
+    WHERE s.no > $1 AND s.no <= $2 AND s.is_deleted = 0 AND (e.events IS NULL OR e.first <> 1 OR e.last <> e.events
         OR s.last_seq <> e.last OR s.message_count <> e.visible
         OR s.input_tokens + s.output_tokens <> COALESCE(u.tokens, 0)
         OR COALESCE(s.cost_nanos, 0) <> COALESCE(u.nanos, 0)
@@ -35,6 +35,7 @@ _WRONG_COUNTERS = """
 _UNMARKED_EVENTS = """SELECT s.id, MIN(hidden.seq) FROM event hidden JOIN session s ON s.no = hidden.session_no
     JOIN event near ON near.session_no = hidden.session_no AND near.seq IN (hidden.seq - 1, hidden.seq, hidden.seq + 1)
     WHERE hidden.session_no > $1 AND hidden.session_no <= $2 AND hidden.hidden_by IS NOT NULL
+        AND s.is_deleted = 0
         AND near.is_near_hidden IS NULL
     GROUP BY s.id ORDER BY s.id LIMIT $3"""
 _TWO_RUNNING_TURNS = """SELECT s.id FROM turn t JOIN session s ON s.no = t.session_no

@@ -31,7 +31,8 @@ _SELECT = """SELECT j.no, j.id, j.person_id, j.name, j.prompt, j.schedule, j.tim
     j.origin, j.toolsets, j.model, j.profile, j.state, j.state_reason, j.proposed_change, j.next_slot, j.failure_count,
     j.created_at, j.updated_at, j.origin_session_no, s.id, j.alerted_cause, p.role, p.audience_no, p.name,
     j.proposed_at
-    FROM job j JOIN person p ON p.id = j.person_id LEFT JOIN session s ON s.no = j.origin_session_no"""
+    FROM job j JOIN person p ON p.id = j.person_id LEFT JOIN session s ON s.no = j.origin_session_no
+    AND s.is_deleted = 0"""
 _ENDED_REASON = "It has no further runs."
 
 

@@ -168,7 +168,7 @@ def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -
 def find_reset_rule(tx: Transaction, arrival: Arrival, session_no: int) -> tuple[str, policies.ResetPolicy]:
     """Return the reset policy for an arrival in the lane of this session, and the policy's key in the settings."""
     config, source = arrival.config, arrival.source
-    profile = session_settings.find_profile(tx, session_no) if config.reset_by_profile else None
+    profile = session_settings.find_reset_profile(tx, config, session_no)
     return config.find_reset_rule(source.platform, source.chat_type, profile)
 
 
@@ -184,11 +184,12 @@ def _start_session(
     shared = arrival.config.is_shared(arrival.source)
     audience_no = _get_new_session_audience(tx, key, arrival, shared=shared)
     place = sessions.SessionPlace(key=key, source=arrival.source, audience_no=audience_no, shared=shared)
-    reset_setting = None
+    reset_setting, profile = None, None
     if current is not None and reason in AUTOMATIC_START_REASONS:
         reset_setting, _ = find_reset_rule(tx, arrival, current.no)
+        profile = session_settings.find_profile(tx, current.no)  # the person has not asked for another
     previous = current.session if current else None
-    no = sessions.create(tx, place, reason, now, previous=previous, reset_setting=reset_setting)
+    no = sessions.create(tx, place, reason, now, previous=previous, reset_setting=reset_setting, profile=profile)
     if current is None:
         _open_lane(tx, place, no, now)
     elif reason is StartReason.FIRST:
@@ -382,7 +383,7 @@ def append_message(tx: Transaction, arrival: Arrival, message: Message, *, from_
 
 
 def _was_started_by_post(session: Session) -> bool:
-    """Whether the reset policy has run out when something was sent to the place, and nobody has written there since."""
+    """Whether the reset policy has run out when something was sent to the place, and no person has written since."""
     return session.last_human_at is None and session.start_reason in AUTOMATIC_START_REASONS
 
 
@@ -394,7 +395,8 @@ def append_in_one_statement(
     Return None, having changed nothing, otherwise. (`Write.single_statement` of `append_message`.)
     """
     key = resolve_key(tx, arrival)
-    policy = arrival.config.get_reset_policy(arrival.source, _find_lane_profile(tx, arrival.config, key))
+    profile = session_settings.find_reset_profile(tx, arrival.config, key)
+    policy = arrival.config.get_reset_policy(arrival.source, profile)
     cutoff = policies.compute_reset_cutoff(policy, arrival.now)
     not_before = BEGINNING_OF_TIME if cutoff is None else to_micros(cutoff)
     appended = message_log.append_message_on_lane(
@@ -406,14 +408,6 @@ def append_in_one_statement(
     return RecordedMessage(
         session_key=key, session_id=session_id, seq=seq, start_reason=None, previous_had_messages=False
     )
-
-
-def _find_lane_profile(tx: Transaction, config: GatewayConfig, key: str) -> str | None:
-    """Return the profile of the session that a lane is on, if a profile has a reset policy of its own."""
-    if not config.reset_by_profile:
-        return None
-    row = tx.fetch_one("SELECT s.profile FROM lane l JOIN session s ON s.no = l.session_no WHERE l.key = $1", key)
-    return row[0] if row else None
 
 
 def append_to_session(

@@ -52,7 +52,10 @@ def load_changed_sessions(
     ]
     session_rows = []
     for column, value in conditions:
-        row = tx.fetch_one(f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s WHERE {column} = $1", value)
+        row = tx.fetch_one(
+            f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s WHERE {column} = $1 AND s.is_deleted = 0",
+            value,
+        )
         if row is not None:
             session_rows.append(make_session_row(row))
     changed: list[ChangedSession] = []

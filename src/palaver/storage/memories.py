@@ -168,7 +168,7 @@ def forget_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str, 
 
 
 def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
-    """Delete a memory, and let nobody learn it again from what was written in the conversation that it is from."""
+    """Delete a memory, and don't let the agent learn it again from the conversation that it is from."""
     row = tx.fetch_one("SELECT session_id FROM memory WHERE id = $1", memory_id)
     if row is not None and row[0] is not None:
         memory_turns.mark_read(tx, row[0], now)  # first, as the end of a memory turn locks them

@@ -32,7 +32,7 @@ class StoredPasskey:
 
 
 def add_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now: int) -> None:
-    """Store a challenge, for one person (None: for anybody who signs in), and delete the expired ones."""
+    """Store a challenge, for one person (None: for everyone who signs in), and delete the expired ones."""
     tx.execute("DELETE FROM passkey_challenge WHERE expires_at <= $1", now)
     tx.execute(
         "INSERT INTO passkey_challenge (digest, person_id, expires_at) VALUES ($1, $2, $3)",

@@ -120,7 +120,7 @@ def remember_dm_source(tx: Transaction, source: SessionSource, known: str | None
 
 
 def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
-    """Store a person's account under another id, which nobody has."""
+    """Store a person's account under another id, which no person has."""
     row = tx.fetch_one("SELECT dm_source FROM identity WHERE platform = $1 AND account = $2", platform, old_id)
     dm_source = row[0] if row else None
     if dm_source is not None:
@@ -192,7 +192,7 @@ def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
 
 
 def has_other_owner(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether anybody else is an owner."""
+    """Whether another person is an owner."""
     return tx.fetch_one("SELECT 1 FROM person WHERE role = 'owner' AND id <> $1 LIMIT 1", person_id) is not None
 
 

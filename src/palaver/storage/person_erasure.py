@@ -68,7 +68,7 @@ def describe_person(tx: Transaction, person_id: PersonId) -> ErasedPerson:
 
 
 def _list_lonely_audiences(tx: Transaction, ids: Sequence[str]) -> list[int]:
-    """List the audiences of which nobody but this person is a member, such as a group in which nobody else wrote."""
+    """List the audiences of which only this person is a member, such as a group in which no other person wrote."""
     some = build_placeholders(len(ids))
     rows = tx.fetch_all(
         f"SELECT DISTINCT m.audience_no FROM audience_member m WHERE m.person_id IN ({some}) AND NOT EXISTS"

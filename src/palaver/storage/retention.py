@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.storage import sessions
+from palaver.storage import session_deletion, sessions
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
@@ -95,7 +95,7 @@ def delete_if_unused(tx: Transaction, session_no: int, before: int) -> bool:
         return False
     if tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $2 AND {_IS_UNUSED}", before, session_no) is None:
         return False
-    sessions.delete(tx, session_row)
+    session_deletion.delete(tx, session_row)
     return True
 
 

@@ -52,7 +52,8 @@ _SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created
 NEWEST_MESSAGE_COUNT = 200
 NO_CONDITIONS = SearchConditions()
 _EVENTS_PER_LOOKUP = 100
-_JOIN_VISIBLE = "JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE e.hidden_by IS NULL"
+_IS_VISIBLE = "e.hidden_by IS NULL AND s.is_deleted = 0"  # a session that is being deleted has words in the index
+_JOIN_VISIBLE = f"JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE {_IS_VISIBLE}"
 _SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
     WHERE event_no < $2 ORDER BY event_no DESC LIMIT $8) AS newest WHERE words @@ $1::tsquery)
     {_SELECT_HIT} x {_JOIN_VISIBLE} AND {build_exact_condition(4)} ORDER BY x.event_no DESC LIMIT $3"""
@@ -60,7 +61,7 @@ _SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE word
     {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {build_exact_condition(4)}
     ORDER BY x.event_no DESC LIMIT $3"""
 _SEARCH_SQLITE = f"""{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no
-    WHERE search MATCH $1 AND search.rowid < $2 AND e.hidden_by IS NULL AND {build_exact_condition(4)}
+    WHERE search MATCH $1 AND search.rowid < $2 AND {_IS_VISIBLE} AND {build_exact_condition(4)}
     ORDER BY search.rowid DESC LIMIT $3"""
 
 

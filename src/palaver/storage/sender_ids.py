@@ -42,7 +42,7 @@ def list_ids(tx: Transaction, platform: str, main_id: str) -> list[str]:
 
 
 def find_lasting_id(tx: Transaction, platform: str, main_id: str, *, other_than: Iterable[str] = ()) -> str | None:
-    """Return a present id of a person that nobody else ever gets."""
+    """Return a present id of a person that no other person ever gets."""
     rows = tx.fetch_all(
         "SELECT id FROM sender_id WHERE platform = $1 AND main_id = $2 AND is_lasting = 1 ORDER BY id",
         platform,
@@ -83,7 +83,7 @@ def save_ids(tx: Transaction, platform: str, ids: Iterable[SenderId], main_id: s
 
 
 def remove(tx: Transaction, platform: str, text: str) -> None:
-    """Forget an id: it belongs to nobody until the platform names its person again."""
+    """Forget an id: it belongs to no person until the platform names its person again."""
     tx.execute("DELETE FROM sender_id WHERE platform = $1 AND id = $2", platform, text)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:
-    """Whether this person belongs to the session's audience and nobody outside that audience reads along.
+    """Whether this person belongs to the session's audience and no person outside that audience reads along.
 
     It is not always so: one person's session may continue in a lane that several people share, and an owner may write
     in another person's session.

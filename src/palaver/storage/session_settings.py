@@ -17,7 +17,8 @@ from palaver.storage import events
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.domain.ids import PersonId
+    from palaver.domain.gateway_config import GatewayConfig
+    from palaver.domain.ids import PersonId, SessionKey
     from palaver.storage.engines.base import Transaction
 
 TextSetting = Literal["model", "profile", "personality", "workspace", "busy_policy"]
@@ -53,10 +54,18 @@ def load(tx: Transaction, session_no: int) -> SessionSettings:
     return settings_from_columns(*row)
 
 
-def find_profile(tx: Transaction, session_no: int) -> str | None:
-    """Return the name of the profile that a session has chosen; None if it has chosen none."""
-    row = tx.fetch_one("SELECT profile FROM session WHERE no = $1", session_no)
+def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
+    """Return the name of the profile that a session has chosen, by its number or by a lane that is on it; None if it
+    has chosen none.
+    """
+    number = "$1" if isinstance(session, int) else "(SELECT session_no FROM lane WHERE key = $1)"
+    row = tx.fetch_one(f"SELECT profile FROM session WHERE no = {number}", session)
     return row[0] if row else None
+
+
+def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | SessionKey) -> str | None:
+    """Return the profile by which the reset policy of a session is found; None if no profile has a policy."""
+    return find_profile(tx, session) if config.reset_by_profile else None
 
 
 def settings_from_columns(

@@ -1,4 +1,4 @@
-"""Sessions: creates, finds, changes and deletes them. Lists are in `session_lists.py`."""
+"""Sessions: creates, finds and changes them. Lists are in `session_lists.py`, deleting in `session_deletion.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.ids import new_session_id, parse_session_id
 from palaver.domain.session import StartReason
 from palaver.domain.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
-from palaver.storage import auto_titles, deliveries, events, people, read_marks
+from palaver.storage import auto_titles, events, people, read_marks
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.sources import encode_source
 from palaver.storage.timestamps import from_micros
@@ -51,15 +51,20 @@ def create(
     *,
     previous: Session | None = None,
     reset_setting: str | None = None,
+    profile: str | None = None,
 ) -> int:
     """Create a session, record the reason in its log, and return its number.
 
-    `reset_setting` is the key of the reset policy that has ended the previous session.
+    `reset_setting` is the key of the reset policy that has ended the previous session, `profile` the profile that the
+    new one takes over from it.
     """
     no = _insert_session(tx, place, reason, now, previous=previous, parent_no=None)
     facts: dict[str, Any] = {} if previous is None else {"previous": previous.id}
     if reset_setting is not None:
         facts["reset_setting"] = reset_setting
+    if profile is not None:
+        facts["profile"] = profile
+        tx.execute("UPDATE session SET profile = $2 WHERE no = $1", no, profile)
     events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **facts)
     return no
 
@@ -125,17 +130,6 @@ def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | Non
         events.append_event(tx, session_no, EventKind.REOPENED, now, person_id)
 
 
-def delete(tx: Transaction, session_row: SessionRow) -> None:
-    """Delete a session with its whole log. Its usage stays, and deliveries of other sessions continue."""
-    no = session_row.no
-    tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", no)  # keeps others from adding to it
-    addresses = deliveries.lock_open_addresses(tx, no)
-    if tx.name == "sqlite":  # in PostgreSQL the search rows are deleted by a foreign key
-        tx.execute("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", no)
-    tx.execute("DELETE FROM session WHERE no = $1", no)
-    deliveries.make_next_due(tx, addresses)
-
-
 # -- finding ------------------------------------------------------------------------------------------------
 
 
@@ -155,7 +149,7 @@ def get_no(tx: Transaction, session_id: str) -> int:
 
 
 def get_by_no(tx: Transaction, session_no: int) -> SessionRow:
-    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1", session_no)
+    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 AND s.is_deleted = 0", session_no)
     if row is None:
         raise SessionNotFound
     return make_session_row(row)
@@ -163,7 +157,7 @@ def get_by_no(tx: Transaction, session_no: int) -> SessionRow:
 
 def find_by_no(tx: Transaction, session_no: int, lock: str = "") -> SessionRow | None:
     """Return a session; None if it was deleted. `lock` is what the transaction offers, such as `for_update`."""
-    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 {lock}", session_no)
+    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 AND s.is_deleted = 0 {lock}", session_no)
     return make_session_row(row) if row else None
 
 
@@ -195,7 +189,10 @@ def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | N
     end_of_range = prefix + "\uffff"
     if audiences is None:
         rows = tx.fetch_all(
-            f"{_SELECT} WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3", prefix, end_of_range, limit
+            f"{_SELECT} WHERE s.id >= $1 AND s.id < $2 AND s.is_deleted = 0 ORDER BY s.id DESC LIMIT $3",
+            prefix,
+            end_of_range,
+            limit,
         )
         return [make_session_row(row) for row in rows]
     session_rows: list[SessionRow] = []

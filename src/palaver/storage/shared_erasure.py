@@ -20,7 +20,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.ids import new_turn_id
 from palaver.domain.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 from palaver.domain.titles import make_words_title
-from palaver.storage import deliveries, events
+from palaver.storage import deliveries, events, session_deletion
 from palaver.storage.message_rows import SELECT_EVENT, find_facts, get_text
 from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.statements import build_placeholders
@@ -87,7 +87,8 @@ def count_shared_messages(tx: Transaction, person: ErasedPerson, after: int) -> 
     conditions, params = _build_condition(person, first=3 + len(person.audiences))
     found = tx.fetch_all(
         "SELECT session_no, person_id, body FROM event WHERE no > $1 AND no <= $2 AND kind = 'message' AND NOT EXISTS"
-        f" (SELECT 1 FROM session s WHERE s.no = event.session_no AND s.audience_no IN ({own})) AND ({conditions})",
+        f" (SELECT 1 FROM session s WHERE s.no = event.session_no AND (s.audience_no IN ({own})"
+        f" OR s.is_deleted = 1)) AND ({conditions})",
         after,
         2**62 if last is None else last,
         *person.audiences,
@@ -163,8 +164,12 @@ def erase_batch(tx: Transaction, row: ErasureRow, now: int) -> ErasureRow:
     """Erase the next entries of the conversation that is being worked on."""
     session_no = row.session_no
     assert session_no is not None  # noqa: S101
-    if tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no) is None:
+    session = tx.fetch_one(f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}", session_no)
+    if session is None:
         return replace(row, session_no=None, session_seq=0)  # it was deleted meanwhile
+    if session[0]:  # it is being deleted: the person's entries go with all the others
+        session_deletion.delete_piece(tx, session_no)
+        return row
     if row.session_seq == _TURNS_LEFT:
         return _erase_turns(tx, row, session_no)
     rows = tx.fetch_all(

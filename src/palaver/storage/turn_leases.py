@@ -200,7 +200,7 @@ def mark_side_effects(tx: Transaction, lease: TurnLease) -> None:
 
 
 # Messages that the person whom a run answers sends meanwhile, from the address that the answer goes to. The run does
-# not act on another person's words in this person's name, and nobody waits in one chat for an answer sent to another.
+# not act on another person's words in this person's name, and no one waits in one chat for an answer sent to another.
 _IS_STEERING = f"""session_no = $1 AND {IS_QUEUED} AND is_steering = 1 AND kind = 'answer'
     AND COALESCE(person_id, '') = $2 AND COALESCE(address, $3) = $3"""
 

@@ -37,7 +37,7 @@ _GROUP_COLUMNS = {
     UsageGrouping.PERSON: "COALESCE((SELECT COALESCE(p.merged_into, t.person_id) FROM turn t"
     " LEFT JOIN person p ON p.id = t.person_id WHERE t.id = substr(u.turn_id, 1, 18)),"
     " (SELECT COALESCE(p.merged_into, p.id) FROM person p WHERE p.audience_no = u.audience_no LIMIT 1))",
-    UsageGrouping.SESSION: "(SELECT s.id FROM session s WHERE s.no = u.session_no)",
+    UsageGrouping.SESSION: "(SELECT s.id FROM session s WHERE s.no = u.session_no AND s.is_deleted = 0)",
 }
 
 

@@ -27,7 +27,7 @@ class MemoryInbox:
         self.confirmed: dict[str, str] = {}  # key of a message of ours → the platform's id
         self.failed: dict[str, SendRejected] = {}  # key of a message of ours → why it has not arrived after all
         self.connected_count = 0  # how often the adapter has reported that it receives
-        self.linking_prompts: list[LinkingPrompt] = []  # what it has asked somebody to scan or to type
+        self.linking_prompts: list[LinkingPrompt] = []  # what it has asked the owner to scan or to type
         self._message_keys: set[tuple[str, str]] = set()
         self._changed = asyncio.Event()
 

@@ -107,7 +107,7 @@ class ContractPlatform(ABC):
 
     async def is_typing(self) -> bool:
         """Whether people see that the agent is typing."""
-        _skip("nobody sees it")
+        _skip("people can't see it")
 
 
 def _skip(reason: str) -> NoReturn:

@@ -77,7 +77,7 @@ class PlatformContract(ContractHelpers):
         assert message.message_id == message_id
         assert message.source.platform == platform.address.platform
         assert message.source.chat_id == platform.address.chat_id
-        assert message.source.user_id, "the source names no user: nobody can be allowed to speak"
+        assert message.source.user_id, "the source names no user: then no person can be given access"
         assert message.is_addressed
         assert not message.is_from_bot
 

@@ -53,14 +53,14 @@ class AuthorOut(ResponseModel):
 
 
 class QuotedMessageOut(ResponseModel):
-    """What somebody else has said in the chat."""
+    """What another person has said in the chat."""
 
     author: str | None = None
     text: str = ""
 
 
 class SentByOut(ResponseModel):
-    """A job, or the agent at the request of somebody in another conversation."""
+    """A job, or the agent at the request of a person in another conversation."""
 
     kind: Literal["job", "agent"]
     name: str = Field(description="The name of the job, or of the person who asked the agent.")

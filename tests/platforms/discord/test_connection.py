@@ -156,7 +156,7 @@ async def test_a_session_that_has_ended_is_replaced_and_the_gap_is_closed(
         server.say("one")
         await wait_for_texts(inbox, "one")
         server.gateway.forget_sessions()
-        server.say("two")  # nobody is told
+        server.say("two")  # no connection is told
         server.say(f"{MENTION} three", channel_id=GENERAL_ID)
         server.gateway.cut()
         await inbox.wait_until(lambda: len(inbox.texts) == 3, TIMEOUT_SECONDS)

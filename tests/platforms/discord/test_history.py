@@ -247,7 +247,7 @@ async def test_a_server_that_comes_back_later_is_read_then(server: DiscordServer
         await wait_for_texts(inbox, "first", "live", "missed", "goes on")
 
 
-async def test_nobody_waits_for_the_file_of_somebody_else_and_nothing_before_it_is_passed_over(
+async def test_no_person_waits_for_another_persons_file_and_nothing_before_it_is_passed_over(
     server: DiscordServer, inbox: MemoryInbox
 ) -> None:
     class SlowLink(MemoryLink):

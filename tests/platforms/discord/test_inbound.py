@@ -111,7 +111,7 @@ def test_the_name_on_the_server_comes_first(directory: ChannelDirectory) -> None
         ("hello", {}, False),
         ("hello palaver", {}, False),
         (f"<@{BOT_ID}> hello", {"mentions": [BOT]}, True),
-        (f"<@{BOT_ID}> in code", {}, False),  # Discord does not say that somebody was mentioned
+        (f"<@{BOT_ID}> in code", {}, False),  # Discord does not say that the bot was mentioned
         (f"<@&{BOT_ROLE_ID}> hello", {"mention_roles": [BOT_ROLE_ID]}, True),
         ("hello", {"mention_roles": ["9"]}, False),
         ("@everyone hello", {"mention_everyone": True}, False),

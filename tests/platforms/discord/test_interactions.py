@@ -72,7 +72,7 @@ async def test_a_press_is_answered_at_once_and_its_result_only_the_person_sees(
         [press] = inbox.updates
         assert isinstance(press, ButtonPressed)
         assert (press.data, press.message_id) == ("stop:t_1", message_id)
-        await adapter.answer_press("404", "Nobody pressed this")
+        await adapter.answer_press("404", "This was never pressed")
     assert server.list_texts(message.address.chat_id) == ["Hello"]
     [answer] = server.list_requests("answerInteraction")
     assert answer.body == {"type": 6}
@@ -90,7 +90,7 @@ async def test_the_result_of_a_press_is_shown(server: DiscordServer, inbox: Memo
         server.fail("followUp", None)
         interaction = server.press(message_id, "Stop")
         await wait_until(lambda: interaction.answers == ["Stopped."])
-        server.fail("followUp", BAD_GATEWAY)  # an answer that fails harms nobody
+        server.fail("followUp", BAD_GATEWAY)  # an answer that fails does no harm
         server.press(message_id, "Stop")
         server.say("hello")
         await wait_for_texts(inbox, "hello")

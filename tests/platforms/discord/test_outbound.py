@@ -59,7 +59,7 @@ def test_odd_texts_are_rendered_in_time_that_grows_with_their_length() -> None:
         assert render_markdown(text)
 
 
-def test_whatever_the_agent_writes_nobody_else_is_notified() -> None:
+def test_whatever_the_agent_writes_no_other_person_is_notified() -> None:
     message = OutgoingMessage(key="d_1.1", address=ADDRESS, body="@everyone <@&7> <@8>", reply_to="77")
     fields = build_message(message)
     assert fields["allowed_mentions"] == {"parse": [], "replied_user": True}

@@ -150,7 +150,7 @@ async def test_what_can_be_repeated_is_never_uncertain(server: DiscordServer, ad
         await adapter.delete(DIRECT, message_id)
 
 
-async def test_a_message_that_is_gone_is_sent_anew_instead_of_edited(
+async def test_a_message_that_is_gone_is_sent_again_instead_of_edited(
     server: DiscordServer, adapter: DiscordAdapter
 ) -> None:
     with pytest.raises(SendRejected) as failed:

@@ -130,7 +130,7 @@ async def test_a_response_that_is_too_large_or_damaged_is_passed_over(huge: byte
 
 
 async def test_what_the_server_says_of_other_mails_meanwhile_is_not_taken_for_the_one_that_was_asked_for() -> None:
-    """Somebody reads along in a mail program, and the flags of other mails change."""
+    """A person reads along in a mail program, and the flags of other mails change."""
     news = b"* 1 FETCH (FLAGS (\\Seen) UID 1)\r\n"
     async with serve({b"UID": news + b"* 2 FETCH (UID 2 X y)\r\n* 2 FETCH (FLAGS () UID 2)\r\n"}) as (connection, _):
         await connection.open("ada", PASSWORD)

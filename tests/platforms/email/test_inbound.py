@@ -61,7 +61,7 @@ def test_a_verified_sender_is_accepted() -> None:
         f'{RESULTS} spf=pass smtp.mailfrom="(\\"; dmarc=pass header.from=example.com; "@x\r\n',
         f"{RESULTS} spf=pass smtp.helo=(\r\n{PASS}",
         f'{RESULTS} spf=pass smtp.helo="\r\n{PASS}',
-        f"{RESULTS} auth=pass smtp.auth={BOB}\r\n",  # somebody else has signed in
+        f"{RESULTS} auth=pass smtp.auth={BOB}\r\n",  # another person has signed in
         f"{RESULTS} auth=pass smtp.auth=anna\r\n",
         f"{RESULTS} auth=fail smtp.auth={ANNA}\r\n",
         f"{RESULTS} spf=pass smtp.auth={ANNA}\r\n",
@@ -90,7 +90,7 @@ def test_verdicts_are_read_as_servers_write_them(verdict: str) -> None:
     assert read(verdict=verdict).sender.address == ANNA
 
 
-def test_without_the_name_of_our_server_nobody_is_verified() -> None:
+def test_without_the_name_of_our_server_no_sender_is_verified() -> None:
     with pytest.raises(SenderRefused, match=f"Set authserv_id .* from '{AUTHSERV_ID}'"):
         read_envelope(make_header(), make_settings(authserv_id=None))
 
@@ -205,7 +205,7 @@ def test_our_own_mail_is_ignored(sender: str) -> None:
         read(sender=sender)
 
 
-def test_a_mail_with_our_own_id_is_ignored_whoever_sends_it() -> None:
+def test_a_mail_with_our_own_id_is_ignored_from_every_sender() -> None:
     header = make_header().replace(b"m1@mail.example", OWN_ID.encode())
     with pytest.raises(MailIgnored):
         read_envelope(header, SETTINGS)
@@ -254,7 +254,7 @@ def test_a_reply_to_us_finds_its_thread_without_the_other_references() -> None:
     assert read(f"References: <other@x> <{OWN_ID}>").thread_id == thread
 
 
-def test_the_thread_of_somebody_else_is_another_conversation() -> None:
+def test_the_thread_of_another_person_is_another_conversation() -> None:
     own = read(f"References: <root@x> <{OWN_ID}>", f"In-Reply-To: <{OWN_ID}>")
     verdict = PASS.replace("example.com", "evil.example")
     other = read(

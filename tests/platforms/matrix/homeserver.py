@@ -42,7 +42,7 @@ runpy.run_module("synapse.app.homeserver", run_name="__main__")
 
 @contextmanager
 def run_synapse(folder: Path) -> Iterator[str]:
-    """Run a homeserver inside the block, and yield its URL. It keeps everything in memory, and limits nobody."""
+    """Run a homeserver inside the block, and yield its URL. It keeps everything in memory, and has no rate limits."""
     port = find_free_port()
     url = f"http://127.0.0.1:{port}"
     seed = base64.b64encode(secrets.token_bytes(32)).decode().rstrip("=")
@@ -101,7 +101,7 @@ def _wait_for_answer(process: subprocess.Popen[bytes], url: str, output: Path) -
 
 @dataclass
 class Person:
-    """Somebody with an account on the homeserver, and the client they use."""
+    """A person with an account on the homeserver, and the client they use."""
 
     url: str
     user_id: str
@@ -115,7 +115,7 @@ class Person:
 
     @classmethod
     async def register(cls, url: str, http: httpx2.AsyncClient, name: str, *, is_admin: bool = False) -> Self:
-        """Create an account with a name that nobody else has."""
+        """Create an account with a name that no other account has."""
         username = f"{name.lower()}-{secrets.token_hex(4)}"
         path = f"{url}/_synapse/admin/v1/register"
         nonce = (await http.get(path)).json()["nonce"]
@@ -212,7 +212,7 @@ class Person:
                 await self.sync()
 
     async def wait_for_text(self, room_id: str, text: str) -> dict[str, Any]:
-        """Wait for a message of somebody else, or an edit, that contains a text."""
+        """Wait for a message of another person, or an edit, that contains a text."""
 
         def matches(event: dict[str, Any]) -> bool:
             content = event["content"].get("m.new_content", event["content"])

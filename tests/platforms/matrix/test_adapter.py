@@ -237,7 +237,7 @@ async def test_edits_deletions_and_reactions_of_people(
     await ben.join(room_id)
     async with run(adapter, inbox):
         event_id = await ada.say(room_id, "Helo")
-        await ben.edit(room_id, event_id, "Forged")  # servers let anybody write such an event
+        await ben.edit(room_id, event_id, "Forged")  # servers let every member write such an event
         await ada.edit(room_id, event_id, "Hello")
         edit = await wait_for_update(inbox, MessageEdited)
         reaction_id = await ben.react(room_id, event_id, "👍")
@@ -358,7 +358,7 @@ async def test_a_room_that_we_are_not_in_is_unreachable(
         with pytest.raises(TargetUnreachable):
             await adapter.send(make_message(adapter, room_id, "Still there?"))
         with pytest.raises(TargetUnreachable):
-            await adapter.send(make_message(adapter, "!nothing:localhost", "Anybody?"))
+            await adapter.send(make_message(adapter, "!nothing:localhost", "Hello?"))
     removed = inbox.updates[-1]
     assert isinstance(removed, MembersChanged)
     assert (removed.is_own_account, removed.left) == (True, ("Palaver",))

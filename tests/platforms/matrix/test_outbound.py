@@ -52,7 +52,7 @@ def make_message(markdown: str = "Hello", **fields: Any) -> OutgoingMessage:
     return OutgoingMessage(key="d_1.1", address=Address(Platform.MATRIX, "!room"), body=body, **fields)
 
 
-def test_an_answer_is_a_notice_that_mentions_nobody() -> None:
+def test_an_answer_is_a_notice_without_mentions() -> None:
     assert build_content(make_message("**Hello**"), send_as="notice") == {
         "msgtype": "m.notice",
         "body": "**Hello**",

@@ -385,7 +385,7 @@ class SignalServer:
                     program.order("o", line)
 
     def push_answer(self, answer: dict[str, Any]) -> None:
-        """Let signal-cli send an answer that nobody waits for."""
+        """Let signal-cli send an answer that no caller waits for."""
         for program in self._programs:
             program.order("a", json.dumps(answer))
 

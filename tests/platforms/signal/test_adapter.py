@@ -151,7 +151,7 @@ async def test_only_notes_to_self_are_answered_on_a_linked_device_by_default(
         message_id = await adapter.send(make_outgoing(adapter, "I will", address=note))
         timestamp = int(message_id.rpartition(":")[2])
         server.push_sync("I will", timestamp=timestamp)  # another device of the owner reports it
-        await adapter.show_typing(note)  # nobody sees it
+        await adapter.show_typing(note)  # not shown: no other person is there
         await adapter.delete(note, message_id)
         server.push_sync("And this")
         await inbox.wait_until(lambda: len(inbox.messages) == 2, TIMEOUT_SECONDS)

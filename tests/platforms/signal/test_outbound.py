@@ -120,7 +120,7 @@ def test_people_and_groups_are_addressed() -> None:
     assert build_target(Address(Platform.SIGNAL, GROUP)) == {"groupId": GROUP}
     assert build_target(Address(Platform.SIGNAL, f"group:{GROUP}")) == {"groupId": GROUP}
     assert Address.from_text(str(Address(Platform.SIGNAL, GROUP))).chat_id == GROUP
-    for chat in ("somebody", "ABCD", "0170123", "a b c"):
+    for chat in ("a-name", "ABCD", "0170123", "a b c"):
         with pytest.raises(SendRejected):
             build_target(Address(Platform.SIGNAL, chat))
     assert MessageRef(ADA, 5).id == f"{ADA}:5"

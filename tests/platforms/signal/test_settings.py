@@ -41,7 +41,7 @@ def test_a_phone_number_is_read(value: Any, number: str | None) -> None:
         {"device_name": ""},
         {"device_name": "x" * 51},
         {"chats": "everybody"},
-        {"daemon_url": "http://localhost:8080"},  # what it receives is lost while nobody listens
+        {"daemon_url": "http://localhost:8080"},  # what it receives is lost while no program is connected
     ],
 )
 def test_wrong_settings_are_refused(fields: dict[str, Any]) -> None:

@@ -280,7 +280,7 @@ async def test_the_person_who_presses_a_button_is_answered_in_the_thread(
     assert {each["user"] for each in server.ephemeral} == {ADA}
 
 
-async def test_what_a_button_has_done_is_shown_with_its_markup_and_notifies_nobody(
+async def test_what_a_button_has_done_is_shown_with_its_markup_and_without_notifications(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     await adapter.answer_press(f"{DM}::{ADA}:18.2", "**Stopped.** <!channel> Use /retry.")

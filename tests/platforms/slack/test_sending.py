@@ -314,7 +314,7 @@ async def test_a_stream_in_a_channel_is_for_the_person_who_wrote_last(
     unknown = Growth(server, make_adapter(), Address(Platform.SLACK, CHANNEL, thread))
     await unknown.adapter.probe()
     await unknown.start("Again")
-    assert len(server.list_requests("chat.startStream")) == 1  # after a restart nobody knows for whom it is
+    assert len(server.list_requests("chat.startStream")) == 1  # after a restart it is unknown for whom it is
 
 
 async def test_outside_of_threads_a_preview_is_an_ordinary_message(server: SlackServer, adapter: SlackAdapter) -> None:
@@ -337,7 +337,7 @@ async def test_a_file_is_uploaded_and_shared_in_the_thread(server: SlackServer, 
 @pytest.mark.parametrize(
     ("method", "fault"), [("files.getUploadURLExternal", BAD_GATEWAY), ("upload", Fault(500, "x"))]
 )
-async def test_a_file_that_nobody_has_seen_can_be_sent_again(
+async def test_a_file_that_was_never_shown_can_be_sent_again(
     server: SlackServer, adapter: SlackAdapter, method: str, fault: Fault
 ) -> None:
     server.fail(method, fault)

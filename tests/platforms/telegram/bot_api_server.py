@@ -159,7 +159,7 @@ class BotApiServer:
         self.sends_files.set()
         self.confirmed_offset = 0
         self.url = ""
-        self.pending: list[JSON] = []  # updates that nobody has confirmed
+        self.pending: list[JSON] = []  # updates that the bot has not confirmed
         self._next_update = 1000
         self._next_message = 500
         self._faults: defaultdict[str, list[Fault | None]] = defaultdict(list)

@@ -140,7 +140,7 @@ CAPTION = {"caption": "@palaver_bot look", "caption_entities": [mark("@palaver_b
     ("text", "fields", "is_addressed"),
     [
         ("hello all", {}, False),
-        ("palaver_bot is nice, @palaver_bot too", {}, False),  # no entity: nobody was mentioned
+        ("palaver_bot is nice, @palaver_bot too", {}, False),  # no entity: the bot was not mentioned
         (MENTIONED, {"entities": [mark(MENTIONED, "@Palaver_Bot", "mention")]}, True),
         ("hi @other_bot", {"entities": [mark("hi @other_bot", "@other_bot", "mention")]}, False),
         ("Palaver, hi", {"entities": [mark("Palaver, hi", "Palaver", "text_mention", user=BOT_USER)]}, True),

@@ -143,7 +143,7 @@ async def test_what_came_during_a_restart_is_answered_once(server: BotApiServer,
     assert server.list_texts(ADA_ID) == ["You said: one", "You said: two", "You said: three"]
 
 
-async def test_nobody_waits_for_the_file_of_somebody_else(server: BotApiServer, starter: Starter) -> None:
+async def test_no_person_waits_for_another_persons_file(server: BotApiServer, starter: Starter) -> None:
     server.sends_files.clear()
     server.files["p1"] = PIXEL
     photo = [{"file_id": "p1", "file_unique_id": "u1", "width": 1, "height": 1}]

@@ -176,7 +176,7 @@ async def load_roles(web: WebServer) -> list[list[str]]:
         pytest.param({"text": ""}, 422, "text", id="no text"),
         pytest.param({"text": 5}, 422, "text", id="not text"),
         pytest.param({"text": "x" * 200_001}, 422, "text", id="long text"),
-        pytest.param({"session_id": "20261115_081200_1a2b3c4d"}, 422, "session_id", id="session of somebody"),
+        pytest.param({"session_id": "20261115_081200_1a2b3c4d"}, 422, "session_id", id="session of a person"),
         pytest.param({"conversation": "a\nb"}, 422, "conversation", id="control character"),
         pytest.param({"conversation": "x" * 101}, 422, "conversation", id="long name"),
         pytest.param({"path": "/hooks/webhook/unknown"}, 404, "", id="unknown account"),

@@ -172,7 +172,7 @@ def test_the_contact_of_the_sender_completes_their_ids() -> None:
     assert (ben.source.user_id_alt, ben.source.user_name) == (BENS_BSUID, "Ben")
 
 
-def test_the_contact_of_somebody_else_is_not_used() -> None:
+def test_the_contact_of_another_person_is_not_used() -> None:
     [update] = parse(make_message("text", "Hello"), contacts=[make_contact(BENS_NUMBER, BENS_BSUID)])
     assert (update.source.user_id, update.source.user_id_alt, update.source.user_name) == (ADAS_NUMBER, None, None)
 

@@ -52,7 +52,7 @@ def test_a_text_has_no_preview_and_carries_its_key() -> None:
     assert (request["biz_opaque_callback_data"], request["context"]) == ("d_1.1", {"message_id": "wamid.in1"})
 
 
-def test_somebody_without_a_number_is_reached_by_their_bsuid() -> None:
+def test_a_person_without_a_number_is_reached_by_their_bsuid() -> None:
     request = outbound.build_text(make_outgoing(address=Address(Platform.WHATSAPP, ADAS_BSUID)))
     assert check_request(request) == []
     assert "to" not in request

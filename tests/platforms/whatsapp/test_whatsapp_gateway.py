@@ -1,4 +1,4 @@
-"""A whole gateway with a business number: nothing lost, nothing doubled, and nobody reads what is not theirs."""
+"""A whole gateway with a business number: nothing lost, nothing doubled, and people read only what is theirs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def starter(tmp_path: Path, server: GraphServer) -> AsyncIterator[Starter]
 
 
 async def test_two_people_have_two_conversations(server: GraphServer, starter: Starter) -> None:
-    """Each id of a person leads to their own conversation, and to nobody else's."""
+    """Each id of a person leads only to their own conversation."""
     agent = ScriptedAgent(lambda request: " / ".join(str(each["content"]) for each in request.messages))
     gateway, _ = await starter.start(agent)
     server.push_text("secret of Ada", number=ADAS_NUMBER, bsuid=ADAS_BSUID)

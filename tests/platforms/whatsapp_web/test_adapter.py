@@ -124,7 +124,7 @@ async def test_with_a_phone_number_a_code_is_typed(
     assert server.hellos[0]["phone_number"] == PHONE
 
 
-async def test_codes_that_nobody_uses_are_shown_again_and_then_given_up(
+async def test_codes_that_are_not_used_are_shown_again_and_then_given_up(
     server: WhatsAppServer, make_adapter: MakeAdapter, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palaver.platforms.whatsapp_web.adapter.MAX_LINKING_ROUNDS", 2)
@@ -221,7 +221,7 @@ async def test_a_child_that_goes_wrong_ends_one_connection_and_loses_nothing(
         await adapter.send(make_outgoing())
     await adapter.close()
     with pytest.raises(ConnectionLost, match="not connected right now"):
-        await adapter.probe()  # it starts no process that nobody would end
+        await adapter.probe()  # it starts no process, which would never be ended
     server.say("Meanwhile")
     await runner.connect(make_adapter())
     await runner.wait(lambda: runner.inbox.texts == ["Before", "Meanwhile"])
@@ -317,7 +317,7 @@ async def test_what_was_sent_while_palaver_died_is_proven_afterwards(
     task = await runner.connect(adapter)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert await adapter.send(make_outgoing(key="d_7.1"))  # nobody reads the proof
+    assert await adapter.send(make_outgoing(key="d_7.1"))  # no task reads the proof
     await adapter.close()
     assert runner.inbox.confirmed == {}
     await runner.connect(make_adapter())

@@ -182,7 +182,7 @@ def test_a_disk_that_is_full_ends_the_connection(
     assert fields["ok"] == {"id": "3EB0"}  # it was sent, although the proof can't be kept
 
 
-def test_downloads_that_hang_keep_nobody_from_sending(start: Callable[..., Palaver]) -> None:
+def test_downloads_that_hang_do_not_block_sending(start: Callable[..., Palaver]) -> None:
     palaver = start()
     palaver.connect()
     assert palaver.library.is_connected.wait(10)

@@ -146,7 +146,7 @@ def test_with_a_phone_number_one_code_to_type_is_asked_for(
         assert (state, fields["code"]) == (State.PAIRING_CODE, "CODE-49170")
 
 
-def test_linking_that_nobody_does_is_noticed(
+def test_codes_that_are_never_scanned_are_noticed(
     connect: Callable[..., ConnectedClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palaver.platforms.whatsapp_web.library.LINKING_GRACE_SECONDS", -100.0)

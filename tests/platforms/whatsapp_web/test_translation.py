@@ -271,7 +271,7 @@ def test_a_file_that_was_uploaded_is_sent_as_what_it_is(library: Any, field: str
         ("failed to get group members: you're not participating in that group", ErrorKind.UNREACHABLE),
         ("that group does not exist", ErrorKind.UNREACHABLE),
         ("server returned error 479", ErrorKind.REFUSED),
-        ("something that nobody knows", ErrorKind.UNCERTAIN),
+        ("some unknown error", ErrorKind.UNCERTAIN),
     ],
 )
 def test_a_failed_request_is_understood(text: str, kind: ErrorKind) -> None:

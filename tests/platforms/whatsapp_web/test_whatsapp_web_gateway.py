@@ -63,7 +63,7 @@ async def test_in_a_group_answers_stay_in_the_group_and_nothing_leaks(server: Wh
     gateway, _ = await starter.start(server, agent)
     server.say("my private plan", sender=BEN)
     await wait_for_states(gateway, DeliveryState.SENT)
-    server.say("nobody asked", chat=GROUP)
+    server.say("not for the agent", chat=GROUP)
     server.say(f"@{LID} hello", chat=GROUP, mentions=MENTION)
     await wait_until(lambda: server.list_texts(GROUP), TIMEOUT_SECONDS)
     server.say(f"@{LID} and me?", sender=BEN, chat=GROUP, mentions=MENTION)

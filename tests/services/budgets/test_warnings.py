@@ -102,7 +102,7 @@ async def test_a_chat_is_told_that_the_budget_cut_an_answer_off(start_gateway: S
     ]
 
 
-async def test_in_a_group_nobody_reads_the_amounts(
+async def test_in_a_group_people_cannot_read_the_amounts(
     start_gateway: StartGateway, agent: ScriptedAgent, group: MakeSource
 ) -> None:
     gateway = await start_gateway(agent, budgets=make_rules(person_day_tokens=1000))

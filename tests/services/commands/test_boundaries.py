@@ -46,8 +46,8 @@ def run_and_get_text(chat: Chat, source: SessionSource, text: str) -> str:
         ("/resume {}", "Divorce", "Nothing"),
         ("/resume {}", "Divorce #1", "Nothing #1"),
         ("/sessions {}", "Divorce", "Nothing"),
-        ("/sessions {}", "lawyer", "nobody"),
-        ("/search {}", "lawyer", "nobody"),
+        ("/sessions {}", "lawyer", "plumber"),
+        ("/search {}", "lawyer", "plumber"),
         ("/search {}", "Smith", "Jones"),
     ],
 )

@@ -139,7 +139,7 @@ def test_only_owners_change_limits(limited: Chat, dm: Source, command: str) -> N
 
 def test_a_member_cannot_find_out_who_exists(limited: Chat, dm: Source) -> None:
     ada = limited.register(dm("ada"))
-    errors = {limited.expect_error(dm("ben"), f"/budget set {name} day $5") for name in (ada.name, "nobody")}
+    errors = {limited.expect_error(dm("ben"), f"/budget set {name} day $5") for name in (ada.name, "unknown")}
     assert len(errors) == 1
 
 
@@ -152,7 +152,7 @@ def test_a_member_cannot_find_out_who_exists(limited: Chat, dm: Source) -> None:
         ("/budget set all day", "How much? Use `$5`"),
         ("/budget set all day 5", "“5” is not an amount. Examples: `$5`"),
         ("/budget clear all day $5", "takes no amount"),
-        ("/budget set Nobody day $5", "There is no person “Nobody”."),
+        ("/budget set Unknown day $5", "There is no person “Unknown”."),
         ("/budget set job nightly day $5", "There is no job “nightly”."),
         ("/budget set profile cooking day $5", "There is no profile “cooking” (research)."),
         ("/budget set " + "x" * 400 + " day $5", "Examples:"),

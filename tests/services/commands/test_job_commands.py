@@ -102,7 +102,7 @@ def test_arguments_that_do_not_fit_are_explained(chat: Chat, ada: SessionSource,
     assert "/jobs" in chat.expect_error(ada, f"/jobs {text}")
 
 
-def test_somebody_elses_job_looks_like_a_missing_one(chat: Chat, ada: SessionSource, dm: MakeSource) -> None:
+def test_another_persons_job_looks_like_a_missing_one(chat: Chat, ada: SessionSource, dm: MakeSource) -> None:
     job_id = chat.run(ada, '/jobs add "Secret" every 2h: xylophone').data["job"]["id"]
     bob = add_member(chat, dm("bob"))
     for verb in ("show", "pause", "resume", "run", "remove", "history", "confirm", "reject"):

@@ -62,7 +62,7 @@ async def test_wrong_arguments_are_explained(start_gateway: StartGateway, dm: Ma
     assert "`/memory add text`" in await get_reply(gateway, dm(), f"/memory {arguments}")
 
 
-async def test_nobody_reaches_the_memories_of_others(start_gateway: StartGateway, dm: MakeSource) -> None:
+async def test_people_cannot_reach_the_memories_of_others(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway()
     of_bob = (await get_facts(gateway, dm("bob"), "/memory add Bob has a boat."))["memory"]["id"]
     for text in (f"/memory forget {of_bob}", f"/memory edit {of_bob} Ada has a boat.", "/memory", "/memory find boat"):

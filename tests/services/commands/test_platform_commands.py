@@ -45,7 +45,7 @@ def chat(open_chat: Callable[[GatewayConfig], Chat]) -> Chat:
     return chat
 
 
-def test_owners_are_told_how_to_link_an_account_and_nobody_sees_its_code_in_a_chat(
+def test_owners_are_told_how_to_link_an_account_and_its_code_is_never_shown_in_a_chat(
     open_chat: Callable[[GatewayConfig], Chat], dm: Source, group: Source
 ) -> None:
     chat = open_chat(CONFIG)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +21,6 @@ from palaver.domain.document_types import (
 from palaver.services.document_text.extraction import DocumentText, TextExtractor
 from palaver.services.document_text.limits import MAX_TEXT_CHARS
 from support.documents import make_epub, make_excel, make_open_document, make_pdf, make_powerpoint, make_word, make_zip
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ODT, ODS, ODP = (f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation"))
 WORD_BODY = (
@@ -72,6 +69,23 @@ async def test_the_text_of_each_kind(data: bytes, media_type: str, expected: str
         assert find_archive_type(data) == media_type
     assert media_type in DOCUMENT_TYPES
     assert await read(data, media_type) == DocumentText(text=expected)
+
+
+async def test_the_notes_of_a_speaker_stand_after_their_slide() -> None:
+    data = (Path(__file__).parent / "files" / "notes.pptx").read_bytes()  # its parts are as a program has written them
+    assert find_archive_type(data) == POWERPOINT_TYPE
+    assert (await read(data, POWERPOINT_TYPE)).text == (
+        "## Slide 1\nHarvest\nPlums first\n\nNotes:\nSay thank you to Ada.\nThen show the basket.\n\n"
+        "## Slide 2\nWinter\nJam\n\n## Slide 3\nSpring"
+    )
+
+
+async def test_long_notes_are_cut_like_other_texts() -> None:
+    data = make_powerpoint("b", "c", notes="word " * MAX_TEXT_CHARS)
+    found = await read(data, POWERPOINT_TYPE)
+    assert found.text.startswith("## Slide 1\nb\n\nNotes:\nword word")
+    assert found.is_cut
+    assert len(found.text) <= MAX_TEXT_CHARS
 
 
 @pytest.mark.parametrize(

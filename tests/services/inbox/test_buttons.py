@@ -83,7 +83,7 @@ async def test_buttons_of_earlier_messages_do_nothing(store: SessionStore) -> No
 
 
 @pytest.mark.parametrize("source", [make_dm("eve"), make_group("eve"), make_group("ada")], ids=["dm", "group", "shown"])
-async def test_nobody_can_press_a_button_of_another_conversation(store: SessionStore, source: SessionSource) -> None:
+async def test_people_cannot_press_a_button_of_another_conversation(store: SessionStore, source: SessionSource) -> None:
     """Also not the person themselves, from a group where everybody would read what their conversation is about."""
     inbox = make_inbox(store)
     for who in ("ada", "eve"):

@@ -137,7 +137,7 @@ async def test_a_branch_has_the_edited_text(store: SessionStore) -> None:
     assert [message["content"] for message in store.load_transcript(fork.id)] == ["Hello", "Done."]
 
 
-async def test_nobody_can_edit_or_delete_in_another_conversation(store: SessionStore) -> None:
+async def test_people_cannot_edit_or_delete_in_another_conversation(store: SessionStore) -> None:
     """The same message ids in other chats, accounts and platforms, and of other people in the same group."""
     inbox = make_inbox(store)
     in_dm = await say(inbox, make_dm("ada"), "mine", "1")
@@ -152,7 +152,7 @@ async def test_nobody_can_edit_or_delete_in_another_conversation(store: SessionS
     ):
         edit = MessageEdited(source=source, message_id=message_id, content="forged")
         assert (await inbox.accept(edit)).outcome is Outcome.IGNORED
-        if source != make_group("eve") or message_id == "1":  # whoever may delete in a group decides the platform
+        if source != make_group("eve") or message_id == "1":  # the platform decides who may delete in a group
             deletion = MessageDeleted(source=source, message_id=message_id)
             assert (await inbox.accept(deletion)).outcome is Outcome.IGNORED
     assert load_texts(store, in_dm) == ["mine"]

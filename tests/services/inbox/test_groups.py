@@ -104,7 +104,7 @@ async def test_groups_of_strangers_are_not_recorded(store: SessionStore) -> None
     make_role(store, make_dm("ada"))
     assert await overhear(inbox, "eve", "secret") is Outcome.IGNORED
     assert list_rows(store, "SELECT 1 FROM group_message") == []
-    await say(inbox, make_group("ada"), "@bot hi", "1")  # somebody with access speaks: the chat is known now
+    await say(inbox, make_group("ada"), "@bot hi", "1")  # a person with access writes: the chat is known now
     assert await overhear(inbox, "eve", "not secret any more") is Outcome.RECORDED
     assert await overhear(inbox, "eve", "elsewhere", chat="other") is Outcome.IGNORED
     assert await overhear(inbox, "ada", "mine", chat="other") is Outcome.RECORDED

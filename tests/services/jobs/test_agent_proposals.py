@@ -1,4 +1,4 @@
-"""Jobs that the agent proposes: nothing runs before their person has confirmed, and nobody else can."""
+"""Jobs that the agent proposes: nothing runs before their person has confirmed, and no other person can."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ async def test_the_origin_of_a_job_is_where_it_was_asked_for(start_gateway: Star
 
 
 @BOTH_ENGINES
-async def test_proposals_that_nobody_confirms_expire(start_gateway: StartGateway, caller: ToolCaller) -> None:
+async def test_proposals_that_are_not_confirmed_expire(start_gateway: StartGateway, caller: ToolCaller) -> None:
     gateway, ada = await start_gateway(caller.agent), make_source()
     await make_member(gateway.store, ada)
     session_id = await call(gateway, ada, "create_job", **WATER)

@@ -175,7 +175,7 @@ async def test_people_can_not_report_failures(start_gateway: StartGateway) -> No
     assert "create_job" in agent.tool_names
 
 
-async def test_a_run_is_told_that_nobody_is_there(start_gateway: StartGateway) -> None:
+async def test_a_run_is_told_that_no_person_is_there(start_gateway: StartGateway) -> None:
     agent = RunAgent(answer="[SILENT]")
     gateway = await start_gateway(agent.agent)
     ada = await add_member(gateway)

@@ -396,7 +396,7 @@ async def start_run(town: JobTown) -> tuple[Any, Any]:
     return job_row, run
 
 
-async def test_a_run_that_a_person_stops_has_failed_and_alerts_nobody(make_town: MakeTown) -> None:
+async def test_a_run_that_a_person_stops_has_failed_and_sends_no_alert(make_town: MakeTown) -> None:
     town = await make_town(GatedAgent())
     job_row, run = await start_run(town)
 

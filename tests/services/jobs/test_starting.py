@@ -205,7 +205,7 @@ async def test_the_runs_of_one_person_do_not_keep_another_waiting(town: JobTown,
         await asyncio.sleep(0.005)
 
 
-async def test_one_person_may_use_all_that_nobody_else_needs(town: JobTown, gate: asyncio.Event) -> None:
+async def test_one_person_may_use_all_that_no_other_person_needs(town: JobTown, gate: asyncio.Event) -> None:
     job_rows = [town.add_job("every 1h", name=f"Job {number}") for number in range(3)]
     for job_row in job_rows:
         queue_manual_run(town, job_row)
@@ -242,7 +242,7 @@ async def test_a_renamed_project_stays_and_another_one_is_made(town: JobTown, ga
     assert [(project.name, project.session_count) for project in found] == [("Mine", 2), ("Scheduled", 1)]
 
 
-async def test_a_run_that_a_crash_cut_off_asks_nobody_how_to_continue(town: JobTown, gate: asyncio.Event) -> None:
+async def test_a_run_that_a_crash_cut_off_does_not_ask_how_to_continue(town: JobTown, gate: asyncio.Event) -> None:
     job_row = town.add_job("every 1h", name="News")
     queue_manual_run(town, job_row)
     await town.poll()

@@ -130,13 +130,13 @@ async def test_nothing_is_sent_to_the_chat_that_is_answered_anyway(store: Sessio
     assert not store._engine.run(Read(lambda tx: tx.fetch_all("SELECT 1 FROM delivery")))
 
 
-async def test_nobody_sends_to_the_chats_of_others(store: SessionStore, dm: Source) -> None:
+async def test_people_cannot_send_to_the_chats_of_others(store: SessionStore, dm: Source) -> None:
     add_writer(store, dm("ada"))
     asker = Asker(store, dm("ben"), add_writer(store, dm("ben")))
     assert "ada" not in await asker.use("list_chats", search="")
     foreign = await asker.get_failure("send_message", target="telegram:ada", text="I am watching.")
-    unknown = await asker.get_failure("send_message", target="telegram:nobody", text="I am watching.")
-    assert foreign == unknown.replace("nobody", "ada")
+    unknown = await asker.get_failure("send_message", target="telegram:unknown", text="I am watching.")
+    assert foreign == unknown.replace("unknown", "ada")
     assert not store._engine.run(Read(lambda tx: tx.fetch_all("SELECT 1 FROM delivery")))
 
 
@@ -144,7 +144,7 @@ async def test_nobody_sends_to_the_chats_of_others(store: SessionStore, dm: Sour
 async def test_a_group_reaches_only_itself_and_home_channels(
     open_store: OpenStore, dm: Source, group: Source, is_shared: bool
 ) -> None:
-    """Anybody in the group could make the agent send something, and everybody there reads the list of chats."""
+    """Every person in the group could make the agent send something, and reads the list of chats."""
     home = SHARED_GROUPS.home_channels
     store = open_store(GatewayConfig(group_sessions_per_user=not is_shared, home_channels=home))
     add_writer(store, dm("ada"), Role.OWNER)

@@ -160,7 +160,7 @@ async def test_an_answer_that_comes_late_is_understood(open_store: OpenStore, dm
     clock.advance(hours=5)
     answer = await inbox.accept(Inbound(source=dm(), content="Thanks"))
     assert answer.session_id == posted.session_id
-    assert "/restore" in (answer.reply or "")  # the message has left the conversation, and nobody was told yet
+    assert "/restore" in (answer.reply or "")  # the message has left the conversation, and the person was not told yet
     again = await inbox.accept(Inbound(source=dm(), content="Bye"))
     assert (again.session_id, again.reply) == (posted.session_id, None)
     clock.advance(minutes=61)
@@ -255,7 +255,7 @@ async def test_every_lane_of_a_group_sees_it_with_its_next_message(open_store: O
         assert last["content"].endswith("And tomorrow?")
 
 
-def test_a_chat_that_nobody_has_written_in_gets_no_conversation(open_store: OpenStore, dm: Source) -> None:
+def test_a_chat_in_which_no_person_has_written_gets_no_conversation(open_store: OpenStore, dm: Source) -> None:
     store = open_store(GatewayConfig(connected_platforms=(Platform.TELEGRAM,), group_sessions_per_user=False))
     owner = add_writer(store, dm("olga"), Role.OWNER)
     posted = post(store, owner, "telegram:4711")
@@ -342,7 +342,7 @@ def test_a_notice_goes_to_the_preferred_chat_or_the_latest_direct_messages(
     add_writer(store, ada_on_discord)
     assert notify(store, ada) == ["discord::d1"]
     assert notify(store, ada, dm("ada"))[-1] == "telegram::ada"
-    assert notify(store, ada, dm("ben"))[-1] == "discord::d1"  # not the chat of somebody else
+    assert notify(store, ada, dm("ben"))[-1] == "discord::d1"  # not the chat of another person
     assert notify(store, ada, SessionSource("web", "page"))[-1] == "discord::d1"
     add_writer(store, group("ada"))
     assert notify(store, ada, group("ada"))[-1] == "discord::club"

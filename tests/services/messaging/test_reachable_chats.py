@@ -1,4 +1,4 @@
-"""Who may send where: nobody reaches the chats of others, which look like chats that do not exist."""
+"""Who may send where: no person reaches the chats of others, which look like chats that do not exist."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def get_error(store: SessionStore, *arguments: Any, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_nobody_reaches_the_chats_of_others(store: SessionStore, dm: Source, group: Source) -> None:
+def test_people_cannot_reach_the_chats_of_others(store: SessionStore, dm: Source, group: Source) -> None:
     ada = add_writer(store, dm("ada"))
     add_writer(store, group("ada", chat="club"))
     ben = add_writer(store, dm("ben"))
     assert list_targets(store, ada) == ["telegram:ada", "telegram:-100777"]
     assert list_targets(store, ben) == ["telegram:ben", "telegram:-100777"]
     foreign = get_error(store, ben, "telegram:ada")
-    assert foreign == get_error(store, ben, "telegram:nobody").replace("nobody", "ada")
+    assert foreign == get_error(store, ben, "telegram:unknown").replace("unknown", "ada")
     assert foreign.endswith('Valid targets: telegram, "telegram:ben", "telegram:-100777".')
     assert get_error(store, ben, "discord:club") == foreign.replace("telegram:ada", "discord:club")
 
@@ -176,7 +176,7 @@ def test_the_agent_may_repeat_what_it_was_shown(store: SessionStore, dm: Source)
     assert "-100777" not in error
     get_error(store, ada, hidden["ada"])  # a person does not write hidden ids
     owner = add_writer(store, dm("olga"), Role.OWNER)
-    get_error(store, owner, "telegram:0123456789ab", **options)  # not a chat that nobody has seen yet
+    get_error(store, owner, "telegram:0123456789ab", **options)  # not a chat that is new to the gateway
 
 
 def test_a_search_looks_into_names_and_targets(store: SessionStore, dm: Source, group: Source) -> None:

@@ -1,4 +1,4 @@
-"""Somebody connects an account now, tests its connection, or links it with a phone, whichever process runs it."""
+"""An owner connects an account now, tests its connection, or links it with a phone, whichever process runs it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_refused_account_is_connected_at_once_when_another_process_asks(
     assert account.history[4:] == ["create", "run"]
 
 
-async def test_a_pause_after_a_lost_connection_ends_when_somebody_asks_and_only_once(
+async def test_a_pause_after_a_lost_connection_ends_when_an_owner_asks_and_only_once(
     start_accounts: StartAccounts, other_store: SessionStore
 ) -> None:
     async def lose(_adapter: PigeonAdapter) -> None:
@@ -219,7 +219,7 @@ async def test_an_account_that_is_not_linked_says_so_before_a_server_runs_it(oth
     assert stored.state is AccountState.OFF
 
 
-async def test_a_request_that_nobody_has_noticed_is_answered_by_the_next_process(
+async def test_a_request_that_no_process_has_noticed_is_answered_by_the_next_one(
     start_accounts: StartAccounts, other_store: SessionStore
 ) -> None:
     leases = AccountLeases(other_store)

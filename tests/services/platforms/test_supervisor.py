@@ -147,7 +147,7 @@ async def test_a_refused_account_waits_long_and_shows_the_words_of_the_platform(
     assert account.history == ["create", "close"]
 
 
-async def test_a_deaf_account_is_closed_and_connected_anew_with_a_fresh_adapter(start_accounts: StartAccounts) -> None:
+async def test_a_deaf_account_is_closed_and_connected_again_with_a_new_adapter(start_accounts: StartAccounts) -> None:
     account = PigeonAccount()  # its adapters report once, when they connect
 
     def set_silence(number: int) -> None:

@@ -272,7 +272,10 @@ def test_a_stored_secret_is_not_sent_to_another_address(town: SettingsTown) -> N
         town.set({"providers.lab.base_url": "http://evil.example/v1"})
     with pytest.raises(InvalidSettings, match="enter it again"):
         town.unset("providers.lab.base_url")
-    town.set({"providers.lab.base_url": "http://new.example/v1", "providers.lab.api_key": API_KEY + "2"})
+    town.set({"providers.lab.base_url": "http://new.example/v1", "providers.lab.api_key": API_KEY})
+    town.set({"providers.lab": {"base_url": "http://newer.example/v1", "api_key": API_KEY}})
+    with pytest.raises(InvalidSettings, match="enter it again"):
+        town.editor.undo(town.owner, town.editor.list_history(town.owner)[0].number)  # nothing was entered
     town.set({"providers.lab.base_url": "http://other.example/v1"}, origin="terminal")
     assert town.load().settings.agent.providers["lab"].base_url == "http://other.example/v1"
 

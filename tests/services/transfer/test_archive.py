@@ -1,4 +1,4 @@
-"""The archive of a person: everything about them, and nothing of anybody else."""
+"""The archive of a person: everything about them, and nothing of other people."""
 
 from __future__ import annotations
 

@@ -323,7 +323,7 @@ def test_a_conversation_that_was_deleted_after_its_import_stays_deleted(
     assert list(copy.list_sessions()) == []
 
 
-async def test_a_person_imports_their_own_export_and_nobody_elses_things_change(
+async def test_a_person_imports_their_own_export_and_the_things_of_others_stay(
     store_maker: StoreMaker, tmp_path: Path
 ) -> None:
     store, files = store_maker.make(tmp_path / "first")

@@ -1,4 +1,4 @@
-/** The form that sets a limit for somebody or something that is not in the list yet. */
+/** The form that sets a limit for a person, a job or a profile that is not in the list yet. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProfiles } from "../../agent/profiles";

@@ -1,44 +1,62 @@
 /** Connects a provider of models: choose it, paste a key, test it, save it, choose its model. */
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiError, describeError } from "../../api/errors";
-import { describeFailure } from "../../format/errors";
 import { useAccount } from "../../live/context";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
 import { setupWords } from "../../words/setup";
+import { ModelField } from "./ModelField";
 import { formatValue, readProblems } from "./settingValues";
 import { changeSettings, isConflict, listProviderModels, testProvider, useRefreshSettings, type ProviderTest, type Settings } from "./settingsApi";
+import { TestResult } from "./TestResult";
 import "./forms.css";
 
 const OTHER = "";
-const TEST_MODEL_COUNT = 2000;
+const MAX_MODELS = 2000;
 
 interface Props {
   settings: Settings;
   name?: string; // of a provider that exists
+  takesFocus?: boolean; // a person has asked for the form
   onDone: () => void;
 }
 
-export function ProviderForm({ settings, name: existing, onDone }: Props) {
+export function ProviderForm({ settings, name: existing, takesFocus = false, onDone }: Props) {
+  const [stored, setStored] = useState(existing); // its name, once it is saved
   const [preset, setPreset] = useState(existing ?? settings.providers[0]?.name ?? OTHER);
   const [ownName, setOwnName] = useState("");
-  const find = (key: string) => settings.settings.find((each) => each.key === `providers.${existing ?? ""}.${key}`);
-  const known = settings.providers.find((each) => each.name === preset);
   const [key, setKey] = useState("");
-  const [url, setUrl] = useState(formatValue(find("base_url")?.value));
-  const [models, setModels] = useState<readonly string[]>([]);
+  const [models, setModels] = useState<readonly string[] | null>(null); // null: not asked yet
   const [model, setModel] = useState("");
   const [test, setTest] = useState<ProviderTest | null>(null);
   const [problem, setProblem] = useState("");
-  const [isTesting, setTesting] = useState(false);
+  const [status, setStatus] = useState("");
+  const form = useRef<HTMLFormElement>(null);
   const refresh = useRefreshSettings();
   const { refetch } = useAccount();
   const runOnce = useSingleFlight();
-  const name = existing ?? (preset === OTHER ? ownName.trim().toLowerCase() : preset);
+  const known = settings.providers.find((each) => each.name === preset);
+  const name = stored ?? (preset === OTHER ? ownName.trim() : preset);
+  const find = (part: string) => settings.settings.find((each) => each.key === `providers.${name}.${part}`);
+  const storedUrl = stored === undefined ? "" : formatValue(find("base_url")?.value);
+  const [url, setUrl] = useState(storedUrl);
   const address = url.trim() === "" ? (known?.base_url ?? null) : url.trim();
   const keySetting = find("api_key");
+  const hasKey = keySetting?.is_set === true;
   const needsUrl = known?.base_url !== null;
+  const isMoved = stored !== undefined && hasKey && url.trim() !== storedUrl; // its key is not sent elsewhere without being entered again
+
+  useEffect(() => {
+    if (takesFocus) form.current?.querySelector<HTMLElement>("select, input")?.focus();
+  }, [takesFocus]);
+
+  /** Applies what a person enters. What an earlier test or attempt said is no longer about it. */
+  const edit = (change: () => void) => {
+    change();
+    setTest(null);
+    setProblem("");
+  };
 
   const attemptWork = async (work: () => Promise<void>) => {
     setProblem("");
@@ -49,18 +67,16 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
         await refresh(); // first: until then a click does nothing
         setProblem(setupWords.conflict);
       } else setProblem(error instanceof ApiError ? [...readProblems(error, new Set()).values()].join("\n") : describeError(error));
+    } finally {
+      setStatus("");
     }
   };
 
   const runTest = () =>
     attemptWork(async () => {
-      setTesting(true);
+      setStatus(setupWords.testing);
       setTest(null);
-      try {
-        setTest(await testProvider({ provider: name, api_key: key || null, base_url: address, model: model || null }));
-      } finally {
-        setTesting(false);
-      }
+      setTest(await testProvider({ provider: name, api_key: key || null, base_url: address, model: model || null }));
     });
 
   const save = () =>
@@ -71,35 +87,50 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
         ...(model !== "" && { model: `${name}:${model}` }),
       };
       await changeSettings({ set, expected_version: settings.version });
-      toast(setupWords.providerSaved(known?.title ?? name));
+      toast(model === "" ? setupWords.providerSaved(known?.title ?? name) : setupWords.defaultModelSaved(model));
+      setStored(name);
       setKey("");
+      setTest(null);
       await Promise.all([refresh(), refetch()]);
-      if (model !== "") return onDone();
-      const { models: found } = await listProviderModels(name);
-      setModels(found.slice(0, TEST_MODEL_COUNT));
-      setModel(known?.default_model != null && found.includes(known.default_model) ? known.default_model : (found[0] ?? ""));
+      if (model === "") await loadModels();
+      else onDone();
     });
+
+  /** Lets a person choose among the provider's models, or enter the name of one if it has no list. */
+  const loadModels = async () => {
+    setStatus(setupWords.loadingModels);
+    try {
+      const found = (await listProviderModels(name)).models.slice(0, MAX_MODELS);
+      setModels(found);
+      setModel(known?.default_model != null && found.includes(known.default_model) ? known.default_model : (found[0] ?? ""));
+    } catch (error) {
+      setModels([]);
+      setProblem(`${describeError(error)} ${setupWords.enterModel}`);
+    }
+  };
 
   return (
     <form
+      ref={form}
       className="settings-form provider-form"
       onSubmit={(event) => {
         event.preventDefault();
         void runOnce(save);
       }}
     >
-      {existing === undefined && (
+      {existing !== undefined && <h3>{setupWords.editProvider(known?.title ?? existing)}</h3>}
+      {stored === undefined && (
         <label className="field">
           {setupWords.provider}
           <select
             value={preset}
-            onChange={(event) => {
-              setPreset(event.target.value);
-              setUrl("");
-              setModels([]);
-              setModel("");
-              setTest(null);
-            }}
+            onChange={(event) =>
+              edit(() => {
+                setPreset(event.target.value);
+                setUrl("");
+                setKey(""); // it belongs to the other provider
+              })
+            }
           >
             {settings.providers.map((each) => (
               <option key={each.name} value={each.name}>
@@ -110,24 +141,25 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
           </select>
         </label>
       )}
-      {existing === undefined && preset === OTHER && (
+      {stored === undefined && preset === OTHER && (
         <label className="field">
           {setupWords.providerName}
-          <input value={ownName} required pattern="[a-z][a-z0-9_\-]*" maxLength={32} spellCheck={false} autoComplete="off" onChange={(event) => setOwnName(event.target.value)} />
+          <input value={ownName} required pattern="[a-z][a-z0-9_\-]*" maxLength={32} title={setupWords.entryNameHint} autoCapitalize="none" spellCheck={false} autoComplete="off" onChange={(event) => edit(() => setOwnName(event.target.value.toLowerCase()))} />
           <span className="hint">{setupWords.entryNameHint}</span>
         </label>
       )}
       {needsUrl && (
         <label className="field">
           {setupWords.address}
-          <input type="url" value={url} required={known === undefined} placeholder={known?.base_url ?? "https://example.org/v1"} spellCheck={false} autoComplete="off" onChange={(event) => setUrl(event.target.value)} />
+          <input type="url" value={url} required={known === undefined} pattern="\s*https?://.+" title={setupWords.addressHint} placeholder={known?.base_url ?? "https://example.org/v1"} spellCheck={false} autoComplete="off" onChange={(event) => edit(() => setUrl(event.target.value))} />
+          {known === undefined && <span className="hint">{setupWords.addressHint}</span>}
         </label>
       )}
       <label className="field">
         {known?.needs_key === true ? setupWords.apiKey : setupWords.apiKeyOptional}
-        <input type="password" value={key} autoComplete="off" placeholder={keySetting?.is_set === true ? "••••••••" : ""} onChange={(event) => setKey(event.target.value)} />
+        <input type="password" value={key} required={isMoved || (known?.needs_key === true && !hasKey)} autoComplete="off" placeholder={hasKey ? "••••••••" : ""} onChange={(event) => edit(() => setKey(event.target.value))} />
         <span className="hint">
-          {keySetting?.is_set === true ? setupWords.secretSet(keySetting.hint) : ""}{" "}
+          {isMoved ? setupWords.keyAgain : hasKey ? setupWords.secretSet(keySetting.hint) : ""}{" "}
           {known?.key_page != null && (
             <a className="text-button" href={known.key_page} target="_blank" rel="noreferrer noopener">
               {setupWords.getKey}
@@ -135,21 +167,19 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
           )}
         </span>
       </label>
-      {models.length > 0 && (
-        <label className="field">
-          {setupWords.chooseModel}
-          <select value={model} onChange={(event) => setModel(event.target.value)}>
-            {models.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
-      )}
+      {models !== null && <ModelField models={models} model={model} onChange={(next) => edit(() => setModel(next))} />}
       <div className="form-actions">
-        <button type="submit" className="button primary" disabled={name === ""}>
-          {models.length > 0 ? setupWords.useModel : setupWords.saveProvider}
+        <button type="submit" className="button primary" disabled={name === "" || status !== ""}>
+          {models !== null && model !== "" ? setupWords.useModel : setupWords.saveProvider}
         </button>
-        <button type="button" className="button" disabled={isTesting || name === ""} onClick={() => void runTest()}>
+        <button
+          type="button"
+          className="button"
+          disabled={status !== "" || name === ""}
+          onClick={() => {
+            if (form.current?.reportValidity() === true) void runTest();
+          }}
+        >
           {setupWords.test}
         </button>
         <button type="button" className="text-button" onClick={onDone}>
@@ -157,28 +187,12 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
         </button>
       </div>
       <div role="status" className="test-result" data-failed={test?.ok === false}>
-        {isTesting && setupWords.testing}
-        {test !== null && <TestResult test={test} />}
+        {status}
+        {test !== null && <TestResult test={test} hasOwnAddress={needsUrl} />}
       </div>
       <p role="alert" className="field-problem" dir="auto">
         {problem}
       </p>
     </form>
-  );
-}
-
-function TestResult({ test }: { test: ProviderTest }) {
-  if (test.ok) return <p>{setupWords.testOk(test.model, test.seconds.toFixed(1))}</p>;
-  return (
-    <>
-      <p dir="auto">
-        {setupWords.testFailed} {describeFailure({ reason: test.error, ...test.facts })}
-      </p>
-      {test.detail !== null && (
-        <p dir="auto">
-          {setupWords.providerSaid} <q>{test.detail}</q>
-        </p>
-      )}
-    </>
   );
 }

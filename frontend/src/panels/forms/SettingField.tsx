@@ -76,7 +76,7 @@ function FieldSource({ setting, template, isReset }: { setting: Setting; templat
     source.kind === "file" && setupWords.setInFile(source.line),
     source.kind === "environment" && setupWords.setInEnvironment(source.variable),
     source.kind === "database" && !isReset && !setting.is_secret && setupWords.isChanged,
-    source.kind === "default" && !setting.is_secret && setupWords.isDefault,
+    source.kind === "default" && !setting.is_secret && (!template.is_optional && setting.value === null ? setupWords.secretNotSet : setupWords.isDefault),
     isReset && setupWords.willReset,
     setting.is_secret && !isReset && (setting.is_set ? setupWords.secretSet(setting.hint) : setupWords.secretNotSet),
     template.is_terminal_only && setupWords.setTerminalOnly,
@@ -160,7 +160,24 @@ export function SettingInput({ id, value, setting, template, isDisabled, isInval
     );
   }
   if (template.is_list || template.kind === "long_text") {
-    return <textarea {...common} dir="auto" rows={template.kind === "long_text" ? 5 : 3} spellCheck={template.kind === "long_text"} value={text} onChange={(event) => onChange(template.is_list ? event.target.value.split("\n") : event.target.value || null)} onBlur={(event) => update(event.target.value)} />;
+    const lines = text.split("\n");
+    const offered = template.kind === "model" ? modelNames : lastPart === "toolsets" ? Object.keys(words.toolsetNames) : [];
+    const names = template.is_list ? offered.filter((name) => !lines.includes(name)) : [];
+    const area = <textarea {...common} dir="auto" rows={template.kind === "long_text" ? 5 : 3} spellCheck={template.kind === "long_text"} value={text} onChange={(event) => onChange(template.is_list ? event.target.value.split("\n") : event.target.value || null)} onBlur={(event) => update(event.target.value)} />;
+    if (names.length === 0 || isDisabled) return area;
+    return (
+      <>
+        {area}
+        <select value="" aria-label={setupWords.addChoice} onChange={(event) => update([text, event.target.value].join("\n"))}>
+          <option value="">{setupWords.addChoice}</option>
+          {names.map((name) => (
+            <option key={name} value={name}>
+              {lastPart === "toolsets" ? (words.toolsetNames[name] ?? name) : name}
+            </option>
+          ))}
+        </select>
+      </>
+    );
   }
   if (template.kind === "timezone") return <TimezoneInput {...common} value={text} onChange={update} />;
   if (template.kind === "integer" || template.kind === "number") {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ApiError } from "../../api/errors";
-import { formatValue, getHeading, nameKey, parseValue, quotePart, readProblems, splitKey } from "./settingValues";
+import { formatValue, getHeading, nameKey, parseValue, quotePart, readProblems, removeKey, splitKey } from "./settingValues";
 
 test("values become text and values again", () => {
   for (const [value, shape] of [
@@ -36,4 +36,11 @@ test("problems are found by key, and those of other keys are kept", () => {
     ["turns.max_running", "0 is not allowed"],
     ["", "model: unknown"],
   ]);
+});
+
+test("a problem beside its field does not repeat the key", () => {
+  const key = "platforms.telegram.settings.bot_token";
+  expect(removeKey(key, `${key} is not valid: This is not a bot token.`)).toBe("This is not a bot token.");
+  expect(removeKey(key, `${key}: enter it`)).toBe("enter it");
+  expect(removeKey(key, "Telegram refuses the bot token.")).toBe("Telegram refuses the bot token.");
 });

@@ -67,11 +67,17 @@ export function readProblems(error: unknown, shownKeys: ReadonlySet<string>): Ma
   const listed = Array.isArray(error.facts.problems) ? (error.facts.problems as { key: string; message: string }[]) : [];
   for (const { key, message } of listed) {
     const shown = shownKeys.has(key) ? key : "";
-    const text = shown !== "" && message.startsWith(`${key}: `) ? translateText(message.slice(key.length + 2)) : translateProblem(key, message);
+    const text = shown === "" ? translateProblem(key, message) : translateText(removeKey(key, message));
     problems.set(shown, [problems.get(shown), text].filter(Boolean).join("\n"));
   }
   if (problems.size === 0) problems.set("", translateKnown(error.message) ?? describeError(error));
   return problems;
+}
+
+/** A problem without the key in front, where the field beside it says which setting is meant. */
+export function removeKey(key: string, message: string): string {
+  const start = [`${key}: `, `${key} is not valid: `].find((each) => message.startsWith(each)) ?? "";
+  return message.slice(start.length);
 }
 
 /** A problem with a setting as the server words it, with or without the key in front, in the reader's language. */

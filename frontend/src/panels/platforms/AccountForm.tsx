@@ -8,7 +8,7 @@ import { useSingleFlight } from "../../ui/useSingleFlight";
 import { translateFieldName, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { SettingField } from "../forms/SettingField";
-import { readProblems, RESET } from "../forms/settingValues";
+import { readProblems, removeKey, RESET } from "../forms/settingValues";
 import {
   changeSettings,
   isConflict,
@@ -29,6 +29,10 @@ interface Props {
   onSave?: () => void;
 }
 
+// Settings that need not be set: those that a step asks for, and secrets that hardly an account needs.
+const ALWAYS_SHOWN = new Set(["matrix.user_id"]);
+const SELDOM_SET = new Set(["slack.signing_secret", "telegram.webhook_secret", "whatsapp-web.proxy_url"]);
+
 /** Where the settings of an account are, in the keys of settings. */
 export function getAccountPrefix(platform: string, account: string): string {
   return account === "" ? `platforms.${platform}` : `platforms.${platform}.accounts.${account}`;
@@ -45,10 +49,15 @@ export function AccountForm({ form, settings, account = "", onSave = () => undef
   const accountKey = getAccountPrefix(form.platform, account);
   const prefix = `${accountKey}.settings.`;
   const known = new Map(settings.settings.map((each) => [each.key, each]));
-  const isMain = (field: PlatformField) => field.is_required || (field.is_secret && field.default === null) || known.get(prefix + field.name)?.is_set === true;
+  const isMain = (field: PlatformField) => {
+    const name = `${form.platform}.${field.name}`;
+    if (field.is_required || ALWAYS_SHOWN.has(name) || known.get(prefix + field.name)?.is_set === true) return true;
+    return field.is_secret && field.default === null && !SELDOM_SET.has(name);
+  };
 
   const run = async (work: () => Promise<void>) => {
     setProblems(new Map());
+    setTest(null);
     try {
       await work();
     } catch (error) {
@@ -59,10 +68,11 @@ export function AccountForm({ form, settings, account = "", onSave = () => undef
       } else setProblems(error instanceof ApiError ? readProblems(error, keys) : new Map([["", describeError(error)]]));
     }
   };
+  /** What is wrong, without the key of a setting that is a field of this form. */
+  const describeFault = (text: string) => form.fields.reduce((rest, field) => removeKey(prefix + field.name, rest), text);
   const runTest = () =>
     run(async () => {
       setTesting(true);
-      setTest(null);
       try {
         const values = [...draft].filter(([, value]) => value !== RESET).map(([key, value]) => [key.slice(prefix.length), value]);
         setTest(await testAccount(form.platform, account, Object.fromEntries(values) as Record<string, unknown>));
@@ -130,7 +140,7 @@ export function AccountForm({ form, settings, account = "", onSave = () => undef
       </div>
       <div role="status" className="test-result" data-failed={test?.ok === false} dir="auto">
         {isTesting && setupWords.testing}
-        {test !== null && <p>{test.ok ? (test.is_linked ? setupWords.accountTestOk(test.name) : setupWords.accountTestUnlinked) : `${setupWords.testFailed} ${translateText(test.error ?? "")}`}</p>}
+        {test !== null && <p>{test.ok ? (test.is_linked ? setupWords.accountTestOk(test.name) : setupWords.accountTestUnlinked) : `${setupWords.testFailed} ${translateText(describeFault(test.error ?? ""))}`}</p>}
         {test?.warnings.map((each) => <p key={each}>{translateText(each)}</p>)}
       </div>
       <p role="alert" className="field-problem" dir="auto">

@@ -8,7 +8,7 @@ import { ConnectionTest } from "./ConnectionTest";
 import { LinkingPrompt } from "./LinkingPrompt";
 
 const BUILT_IN_PLATFORMS = new Set(["web", "local", "api"]); // they need no connection
-const TESTABLE_STATES = new Set(["connecting", "live", "deaf", "refused"]); // a process runs it, and it waits for nobody
+const TESTABLE_STATES = new Set(["connecting", "live", "deaf", "refused"]); // a process runs it, and it does not wait to be linked
 
 export function AccountStatuses({ platform, accounts }: { platform: string; accounts: readonly PlatformAccount[] }) {
   if (BUILT_IN_PLATFORMS.has(platform)) return null;

@@ -86,12 +86,14 @@ export function NamedAccounts({ form, settings }: Props) {
       >
         <label className="field">
           {setupWords.accountName}
-          <input value={name} required pattern={NAME_PATTERN} maxLength={MAX_NAME_CHARS} spellCheck={false} autoComplete="off" autoCapitalize="none" onChange={(event) => setName(event.target.value)} />
-          <span className="hint">{setupWords.entryNameHint}</span>
+          <input value={name} required pattern={NAME_PATTERN} maxLength={MAX_NAME_CHARS} spellCheck={false} autoComplete="off" autoCapitalize="none" title={setupWords.entryNameHint} aria-describedby="account-name-hint" onChange={(event) => setName(event.target.value.toLowerCase())} />
         </label>
         <button type="submit" className="button" disabled={name.trim() === "" || form.problem !== null}>
           {setupWords.addAccount}
         </button>
+        <p className="hint" id="account-name-hint">
+          {setupWords.entryNameHint}
+        </p>
       </form>
     </section>
   );

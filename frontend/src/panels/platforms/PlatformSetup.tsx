@@ -7,13 +7,14 @@ import { words } from "../../words";
 import { translateHelp, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { listEntrySettings } from "../forms/sections";
-import { isPinned } from "../forms/settingValues";
+import { formatValue, isPinned } from "../forms/settingValues";
 import { SettingsForm } from "../forms/SettingsForm";
 import { changeSettings, useRefreshSettings, useSettingsAction, type PlatformForm, type Settings } from "../forms/settingsApi";
 import { AccessRequests } from "../shared/AccessRequests";
 import type { PlatformAccount } from "../shared/calls";
 import { AccountForm } from "./AccountForm";
 import { AccountStatuses } from "./AccountStatus";
+import { ConnectSteps } from "./ConnectSteps";
 import { listAccountNames, NamedAccounts } from "./NamedAccounts";
 
 interface Props {
@@ -71,14 +72,7 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
             </span>
           </p>
         )}
-        <h3>{setupWords.steps}</h3>
-        <ol className="steps-list">
-          {form.steps.map(translateHelp).map(({ text, lang }) => (
-            <li key={text} lang={lang}>
-              {text}
-            </li>
-          ))}
-        </ol>
+        <ConnectSteps form={form} publicUrl={publicUrl?.value == null ? null : formatValue(publicUrl.value)} />
         <AccountForm form={form} settings={settings} />
         {unnamed.length > 0 && !unnamed.some(isPinned) && (
           <button type="button" className="text-button" onClick={() => void remove()}>
@@ -86,21 +80,23 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
           </button>
         )}
       </section>
-      <section className="card" aria-labelledby="setup-state">
-        <h2 id="setup-state" className="section-title">
-          {setupWords.accountState}
-        </h2>
-        <AccountStatuses platform={form.platform} accounts={accounts} />
-        {isConfigured && accounts.length > 0 && (
-          <button type="button" className="text-button" onClick={() => void disconnect()}>
-            {hasOthers ? setupWords.disconnectAll : setupWords.disconnect}
-          </button>
-        )}
-      </section>
+      {(isConfigured || accounts.length > 0) && (
+        <section className="card" aria-labelledby="setup-state">
+          <h2 id="setup-state" className="section-title">
+            {setupWords.accountState}
+          </h2>
+          <AccountStatuses platform={form.platform} accounts={accounts} />
+          {isConfigured && accounts.length > 0 && (
+            <button type="button" className="text-button" onClick={() => void disconnect()}>
+              {hasOthers ? setupWords.disconnectAll : setupWords.disconnect}
+            </button>
+          )}
+        </section>
+      )}
       <AccessRequests platform={form.platform} onApprove={refresh} />
       <NamedAccounts form={form} settings={settings} />
       <details className="card disclosure more-settings">
-        <summary>{setupWords.moreFields}</summary>
+        <summary>{setupWords.platformRules(name)}</summary>
         <SettingsForm settings={settings} shown={rules} namedParts={2} />
       </details>
     </>

@@ -26,7 +26,7 @@ import "./platforms.css";
 const ALL_DAYS = 3650; // about ten years, the longest range that the server accepts
 const MAX_LATEST_SESSIONS = 3;
 const REFRESH_INTERVAL_MS = 5_000; // while the panel is open
-const QUICK_INTERVAL_MS = 1_500; // while somebody waits for an account
+const QUICK_INTERVAL_MS = 1_500; // while an owner waits for an account
 
 export default function PlatformsPanel() {
   const client = useLiveClient();
@@ -62,7 +62,7 @@ export default function PlatformsPanel() {
           const platforms = [...new Set([...answers.keys(), ...known, ...configured])];
           return platforms.length === 0 ? (
             <div className="panel-empty">
-              <h2>{words.platformsEmpty}</h2>
+              <h2>{isOwner ? setupWords.noPlatforms : words.platformsEmpty}</h2>
             </div>
           ) : (
             <Platforms platforms={platforms} answers={answers} accounts={accounts.data?.accounts} all={showsAll} />

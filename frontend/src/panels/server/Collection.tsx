@@ -35,6 +35,7 @@ export function Collection({ settings, collection, modelNames }: Props) {
   return (
     <section className="card" aria-label={title}>
       <h2 className="section-title">{title}</h2>
+      {collection in setupWords.collectionHints && <p className="hint">{setupWords.collectionHints[collection]}</p>}
       {entries.map((entry) => (
         <Entry key={entry} settings={settings} collection={collection} entry={entry} isNew={added.includes(entry)} modelNames={modelNames}>
           <button type="button" className="text-button" onClick={() => void remove(entry)}>
@@ -47,6 +48,9 @@ export function Collection({ settings, collection, modelNames }: Props) {
   );
 }
 
+const ANY_NAME = { maxLength: 200 };
+const PROFILE_NAME = { maxLength: 32, pattern: "[a-z0-9][a-z0-9_\\-]*", title: setupWords.entryNameHint };
+
 interface AddEntryProps extends Props {
   entries: readonly string[];
   onAdd: (entry: string) => void;
@@ -56,6 +60,7 @@ interface AddEntryProps extends Props {
 function AddEntry({ settings, collection, modelNames, entries, onAdd }: AddEntryProps) {
   const [text, setText] = useState("");
   const list = useId();
+  const isProfile = collection === "profiles";
   const offered = listEntryNames(settings, collection, modelNames);
   const names = offered.names.filter((each) => !entries.includes(each));
   const name = offered.isOpen || names.includes(text) ? text.trim() : (names[0] ?? "");
@@ -73,7 +78,7 @@ function AddEntry({ settings, collection, modelNames, entries, onAdd }: AddEntry
         {collection === "profiles" ? setupWords.profileName : setupWords.entryName}
         {offered.isOpen ? (
           <>
-            <input list={list} value={text} required maxLength={200} spellCheck={false} autoComplete="off" onChange={(event) => setText(event.target.value)} />
+            <input list={list} value={text} required {...(isProfile ? PROFILE_NAME : ANY_NAME)} spellCheck={false} autoCapitalize="none" autoComplete="off" onChange={(event) => setText(isProfile ? event.target.value.toLowerCase().replace(/\s/g, "-") : event.target.value)} />
             <datalist id={list}>
               {names.map((each) => (
                 <option key={each} value={each} />

@@ -70,7 +70,7 @@ function ChangeRow({ change, version }: { change: SettingsChange; version: numbe
 function describe(key: string, value: unknown, isSecret: boolean): string {
   if (typeof value === "boolean") return value ? words.switchOn : words.switchOff;
   const raw = formatValue(value).replaceAll("\n", ", ");
-  if (raw === "") return setupWords.valueDefault;
+  if (raw === "") return isSecret || key.startsWith("providers.") ? setupWords.valueNotSet : setupWords.valueDefault;
   const text = isSecret ? translateText(raw) : translateChoice(splitKey(key).at(-1) ?? "", raw);
   return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text;
 }

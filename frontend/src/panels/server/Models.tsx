@@ -15,6 +15,11 @@ export function Models({ settings }: { settings: Settings }) {
   const { me, refetch } = useAccount();
   const names = listEntries(settings, "providers");
   const [edited, setEdited] = useState<string | null>(names.length === 0 ? "" : null); // empty: a new one
+  const [isAsked, setAsked] = useState(false); // for the form, which is shown without being asked for if there is no provider
+  const open = (name: string) => {
+    setAsked(true);
+    setEdited(name);
+  };
   const wasEdited = useRef(false); // then the focus goes to the button that replaces the form
   const close = () => {
     wasEdited.current = true;
@@ -44,9 +49,9 @@ export function Models({ settings }: { settings: Settings }) {
             const own = settings.settings.filter((each) => each.key.startsWith(`providers.${name}.`));
             const key = own.find((each) => each.key.endsWith(".api_key"));
             const url = own.find((each) => each.key.endsWith(".base_url"));
-            const facts = [url?.value != null && formatValue(url.value), key?.is_set === true && setupWords.secretSet(key.hint)];
+            const facts = [url?.value != null && formatValue(url.value), key?.is_set === true && setupWords.keySet(key.hint)];
             return (
-              <li key={name} className="card-row">
+              <li key={name} className="card-row provider-row">
                 <div className="card-row-text">
                   <b>{settings.providers.find((each) => each.name === name)?.title ?? name}</b>
                   <small>{facts.filter(Boolean).join(" · ")}</small>
@@ -58,7 +63,7 @@ export function Models({ settings }: { settings: Settings }) {
                 </div>
                 {!own.some(isPinned) && (
                   <>
-                    <button type="button" className="button" aria-label={setupWords.editProvider(name)} onClick={() => setEdited(name)}>
+                    <button type="button" className="button" aria-label={setupWords.editProvider(name)} onClick={() => open(name)}>
                       {words.editMessage}
                     </button>
                     <button type="button" className="text-button" onClick={() => void remove(name)}>
@@ -72,9 +77,9 @@ export function Models({ settings }: { settings: Settings }) {
         </ul>
       )}
       {edited !== null ? (
-        <ProviderForm key={edited} settings={settings} {...(edited !== "" && { name: edited })} onDone={close} />
+        <ProviderForm key={edited} settings={settings} {...(edited !== "" && { name: edited })} takesFocus={isAsked} onDone={close} />
       ) : (
-        <button type="button" className="button" ref={takeFocus} onClick={() => setEdited("")}>
+        <button type="button" className="button" ref={takeFocus} onClick={() => open("")}>
           {setupWords.addProvider}
         </button>
       )}

@@ -1,4 +1,4 @@
-/** Deletes conversations that nobody has used for long, for owners: first shows what would be deleted, then asks, then does it. */
+/** Deletes conversations that were not used for long, for owners: first shows what would be deleted, then asks, then does it. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
@@ -27,9 +27,16 @@ export function Prune() {
   const run = async (dryRun: boolean) => {
     setBusy(true);
     await attempt(async () => {
-      const found = await pruneSessions({ older_than_days: Number(shownDays), platform: platform === "" ? null : platform, dry_run: dryRun });
+      const body = { older_than_days: Number(shownDays), platform: platform === "" ? null : platform, dry_run: dryRun };
+      let found = await pruneSessions(body);
       setReport(dryRun ? found : null);
-      if (!dryRun) toast(setupWords.pruneDone(found.sessions));
+      if (dryRun) return;
+      let deleted = found.sessions;
+      while (!found.is_complete) {
+        found = await pruneSessions(body); // one request works for some seconds only
+        deleted += found.sessions;
+      }
+      toast(setupWords.pruneDone(deleted));
     });
     setBusy(false);
   };
@@ -99,8 +106,9 @@ export function Prune() {
   );
 }
 
-function describeReport({ sessions, messages, bytes, oldest, newest }: PruneReport): string {
+function describeReport({ sessions, messages, bytes, oldest, newest, is_complete }: PruneReport): string {
   if (sessions === 0) return setupWords.pruneNothing;
   const span = oldest === null || newest === null ? "" : setupWords.pruneSpan(formatDate(oldest), formatDate(newest));
-  return `${setupWords.pruneFound(sessions, messages, formatBytes(bytes))} ${span}`;
+  const more = is_complete ? "" : setupWords.pruneMore;
+  return [setupWords.pruneFound(sessions, messages, formatBytes(bytes)), span, more].filter((text) => text !== "").join(" ");
 }

@@ -16,6 +16,8 @@ import { Prune } from "./Prune";
 import "./server.css";
 
 const HISTORY = "history";
+const WITH_MODELS = new Set(["models", "profiles"]); // a model can be chosen there
+const ONE_PREFIX = new Set(["memory", "budgets", "people"]); // all their keys begin with the title of the section
 
 export default function ServerPanel() {
   const query = useSettings();
@@ -56,7 +58,9 @@ const hasContent = (settings: Settings, id: string) =>
 
 function Section({ id, settings }: { id: string; settings: Settings }) {
   const models = useQuery({ queryKey: ["models", null], queryFn: () => calls.listModels(null), staleTime: 60_000 });
-  const modelNames = models.data?.models.map(({ name }) => name) ?? [];
+  const offered = useQuery({ queryKey: ["offered-models"], queryFn: calls.listOfferedModels, staleTime: 300_000, enabled: WITH_MODELS.has(id) });
+  const listed = offered.data?.providers.flatMap((provider) => provider.models) ?? [];
+  const modelNames = [...new Set([...(models.data?.models.map(({ name }) => name) ?? []), ...listed])];
   if (id === HISTORY) return <History version={settings.version} />;
   const shown = listPlainSettings(settings, id);
   return (
@@ -68,7 +72,7 @@ function Section({ id, settings }: { id: string; settings: Settings }) {
           <h2 id={`${id}-title`} className="section-title">
             {id === "models" ? setupWords.modelChoices : setupWords.sections[id]}
           </h2>
-          <SettingsForm settings={settings} shown={shown} modelNames={modelNames} />
+          <SettingsForm settings={settings} shown={shown} modelNames={modelNames} namedParts={ONE_PREFIX.has(id) ? 1 : 0} />
         </section>
       )}
       {listCollections(settings, id).map((collection) => (

@@ -22,6 +22,7 @@ export function listEntryNames(settings: Settings, collection: string, modelName
     case "reset_by_type":
       return { names: Object.keys(words.chatTypes), isOpen: false };
     case "models_by_role":
+    case "people.messages_per_minute":
       return { names: ROLES, isOpen: false };
     case "context_windows":
     case "prices":
@@ -37,6 +38,6 @@ export function listEntryNames(settings: Settings, collection: string, modelName
 export function describeEntryName(collection: string, name: string): string {
   if (collection === "toolsets") return words.toolsetNames[name] ?? "";
   if (collection === "reset_by_platform") return getPlatformName(name);
-  if (collection === "models_by_role") return translateChoice("roles", name);
+  if (collection === "models_by_role" || collection === "people.messages_per_minute") return translateChoice("roles", name);
   return collection === "reset_by_type" ? (words.chatTypes[name] ?? "") : "";
 }

@@ -6,7 +6,7 @@ export function MyData() {
   return (
     <>
       <p className="hint">{words.downloadMyDataHint}</p>
-      <button type="button" className="button" onClick={() => download("api/me/export")}>
+      <button type="button" className="button section-actions" onClick={() => download("api/me/export")}>
         {words.downloadMyData}
       </button>
     </>

@@ -31,7 +31,7 @@ export function PolicyList({ isOwner }: { isOwner: boolean }) {
       <QueryResult query={query}>
         {(policies) => (
           <ul className="policies">
-            {[policies.default, ...policies.platforms].map((policy) => (
+            {[...policies.platforms, policies.default].map((policy) => (
               <PolicyItem key={policy.platform} policy={policy} />
             ))}
             <ProfilePolicies />

@@ -1,5 +1,6 @@
 /** The panel of settings. */
-import type { ReactNode } from "react";
+import { useEffect, type ReactNode } from "react";
+import { navigate, useLocation } from "../../lib/router";
 import { useMe } from "../../live/context";
 import { words } from "../../words";
 import { PanelPage } from "../shared/PanelPage";
@@ -17,6 +18,8 @@ import "./settings.css";
 
 export default function SettingsPanel() {
   const me = useMe();
+  const { hash } = useLocation();
+  useEffect(() => showSection(hash), [hash]);
   const sections: [string, string, ReactNode][] = [
     ["appearance", words.appearance, <Appearance />],
     ["conversations", words.policies, <PolicyList isOwner={me.person.role === "owner"} />],
@@ -37,7 +40,7 @@ export default function SettingsPanel() {
             key={id}
             type="button"
             className="chip-button"
-            onClick={() => document.getElementById(`${id}-title`)?.scrollIntoView({ block: "start" })}
+            onClick={() => (hash === id ? showSection(id) : navigate("settings", { hash: id, replace: true }))}
           >
             {title}
           </button>
@@ -53,4 +56,9 @@ export default function SettingsPanel() {
       ))}
     </PanelPage>
   );
+}
+
+/** Scrolls to a section. Those above it may still be loading. */
+function showSection(id: string): void {
+  if (id !== "") document.getElementById(`${id}-title`)?.scrollIntoView({ block: "start" });
 }

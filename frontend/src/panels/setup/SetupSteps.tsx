@@ -1,6 +1,6 @@
 /** What an owner can still set up, below the composer of the start page: a model, a platform. Each can be skipped. */
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState, type ReactNode } from "react";
+import { lazy, Suspense, useRef, useState, type ReactNode } from "react";
 import { attempt } from "../../api/attempt";
 import { setStepSkipped } from "../../api/calls";
 import { getPlatformName } from "../../format/platforms";
@@ -22,13 +22,20 @@ export default function SetupSteps() {
   const { me, refetch } = useAccount();
   const accounts = useQuery({ queryKey: ["platform-accounts"], queryFn: listPlatforms }).data?.accounts;
   const [isFormShown, setFormShown] = useState(false);
+  const title = useRef<HTMLHeadingElement>(null);
   if (accounts === undefined) return null;
   const isModelDone = !PLACEHOLDERS.has(me.agent.model);
   const isPlatformDone = accounts.some((account) => account.configured);
   const isOver = (step: Step, isDone: boolean) => isDone || me.skipped_steps.includes(step);
   if (isOver("model", isModelDone) && isOver("platform", isPlatformDone)) return null;
   const setSkipped = async (step: Step, skipped: boolean) => {
-    if (await attempt(() => setStepSkipped(step, skipped))) await refetch();
+    if (!(await attempt(() => setStepSkipped(step, skipped)))) return;
+    setFormShown(step === "model" && !skipped);
+    await refetch();
+  };
+  const closeForm = () => {
+    setFormShown(false);
+    title.current?.focus(); // the focus was in the form
   };
   const steps: [Step, string, boolean, ReactNode][] = [
     [
@@ -40,7 +47,7 @@ export default function SetupSteps() {
         {isFormShown ? (
           <ErrorBoundary fallback={<LoadError />}>
             <Suspense>
-              <NewProvider onDone={() => setFormShown(false)} />
+              <NewProvider onDone={closeForm} />
             </Suspense>
           </ErrorBoundary>
         ) : (
@@ -68,7 +75,7 @@ export default function SetupSteps() {
   ];
   return (
     <section className="about setup-steps" aria-labelledby="setup-title">
-      <h2 id="setup-title">{setupWords.setupTitle}</h2>
+      <h2 id="setup-title" ref={title} tabIndex={-1}>{setupWords.setupTitle}</h2>
       <p>{setupWords.setupIntro}</p>
       <ol>
         {steps.map(([step, title, isDone, content]) => {
@@ -102,5 +109,5 @@ export default function SetupSteps() {
 /** The form for a provider. It needs all settings, which are large: they are not loaded before a person wants the form. */
 function NewProvider({ onDone }: { onDone: () => void }) {
   const settings = useSettings().data;
-  return settings === undefined ? null : <ProviderForm settings={settings} onDone={onDone} />;
+  return settings === undefined ? null : <ProviderForm settings={settings} takesFocus onDone={onDone} />;
 }

@@ -44,8 +44,8 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "type": "string",
         "maxLength": MAX_PROMPT_CHARS,
         "description": (
-            "what to do at each run, with everything that is needed: a run does not see this conversation and nobody"
-            f" answers its questions. Its answer is what is sent; {SILENT_ANSWER} sends nothing"
+            "what to do at each run, with everything that is needed: a run does not see this conversation and can't"
+            f" ask questions. Its answer is what is sent; {SILENT_ANSWER} sends nothing"
         ),
     },
     "schedule": {"type": "string", "description": _SCHEDULE_HELP},

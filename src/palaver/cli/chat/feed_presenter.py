@@ -203,7 +203,7 @@ def _format_proposal(facts: Mapping[str, Any]) -> str:
         f"{what} “{name}”? It runs {facts.get('words')}.",
         f"Next: {', '.join(times) or 'never'}. Tools: {', '.join(facts.get('toolsets') or ()) or 'none'}."
         f" Estimated cost: {format_cost_per_day(None if cost is None else Decimal(cost))}.",
-        f"Sends to: {', '.join(_list_places(facts)) or 'nobody'}.",
+        f"Sends to: {', '.join(_list_places(facts)) or 'no chat'}.",
         f"Task: {facts.get('prompt')}",
         f"Type /jobs confirm {name} or /jobs reject {name}.",
     ]

@@ -1,6 +1,6 @@
 """`palaver people`: who uses this gateway and how they sign in.
 
-The person at the terminal runs the gateway, so they may invite people, set a password for anybody, and erase people.
+The person at the terminal runs the gateway, so they may invite people, set anyone's password, and erase people.
 """
 
 from __future__ import annotations

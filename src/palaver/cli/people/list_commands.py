@@ -74,7 +74,7 @@ def list_requests(ctx: click.Context, as_json: bool) -> None:
     elif requests:
         output.print_table(_REQUEST_COLUMNS, [_make_request_row(request, now) for request in requests])
     else:
-        click.echo("Nobody is asking for access.")
+        click.echo("There are no requests for access.")
 
 
 def _make_row(member: Member, now: datetime) -> tuple[str, ...]:

@@ -144,7 +144,7 @@ def delete(ctx: click.Context, session: str, yes: bool, mine: bool, as_json: boo
         count = output.format_count(found.message_count, "message")
         description = f"{lookup.describe_session(found)} ({transcript.format_place(found)}, {count})"
         confirm_or_exit(f"Permanently delete {description}?", skip=yes)
-        view.delete(found.id)
+        view.delete_completely(found.id)
     if as_json:
         output.print_json({"deleted": session_to_json(found)})
     else:

@@ -142,7 +142,7 @@ class DiscordClient:
         await self._tell_person("DELETE", path)
 
     async def answer_press(self, application_id: str, token: str, text: str) -> None:
-        """Show a text to the person who has pressed a button, and to nobody else."""
+        """Show a text only to the person who has pressed a button."""
         path = f"/webhooks/{application_id}/{quote(token, safe='')}"
         await self._tell_person("POST", path, json=build_press_answer(text))
 

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("discord.gateway").setLevel(logging.WARNING)  # below, it logs people's messages, and secrets
 
 MAX_RESUMES: Final = 4  # in a row that broke at once; then a new session is started
-MAX_SESSIONS: Final = 3  # in a row that broke at once; then the account is connected anew after a pause
+MAX_SESSIONS: Final = 3  # in a row that broke at once; then the account is connected again after a pause
 MIN_LASTING_SECONDS: Final = 30.0  # a connection that ends earlier has broken at once
 CONNECT_SECONDS: Final = 60.0
 RESUMABLE_CLOSE: Final = 4000  # Discord keeps the session, so that it can be resumed

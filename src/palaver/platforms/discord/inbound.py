@@ -40,7 +40,7 @@ def make_snowflake(moment: datetime) -> int:
 
 
 def parse_message(message: JSON, channel: Channel, directory: ChannelDirectory, open_file: OpenFile) -> Inbound | None:
-    """Return a message of somebody else; None for what needs no answer and is no context."""
+    """Return a message that is not our own; None for one that needs no answer and is no context."""
     author = message["author"]
     if message["type"] not in _MESSAGE_TYPES or author["id"] == directory.own_id:
         return None

@@ -54,7 +54,7 @@ def verify_sender(header: MailHeader, address: str, authserv_id: str | None) -> 
             else ""
         )
         raise SenderRefused(
-            f"Set authserv_id to the name of your mail server: without it nobody can be verified.{hint}"
+            f"Set authserv_id to the name of your mail server: without it, no sender can be verified.{hint}"
         )
     for field in fields:
         name = _read_server(field)

@@ -114,7 +114,7 @@ class MailClient:
     async def find_headers(self, id_text: str, *, is_sent: bool) -> list[bytes]:
         """Return the headers of the last mails whose ids contain a text, the last one first.
 
-        They may be mails of anybody: servers look for a part of an id, and senders choose their ids.
+        They may be mails of any sender: servers look for a part of an id, and senders choose their ids.
         """
         folder = await self._find_sent_folder() if is_sent else self._settings.folder
         if folder is None:
@@ -203,7 +203,7 @@ class MailClient:
             use_tls=security == "tls",
             start_tls=security == "starttls",
             tls_context=await self._load_context() if security != "none" else None,
-            local_hostname="[127.0.0.1]",  # as mail programs do: the name of this machine is nobody's business
+            local_hostname="[127.0.0.1]",  # as mail programs do: the mail server need not know the name of this machine
             timeout=SMTP_COMMAND_SECONDS,
         )
         try:

@@ -144,7 +144,7 @@ class ImapConnection:
             raise AccountRefused(f"{self._host} does not offer STARTTLS. Set imap_security to tls.") from None
         if (
             self._buffer or self._fragments or not self._has_read_all
-        ):  # sent before the encryption: somebody on the line may have added it
+        ):  # sent before the encryption: an attacker on the line may have added it
             raise ConnectionLost(f"{self._host} has sent data before the encryption began.")
         assert self._writer is not None and self._context is not None  # noqa: S101, PT018
         try:

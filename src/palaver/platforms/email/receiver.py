@@ -171,7 +171,7 @@ class MailReceiver:
         received_at = _parse_time(data.get("INTERNALDATE"))
         inbound = None
         if not isinstance(raw_header, bytes):
-            log.info("email_gone", extra={"uid": uid})  # somebody has moved or deleted it meanwhile
+            log.info("email_gone", extra={"uid": uid})  # another mail program has moved or deleted it meanwhile
         elif self._is_new(uid, received_at, raw_header):
             inbound = await self._read_mail_safely(connection, uid, raw_header, received_at)
         self._position = replace(self._position, uid=uid, received_at=max(received_at, self._position.received_at))

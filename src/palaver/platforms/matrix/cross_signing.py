@@ -108,7 +108,7 @@ def _load_keys(folder: Path) -> dict[str, SigningKey] | None:
 
 
 def _create_keys(folder: Path) -> dict[str, SigningKey]:
-    """Create the keys, and store them before anybody is told about them."""
+    """Create the keys, and store them before the homeserver is told about them."""
     seeds = {usage: secrets.token_bytes(32) for usage in USAGES}
     path = folder / FILE_NAME
     path.unlink(missing_ok=True)

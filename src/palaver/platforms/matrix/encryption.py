@@ -83,7 +83,7 @@ class RoomEncryption:
         try:
             parsed = ToDeviceEvent.parse_event(event)
             return parsed is not None and self._machine.handle_to_device_event(parsed) is not None
-        except Exception as error:  # noqa: BLE001  (anybody can send us anything, and it must not stop the account)
+        except Exception as error:  # noqa: BLE001  (strangers can send us anything, and it must not stop the account)
             log.warning("matrix_key_not_valid", extra={"error": type(error).__name__})
             return False
 

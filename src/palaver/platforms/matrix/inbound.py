@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FILE_TYPES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
 IGNORED_MESSAGE_TYPES = frozenset({"m.notice", "m.key.verification.request"})
-MAX_QUOTED_CHARS = 4_000  # of the message that somebody replies to
+MAX_QUOTED_CHARS = 4_000  # of the message that a person replies to
 
 _MEDIA_URL = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_-]+)")
 _PERSON_LINK = re.compile(r"https://matrix\.to/#/(@[^\"'<>\s?]+|%40[^\"'<>\s?]+)", re.IGNORECASE)

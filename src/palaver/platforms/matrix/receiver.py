@@ -308,7 +308,7 @@ class Receiver:
             self._seen.popitem(last=False)
 
     def _join_invited(self, sync: JsonObject) -> None:
-        """Accept invitations. Who may talk to the agent is decided when somebody writes."""
+        """Accept invitations. Who may talk to the agent is decided when a person writes."""
         for room_id, invited in read_object(read_object(sync.get("rooms")).get("invite")).items():
             events = read_events(read_object(invited).get("invite_state"))
             own = [event for event in events if event.get("state_key") == self._reader.own_user_id]

@@ -1,7 +1,7 @@
 """What is known about the rooms that the account is in: names, members, encryption. Pure: it reads state events.
 
-A room is a direct chat while it has at most two members, invited ones included: nobody else reads along. With a third
-member it is a group, whatever anybody has marked it as.
+A room is a direct chat while it has at most two members, invited ones included: no other person reads along. With
+a third member it is a group, even if a member has marked it as a direct chat.
 """
 
 from __future__ import annotations

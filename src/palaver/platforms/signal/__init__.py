@@ -1,1 +1,1 @@
-"""Signal: the agent as a linked device of somebody's account, or with a number of its own, through signal-cli."""
+"""Signal: the agent as a linked device of a person's account, or with a number of its own, through signal-cli."""

@@ -174,7 +174,7 @@ class SignalAdapter(Adapter):
                 )
 
     async def _has_writers_after(self, seconds: float, spool: Spool, numbers: Sequence[int]) -> bool:
-        """Wait until nobody writes into files of the spool, at most so long; return whether somebody still does."""
+        """Wait until no process writes into files of the spool, at most so long; return whether one still does."""
         deadline = asyncio.get_running_loop().time() + seconds
         while any(map(spool.has_writer, numbers)):
             if asyncio.get_running_loop().time() > deadline:
@@ -313,7 +313,7 @@ class SignalAdapter(Adapter):
                 yield chunk
 
     def _prune_attachments(self, spool: Spool, position: SpoolPosition) -> None:
-        """Delete old files that signal-cli has downloaded, in a folder of ours: nobody else does.
+        """Delete old files that signal-cli has downloaded, in a folder of ours: signal-cli never deletes them.
 
         As long as a message is not stored, its files are needed.
         """
@@ -369,7 +369,7 @@ class SignalAdapter(Adapter):
         await self._deliver("remoteDelete", parameters, is_repeatable=True)
 
     async def show_typing(self, address: Address) -> None:
-        """Show that the agent is typing; in the notes to self there is nobody to see it."""
+        """Show that the agent is typing; not in the notes to self, where no other person would see it."""
         await self._send_typing(address)
 
     async def stop_typing(self, address: Address) -> None:

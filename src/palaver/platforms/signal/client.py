@@ -280,7 +280,7 @@ class SignalProcess:
             answer.set_result(line.get("result"))
 
     def take_late_answers(self) -> list[Mapping[str, Any]]:
-        """Return the answers that nobody waits for any more."""
+        """Return the answers that came after their callers stopped waiting."""
         late, self._late_answers = self._late_answers, []
         return late
 

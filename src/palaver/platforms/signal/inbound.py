@@ -2,7 +2,7 @@
 
 An event is the JSON that signal-cli prints for an envelope. A message of a person is a `dataMessage`. What the owner of
 the account writes on another device is a `syncMessage`: a note to self is a question to the agent, a message in a group
-is context, and a message to somebody else is none of the agent's business.
+is context, and a message to another person is not for the agent.
 
 Always true: people are named by their ACI, and whether a message in a group is for the agent is decided by mentions and
 quotes, never by searching its text. Mentions count in UTF-16 units.

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 CODE_SECONDS: Final = 60.0  # Signal closes the connection that a code belongs to after about so long
 MAX_CODE_SECONDS: Final = 120.0  # if signal-cli does not notice; the phone may have scanned it at the last moment
-MAX_CODES: Final = 15  # then nobody seems to wait for one, and each costs a start of signal-cli
+MAX_CODES: Final = 15  # then the owner does not seem to wait for one, and each costs a start of signal-cli
 CODE_START_SECONDS: Final = 60.0  # until signal-cli shows a code
 FINISH_SECONDS: Final = 60.0  # for the rest, after the code was scanned
 CODE_PREFIXES: Final = ("sgnl://linkdevice", "tsdevice:")
@@ -32,14 +32,14 @@ INSTRUCTIONS: Final = (
 async def link_device(program: str, folder: str, device_name: str, report: Callable[[LinkingPrompt], None]) -> None:
     """Show codes until a phone has linked this device.
 
-    Raises ConnectionLost if signal-cli can't get one, and AccountRefused if nobody has scanned any of them.
+    Raises ConnectionLost if signal-cli can't get one, and AccountRefused if none of them was scanned.
     """
     arguments = [program, "--config", folder, "link", "--name", device_name]
     for _ in range(MAX_CODES):
         if await _show_code(arguments, report):
             return
     raise AccountRefused(
-        "Nobody has linked this account with a phone. Choose Connect now on the page, or run `palaver platforms "
+        "This account was not linked with a phone in time. Choose Connect now on the page, or run `palaver platforms "
         "connect signal`, and scan the new code."
     )
 

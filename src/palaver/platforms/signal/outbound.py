@@ -69,5 +69,5 @@ def _render(markdown: str) -> MessageBody:
 def _measure(markdown: str) -> int:
     size = measure_length(markdown, LengthUnit.BYTES)
     if size > _LONG_FACTOR * MAX_MESSAGE_BYTES:
-        return size  # too long in any case; nobody waits for the whole text to be formatted
+        return size  # too long in any case: don't spend time on formatting the whole text
     return measure_length(_render(markdown).text, LengthUnit.BYTES)

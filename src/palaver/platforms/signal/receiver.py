@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
-MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: nobody needs more of a text than a quote shows
+MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
 UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
 
 
@@ -84,7 +84,7 @@ class Receiver:
         return bool(lines)
 
     async def confirm(self, answer: JSON, link: AccountLink) -> None:
-        """Report a message of ours whose answer has come after nobody waited for it any more."""
+        """Report a message of ours whose answer came after its caller stopped waiting."""
         key = str(answer["id"]).partition("#")[0]
         result = answer.get("result")
         if key and isinstance(result, dict) and (timestamp := result.get("timestamp")):

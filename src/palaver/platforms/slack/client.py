@@ -243,7 +243,7 @@ class SlackClient:
                 raise
 
     async def upload_file(self, file: OutgoingFile) -> str:
-        """Upload a file that nobody sees yet; return its id."""
+        """Upload a file that people can't see yet; return its id."""
         ticket = await self._deliver(
             lambda web: web.files_getUploadURLExternal(filename=file.name, length=file.size), is_repeatable=True
         )

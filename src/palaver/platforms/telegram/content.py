@@ -16,7 +16,7 @@ def describe_content(message: JSON) -> str:
 
 
 def describe_any_content(message: JSON) -> str:
-    """Do the same for a message whose files nobody downloads, such as one that was replied to: name them too."""
+    """Do the same for a message whose files are not downloaded, such as one that was replied to: name them too."""
     return _describe(message, _DESCRIPTIONS | _FILE_DESCRIPTIONS)
 
 

@@ -48,7 +48,7 @@ def parse_payload(body: bytes) -> WebhookPayload:
 
 
 def make_message(payload: WebhookPayload, message_id: str, *, account: str, user_name: str) -> AnyUpdate:
-    """Return the message of a caller. The caller names a conversation of its own, never anybody else's."""
+    """Return the message of a caller. The caller names a conversation of its own, never another caller's."""
     source = SessionSource(
         Platform.WEBHOOK,
         payload.conversation,

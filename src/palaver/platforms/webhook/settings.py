@@ -56,7 +56,7 @@ class WebhookSettings(AccountSettings):
 
     @property
     def is_encrypted_or_local(self) -> bool:
-        """Whether nobody on the network can read the answers."""
+        """Whether other people on the network can't read the answers."""
         return self.url is None or urlsplit(self.url).scheme == "https" or self.host in LOCAL_HOSTS
 
     @property

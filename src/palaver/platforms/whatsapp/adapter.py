@@ -143,7 +143,7 @@ class WhatsAppAdapter(Adapter):
         return [] if apps.get("data") else [NOT_SUBSCRIBED]
 
     async def run(self, link: AccountLink) -> None:
-        """Be ready for webhooks. They come only when somebody writes, so a request from time to time shows life."""
+        """Be ready for webhooks. They come only when a person writes, so a request from time to time shows life."""
         while True:
             self._check_now.clear()
             pause = CHECK_SECONDS
@@ -237,7 +237,7 @@ class WhatsAppAdapter(Adapter):
 
     async def send(self, message: OutgoingMessage) -> str:
         """Send a text or a file; return the id of the message."""
-        outbound.build_address(message.address.chat_id)  # before a file is uploaded for nobody
+        outbound.build_address(message.address.chat_id)  # raises before a file is uploaded in vain
         try:
             if message.file is None:
                 return await self._client.send(outbound.build_text(message))

@@ -243,7 +243,7 @@ def _read_press(message: JSON, source: SessionSource) -> ButtonPressed | None:
 
 
 def _read_system_message(message: JSON) -> ChatMoved | None:
-    """Return where somebody is who has changed their number. Meta gives them a new BSUID then, too."""
+    """Return the new address of a person who has changed their number. Meta gives them a new BSUID then, too."""
     system = message["system"]
     if system.get("type") not in _NUMBER_CHANGES:
         return None

@@ -53,7 +53,7 @@ def build_address(chat_id: str) -> JSON:
         return {"to": chat_id}
     if is_bsuid(chat_id):
         return {"recipient": chat_id}
-    raise TargetUnreachable("This person's number belongs to somebody else now, and no other address is known.")
+    raise TargetUnreachable("This person's number belongs to another person now, and no other address is known.")
 
 
 def build_text(message: OutgoingMessage) -> JSON:

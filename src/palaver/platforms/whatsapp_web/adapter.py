@@ -63,7 +63,7 @@ class _LoggedOut(Exception):
 
 
 class _LinkingEnded(Exception):
-    """Nobody has used the codes in time."""
+    """The codes were not used in time."""
 
 
 class WhatsAppWebAdapter(Adapter):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 WORKERS: Final = 4  # requests that the library works on at once, besides downloads
-DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs keeps nobody from sending
+DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs does not block sending
 INTERRUPT_SECONDS: Final = 0.2  # in which the main thread notices a signal that it was given itself
 GRACE_SECONDS: Final = 4.0  # to finish what is being sent, after Palaver has gone
 MAX_WAITING_STATES: Final = 200
@@ -174,7 +174,7 @@ class Child:
         return result
 
     def _keep_proof(self, key: str, message_id: str) -> None:
-        """Keep that a message was sent, in case that nobody is there any more to read the reply."""
+        """Keep that a message was sent, in case Palaver is no longer there to read the reply."""
         assert self._spool is not None  # noqa: S101  (nothing is sent before it is set)
         with contextlib.suppress(OSError):  # the reply says it, too
             self._spool.append({"kind": "sent", "key": key, "id": message_id})

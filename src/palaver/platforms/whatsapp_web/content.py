@@ -17,7 +17,7 @@ MAX_LINE_CHARS: Final = 2000
 def describe_content(message: Any, *, names_files: bool = False) -> str:
     """Return a line in brackets, or nothing if the message has no such content.
 
-    `names_files` is for a message whose files nobody downloads, such as one that was replied to.
+    `names_files` is for a message whose files are not downloaded, such as one that was replied to.
     """
     descriptions = _DESCRIPTIONS | _FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS
     for field, describe in descriptions.items():

@@ -183,7 +183,7 @@ def _list_names(jids: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _format_number(jid: str | None) -> str | None:
-    """Return how people see somebody without a name; a LID says nothing to them."""
+    """Return what people see instead of a missing name: the number, but never a LID, which means nothing to them."""
     if jid is None:
         return None
     return f"+{shorten_jid(jid)}" if is_phone(jid) else "a member" if jid else None

@@ -171,7 +171,7 @@ class NeonizeLibrary:
         self._report(State.PAIRING_CODE, {"code": code, "seconds": PAIRING_CODE_SECONDS})
 
     def _watch_linking(self) -> None:
-        """Notice that nobody has used the codes: the library says nothing then."""
+        """Notice that the codes were not used in time: the library does not report it."""
         while not self._is_done.wait(1.0):
             ends_at = self._code_ends_at
             if ends_at is not None and time.monotonic() > ends_at + LINKING_GRACE_SECONDS:
@@ -191,7 +191,7 @@ class NeonizeLibrary:
         self._identity = None  # the name may have changed
         self._report(State.CONNECTED, {"identity": self._load_identity()})
         # Others see that the agent is typing only if it is available. But then the phone stays silent for new messages,
-        # which nobody wants on their own phone.
+        # which people don't want on their own phone.
         presence = Presence.AVAILABLE if self._options["chats"] == "all" else Presence.UNAVAILABLE
         with contextlib.suppress(NeonizeError):
             self._get_client().send_presence(presence)

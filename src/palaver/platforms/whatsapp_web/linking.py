@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 MAX_LINKING_ROUNDS: Final = 5  # each shows codes for some minutes
 LINKING_EXPIRED: Final = (
-    "Nobody has linked this account with a phone. Choose “Connect now” when you have your phone at hand: then a new "
-    "code is shown."
+    "This account was not linked with a phone in time. Choose “Connect now” when you have your phone at hand: then a "
+    "new code is shown."
 )
 MENU: Final = (
     "On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then Linked devices, then Link "

@@ -1,4 +1,4 @@
-"""Runs the child: starts it, exchanges lines with it, and ends it. What happens in it reaches nobody else.
+"""Runs the child: starts it, exchanges lines with it, and ends it. A crash in it affects only this account.
 
 Always true: `close` leaves no process behind. A line that is none, or is too long, ends the process: nothing that it
 has not acknowledged is lost, because the child keeps what it received.
@@ -180,7 +180,7 @@ class ChildProcess:
                 reply.set_exception(RequestError(ErrorKind.UNCERTAIN, reason))
 
     async def _read_errors(self) -> None:
-        """Keep the end of what the child prints, to find out why it crashed; nobody sees it."""
+        """Keep the end of what the child prints, to find out why it crashed; people never see it."""
         assert self._process.stderr is not None  # noqa: S101  (it is a pipe)
         while chunk := await self._process.stderr.read(4096):
             self._error_output = (self._error_output + chunk)[-MAX_ERROR_OUTPUT_BYTES:]

@@ -37,7 +37,7 @@ class State(StrEnum):
     FAILED = "failed"  # the library can't be loaded
     QR_CODE = "qr_code"
     PAIRING_CODE = "pairing_code"
-    LINKING_ENDED = "linking_ended"  # nobody has used the codes in time
+    LINKING_ENDED = "linking_ended"  # the codes were not used in time
     CONNECTED = "connected"
     ALIVE = "alive"  # the connection that receives works, repeated
     UNREADABLE = "unreadable"  # something was received that can't be read

@@ -57,7 +57,7 @@ class RecentMessages:
         return self._messages.get(message_id)
 
     def find_quote(self, chat: str, message_id: str) -> dict[str, str] | None:
-        """Return what a reply quotes; None if it is sent without: in a group, nobody knows any more whose it was."""
+        """Return what a reply quotes; None if it is sent without: in a group, its author is no longer known."""
         seen = self._messages.get(message_id)
         if seen is not None:
             return {"id": message_id, "sender": seen.sender, "text": seen.text}

@@ -1,7 +1,7 @@
 """Keeps what was received from WhatsApp on disk until Palaver has stored it.
 
-The library tells WhatsApp that a message has arrived before anybody else has seen it. So the child writes each event
-into a file of its own, and only then hands it on; the file is deleted when Palaver has acknowledged it.
+The library tells WhatsApp that a message has arrived before Palaver has stored it. So the child writes each event into
+a file of its own, and only then hands it on; the file is deleted when Palaver has acknowledged it.
 
 Always true: an event whose `append` has returned is read again after any crash, in the order of their numbers, until it
 was removed. Only numbers are kept in memory.
@@ -31,7 +31,7 @@ class Spool:
         self._folder = folder
         self._max_events = max_events
         self._lock = threading.Lock()
-        for path in folder.glob("*.new"):  # it was being written, and nobody was told of it
+        for path in folder.glob("*.new"):  # it was being written, and not handed on yet
             path.unlink()
         self._stored = {int(path.stem) for path in folder.glob("*.json") if path.stem.isdigit()}
         self._waiting = deque(sorted(self._stored))  # not taken yet

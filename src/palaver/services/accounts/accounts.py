@@ -254,7 +254,7 @@ class Accounts(Operations[AsyncRunner]):
     async def set_password(self, person_id: PersonId, new: str) -> None:
         """Set another person's password and sign them out everywhere.
 
-        Only the terminal offers this; on the page, nobody can set another person's password.
+        Only the terminal offers this; on the page, not even an owner can set another person's password.
         """
         person = await self._engine.arun(Read(lambda tx: _get_person_who_can_sign_in(tx, person_id)))
         check_password(new, person.name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_CONCURRENT_HASHES = 2  # 64 MiB each
 
-# The hash of a random password that nobody knows, made with the same cost parameters as all others.
+# The hash of a random password that was not kept, made with the same cost parameters as all others.
 DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjYTRdXM/42+X0ufmoXL2Vfc7zW4kBoN4o"
 
 

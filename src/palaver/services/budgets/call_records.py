@@ -1,7 +1,8 @@
 """Records what calls to models have used: with the turn that made them, or beside it.
 
-Always true: a call is recorded and counted once, by whoever deletes its row. A call whose end is not known (its process
-died, or could not store it) is counted and recorded with all that was held for it: the provider may charge for it.
+Always true: a call is recorded and counted once, in the transaction that deletes its row. A call whose end is not known
+(its process died, or could not store it) is counted and recorded with all that was held for it: the provider may charge
+for it.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ class Budgets:
     ) -> BudgetMeter:
         """Make a meter for the calls of one turn, title or memory turn.
 
-        `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, nobody would
-        read that, so it is left to a later call.
+        `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, people
+        would not read that, so it is left to a later call.
         """
         return BudgetMeter(self, work, purpose, on_notice)
 

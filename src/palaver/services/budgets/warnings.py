@@ -1,7 +1,7 @@
 """Warnings that most of a budget is used: who is told, where, and with which amounts.
 
 Always true: a window is marked as warned in the transaction that queues the messages about it, so people are told
-once. Amounts are told only where nobody else reads them, and those of a budget of several people only to owners.
+once. Amounts are told only where no other person reads them, and those of a budget of several people only to owners.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def issue_warning(
 ) -> Notice | None:
     """Queue the messages about a budget that is nearly used up; return the notice for the turn, if it gets one.
 
-    Owners are told of a budget of several people. A turn that nobody watches, such as a job's, tells its person in a
+    Owners are told of a budget of several people. A turn that no person watches, such as a job's, tells its person in a
     chat.
     """
     is_shared = status.key.scope in SHARED_SCOPES

@@ -124,8 +124,8 @@ MEMORY = Command(
     summary="Show and change what the agent remembers",
     help=(
         "Without arguments, lists the newest memories: your own in a direct message, those of the chat in a shared"
-        " chat. In a group where everybody has a conversation of their own, use it in a direct message. Whoever can see"
-        " a shared memory can change it for everybody."
+        " chat. In a group where everybody has a conversation of their own, use it in a direct message. Everyone who"
+        " can see a shared memory can change it for all of them."
     ),
     example="/memory add My cat is called Ada.",
     aliases=("memories",),

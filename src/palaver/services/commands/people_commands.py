@@ -92,7 +92,7 @@ def create_code(context: CommandContext) -> CommandReply:
     code = linking.create_link_code(context.tx, context.person_id, context.source, context.now)
     text = (
         f"Send `/link {code}` to me from your other account within 15 minutes. Then both are you, with the same"
-        " conversations. Don't give the code to anybody else: whoever sends it becomes you."
+        " conversations. Don't give the code to other people: a person who sends it can act as you."
     )
     return CommandReply(text=text, data={"code": code, SECRET_FACT: True})
 
@@ -133,7 +133,7 @@ def list_requests(context: CommandContext) -> CommandReply:
     requests = pairing_requests.list_pending(context.tx, context.now_micros, MAX_PENDING_REQUESTS)
     data = {"requests": [{"id": each.id, "platform": str(each.platform), "name": each.name} for each in requests]}
     if not requests:
-        return CommandReply(text="Nobody is asking for access.", data=data)
+        return CommandReply(text="There are no requests for access.", data=data)
     lines = "\n".join(f"- {_name_request(each)}, {format_age(each.created_at, context.now)}" for each in requests)
     text = (
         f"Requests for access:\n\n{lines}\n\nAsk for the code, then use `/pair ABCD-EFGH member` (or guest, me, deny)."

@@ -102,7 +102,7 @@ def _describe_origin(source: SessionSource) -> str:
 def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSource:
     """Return the person's chat that a target names: their direct messages or, for an owner, a home channel.
 
-    The chat of somebody else and one that does not exist raise the same error.
+    The chat of another person and one that does not exist raise the same error.
     """
     if target.platform in PLATFORMS_WITHOUT_DELIVERY:
         raise BadArguments(

@@ -205,7 +205,7 @@ _RECENT_EVENTS = {
     EventKind.ANSWER_RESENT: "an answer was sent again",
 }
 _END_REASONS = {
-    EndReason.IDLE: "because nobody wrote for a while",
+    EndReason.IDLE: "after a period of inactivity",
     EndReason.DAILY: "because conversations here restart every day",
     EndReason.MANUAL: "because someone started a new one",
     EndReason.FORCED: "because a program started a new one",

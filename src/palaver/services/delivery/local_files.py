@@ -37,7 +37,7 @@ class LocalFiles(Adapter):
         self._folder = folder
 
     async def run(self, link: AccountLink) -> NoReturn:
-        """Receive nothing: there is nobody on the other side."""
+        """Receive nothing: a folder sends no messages."""
         raise NotImplementedError
 
     def render(self, markdown: str) -> list[str]:

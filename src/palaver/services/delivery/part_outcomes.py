@@ -79,7 +79,7 @@ def decide_outcome(
         sent_message_id=message_id if error is None else None,
         error=None if error is None else str(error),
     )
-    if next_step is NextStep.SEND_ANEW:
+    if next_step is NextStep.SEND_AS_NEW:
         part = replace(part, edits_id=None, first_sent_at=None, error=None)
     return PartOutcome(
         part=part,
@@ -87,7 +87,7 @@ def decide_outcome(
         error=error,
         retry_delay=_compute_delay(attempts, error) if next_step is NextStep.RETRY else timedelta(0),
         attempts=attempts,
-        refused_preview_id=before.edits_id if next_step is NextStep.SEND_ANEW else None,
+        refused_preview_id=before.edits_id if next_step is NextStep.SEND_AS_NEW else None,
     )
 
 
@@ -115,7 +115,7 @@ def decide_orphan(orphan: DeliveryLease, capabilities: Capabilities, now: int) -
 def save_outcome(tx: Transaction, lease: DeliveryLease, outcome: PartOutcome, now: int) -> None:
     """Store the outcome of a part, and end or postpone its delivery if that follows.
 
-    After `CONTINUE` and `SEND_ANEW` the caller still has the lease; call `finish_delivery` after the last part.
+    After `CONTINUE` and `SEND_AS_NEW` the caller still has the lease; call `finish_delivery` after the last part.
     """
     delivery, part = lease.delivery, outcome.part
     delivery_parts.save_outcome(tx, lease.no, part)
@@ -130,7 +130,7 @@ def save_outcome(tx: Transaction, lease: DeliveryLease, outcome: PartOutcome, no
             deliveries.finish(tx, lease, DeliveryState.FAILED, now, error=part.error)
             if isinstance(outcome.error, TargetUnreachable):
                 deliveries.mark_target_dead(tx, str(delivery.address), str(outcome.error), now)
-        case NextStep.SEND_ANEW:
+        case NextStep.SEND_AS_NEW:
             if delivery.turn_no is not None and outcome.refused_preview_id is not None:
                 previews.give_back(tx, delivery.turn_no, delivery.address, outcome.refused_preview_id, now)
         case NextStep.CONTINUE:

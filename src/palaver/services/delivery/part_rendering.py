@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from palaver.domain.delivery import Delivery
     from palaver.services.platforms.adapter import Adapter
 
-MAX_TEXT_PARTS = 100  # messages of one answer in a chat; nobody reads more there
+MAX_TEXT_PARTS = 100  # messages of one answer in a chat; the rest is read on the web
 RENDER_SECONDS = 20.0  # for the messages of one answer
 MAX_FILE_NAME_CHARS = 100
 TOO_LONG = "(The rest of this answer is too long for this chat. Open the conversation on the web to read it.)"

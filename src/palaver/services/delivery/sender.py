@@ -294,7 +294,7 @@ class DeliverySender:
         following = self._find_next_part() if outcome.next_step is NextStep.CONTINUE else None
         is_complete = outcome.next_step is NextStep.CONTINUE and following is None
         mark = following is not None and following.first_sent_at is None and self._try_take_pace()
-        keeps_lease = not is_complete and outcome.next_step in {NextStep.CONTINUE, NextStep.SEND_ANEW}
+        keeps_lease = not is_complete and outcome.next_step in {NextStep.CONTINUE, NextStep.SEND_AS_NEW}
         lease_until = self._start_lease(following or before, now) if keeps_lease else 0
 
         def save(tx: Transaction) -> None:

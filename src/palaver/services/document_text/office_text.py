@@ -22,6 +22,8 @@ MAX_CHAPTERS: Final = 1000
 MAX_CHAPTER_BYTES: Final = 10_000_000
 _PRESENTATION: Final = "ppt/presentation.xml"
 _PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
+# Of the page with a slide's notes: what the program itself writes there.
+_NOT_NOTES: Final = frozenset({"sldImg", "sldNum", "hdr", "ftr", "dt"})
 _HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
 
 
@@ -168,8 +170,42 @@ class _PresentationHandler(XmlHandler):
             self.order += (value for key, value in attributes.items() if key.endswith(":id"))
 
 
+class _SlideHandler(XmlHandler):
+    """Reads where the speaker's notes of a slide are."""
+
+    def __init__(self) -> None:
+        self.notes = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "Relationship" and attributes.get("Type", "").endswith("/notesSlide"):
+            self.notes = attributes.get("Target", "")
+
+
+class _NotesHandler(_WordHandler):
+    """Reads the speaker's notes, without the number of the slide, the date, header and footer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_note = True
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sp":
+            self._is_note = True
+        elif name == "ph":
+            self._is_note = attributes.get("type") not in _NOT_NOTES
+        elif self._is_note:
+            super().start(name, attributes)
+
+    def text(self, data: str) -> None:
+        if self._is_note:
+            super().text(data)
+
+
 def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
-    """Yield the text of the slides in the order in which they are shown. Names of their files say nothing about it."""
+    """Yield the text of the slides in the order in which they are shown, each with the speaker's notes.
+
+    Names of their files say nothing about the order.
+    """
     archive, presentation = Archive(file), _PresentationHandler()
     parse_xml(archive, _PRESENTATION_PARTS, presentation)
     parse_xml(archive, _PRESENTATION, presentation)
@@ -177,6 +213,22 @@ def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
         yield f"\n## Slide {number}\n"
         path = _resolve_path("ppt", presentation.paths.get(slide, ""))
         yield from _read_lines(archive, path, _WordHandler())  # it has the same names: p, t, tc, tr
+        yield from _read_notes(archive, path)
+
+
+def _read_notes(archive: Archive, slide_path: str) -> Iterator[str]:
+    """Yield the speaker's notes of a slide, if it has some."""
+    folder, name = posixpath.split(slide_path)
+    parts, slide = f"{folder}/_rels/{name}.rels", _SlideHandler()
+    if archive.has(parts):
+        parse_xml(archive, parts, slide)
+    path = _resolve_path(folder, slide.notes)
+    if not slide.notes or not archive.has(path):
+        return
+    lines = list(_read_lines(archive, path, _NotesHandler()))
+    if lines:
+        yield "\nNotes:\n"
+        yield from lines
 
 
 def read_open_document(file: IO[bytes]) -> Iterator[str]:

@@ -8,8 +8,8 @@ platform sends the message again.
 
 A slash command takes the same path, whether it comes as text, as a pressed button or, through `run_command`, as a call
 with typed arguments: its changes, its reply and the record of its message are one transaction. A command that only
-reads runs in a read transaction, so that a long one delays nobody; a short write then stores the record and the reply
-(decision 9).
+reads runs in a read transaction, so that a long one delays no message; a short write then stores the record and the
+reply (decision 9).
 """
 
 from palaver.services.inbox.content import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS

@@ -2,7 +2,7 @@
 
 They are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
 received is named in the message instead: the message itself is never lost for it. If the process dies between a
-download and the message, the platform sends the message again, and the file that nobody uses is deleted after a day.
+download and the message, the platform sends the message again, and the unused file is deleted after a day.
 """
 
 from __future__ import annotations

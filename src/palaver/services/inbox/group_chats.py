@@ -2,7 +2,7 @@
 
 A message that is not addressed to the agent is not answered. It is kept for a while, and the next message that is
 addressed carries what was said since into its session, as quoted data. Groups of strangers are not recorded: a chat is
-known once somebody with access has spoken there, or an owner has allowed it.
+known once a person with access has written there, or an owner has allowed it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def handle_failure(
     """Count a failed run; tell the person if they should know, and pause a job that keeps failing."""
     job = job_row.job
     name, what = format_name(job), escape_markdown(reason, MAX_REASON_CHARS)
-    if run_row.run.kind is JobRunKind.MANUAL:  # somebody waits for it; it says nothing about the schedule
+    if run_row.run.kind is JobRunKind.MANUAL:  # a person waits for it; it says nothing about the schedule
         _notify(tx, config, job_row, f"The job {name} that you started has failed: {what}", now, run_row)
         return
     count = job.failure_count + 1

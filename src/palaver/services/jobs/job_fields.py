@@ -1,7 +1,8 @@
 """Checks what a person or the agent wants a job to be: its name, schedule, targets, tools and model.
 
-Everything is checked for the person on whose behalf the job runs, whoever changes it. A field that is not given stays
-as it is and is not checked again: a chat or a model that is gone never keeps a person from changing the rest.
+Everything is checked for the person on whose behalf the job runs, also when an owner or the agent changes it. A field
+that is not given stays as it is and is not checked again: a chat or a model that is gone never keeps a person from
+changing the rest.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def check_target(
 def has_other_readers(
     tx: Transaction, principal: Principal, target: str, config: GatewayConfig, origin: Origin, now: datetime
 ) -> bool:
-    """Whether people other than the job's person read what is sent to a target; also if nobody knows who does."""
+    """Whether people other than the job's person read what is sent to a target; also true if they are unknown."""
     if is_own_conversation(target, origin):
         return False
     chat = resolve_chat(tx, principal, target, config, to_micros(now), origin=origin)

@@ -239,7 +239,7 @@ class Jobs(Operations[R]):
             if open_run is not None and open_run.session_no is not None:
                 turns.request_stop(tx, open_run.session_no, StopRequest.STOP, principal.person_id)
                 turns.cancel_queued(tx, open_run.session_no, to_micros(now), _REMOVED)
-            if has_proposal(job_row.job):  # nobody is asked about it any more
+            if has_proposal(job_row.job):  # its person need not decide any more
                 proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
             jobs.delete(tx, job_row.no)
             return job_row.job

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from palaver.storage.job_runs import RunRow
     from palaver.storage.jobs import JobRow
 
-NOTICE_WAIT: Final = timedelta(hours=6)  # if the next run is sooner, nobody is told of one that was missed
+NOTICE_WAIT: Final = timedelta(hours=6)  # if the next run is sooner, its person is not told of a missed one
 MAX_RUNS_PER_NOTICE: Final = 500
 MAX_LISTED_JOBS: Final = 10
 _REASON: Final = "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs."
@@ -50,7 +50,7 @@ def should_tell(next_slot: datetime | None, now: datetime) -> bool:
 
 
 def send_missed_notice(tx: Transaction, config: GatewayConfig, now: int) -> bool:
-    """Tell one person of everything that their jobs missed; False if there is nobody left to tell."""
+    """Tell one person of everything that their jobs missed; False if no person is left to tell."""
     run_rows = job_runs.list_untold(tx, MAX_RUNS_PER_NOTICE)
     if not run_rows:
         return False

@@ -74,7 +74,7 @@ def format_question(proposal: JobProposal) -> str:
         f"**{what} “{name}”?**",
         f"- Runs {escape_markdown(proposal.words, 300)}{repeat}",
         f"- Next: {', '.join(times) or 'never'}",
-        f"- Sends to: {', '.join(_list_places(proposal)) or 'nobody'}",
+        f"- Sends to: {', '.join(_list_places(proposal)) or 'no chat'}",
         f"- Tools: {', '.join(map(format_code, proposal.toolsets)) or 'none'}",
         f"- Estimated cost: {format_cost_per_day(proposal.cost_per_day)}",
         f"- Task: {escape_markdown(proposal.prompt, MAX_SHOWN_PROMPT_CHARS)}{_describe_rest(proposal)}",

@@ -35,7 +35,7 @@ NOT_STARTED_REASON: Final = "The run could not be started."
 DELETED_REASON: Final = "Its conversation was deleted before the run had ended."
 # Causes that are a person's doing, who need not be told.
 PERSONAL_CAUSES: Final = frozenset({InterruptReason.STOPPED.value, InterruptReason.NEW_MESSAGE.value})
-# In other words than in a conversation: nobody is there who could continue.
+# In other words than in a conversation: in a run, no person is there who could continue.
 _INTERRUPT_REASONS: Final[Mapping[str, str]] = {
     InterruptReason.STOPPED: "It was stopped.",
     InterruptReason.SERVER_CRASHED: (

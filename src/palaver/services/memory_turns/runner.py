@@ -1,7 +1,7 @@
 """Runs memory turns: one at a time in each process, beside the turns of conversations.
 
 A row is marked as running before the model is asked, so that a crash never repeats it. What the model saved is stored
-in the transaction that ends the row. Always true: nobody waits for a memory turn, and a failure is only logged.
+in the transaction that ends the row. Always true: no person waits for a memory turn, and a failure is only logged.
 """
 
 from __future__ import annotations

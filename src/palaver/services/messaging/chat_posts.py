@@ -5,7 +5,7 @@ that knows what it has sent. The message is no human activity: it does not move 
 
 Where a group has a lane for each person, there is no single conversation. There the message is kept with the group's
 messages, and every lane carries it into its conversation with the next message. The same holds for a chat in which
-nobody has written yet, whose type is unknown.
+no person has written yet, whose type is unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from palaver.services.messaging.reachable_chats import ReachableChat
     from palaver.storage.engines.base import Transaction
 
-_SOMEBODY = "somebody"  # stands for the user of a group when it is asked whether people there have lanes of their own
+_ANY_USER = "any-user"  # stands for the user of a group when it is asked whether people there have lanes of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def find_session_for_post(tx: Transaction, config: GatewayConfig, source: Sessio
 
 
 def _has_lane_per_person(source: SessionSource, config: GatewayConfig) -> bool:
-    return source.chat_type is not ChatType.DM and not config.is_shared(replace(source, user_id=_SOMEBODY))
+    return source.chat_type is not ChatType.DM and not config.is_shared(replace(source, user_id=_ANY_USER))
 
 
 def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> PostedMessage:

@@ -5,7 +5,7 @@ home channels. A guest may send only to their own direct messages. An owner may 
 
 Always true: a chat that this person may not send to gives the same error as one that does not exist, and that error
 lists what is valid. In a conversation that several people read (`only_chat`), only its own chat and home channels are
-reachable, because anybody there could make the agent send something.
+reachable, because every person there could make the agent send something.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ReachableChat:
     kind: ChatKind
     target: str  # as `domain/targets.py` writes it; of a home channel the platform alone
     source: SessionSource | None = None  # of a chat: in direct messages with the person, elsewhere without one
-    is_known: bool = True  # False: nobody has written there yet, so the type of the chat is unknown
+    is_known: bool = True  # False: no person has written there yet, so the type of the chat is unknown
     session_no: int | None = None  # of a conversation
     name: str = ""  # of the chat or its person, as they chose it
 
@@ -297,7 +297,7 @@ def _find_chat(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> 
 
 
 def _find_where_written(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    """Return a chat in which this person has written; for an owner, in which anybody has."""
+    """Return a chat in which this person has written; for an owner, in which any person has."""
     member_id = None if rules.is_owner else rules.principal.person_id
     lanes = chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), member_id)
     source = _choose_lane([lane for lane in lanes if rules.is_owner or _is_own_or_group(lane)], target)
@@ -321,7 +321,7 @@ def _find_in_shared_place(
 
 
 def _find_for_owner(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    """Return the direct messages of a person whose account is named, or a chat that nobody has written in yet."""
+    """Return the direct messages of a person whose account is named, or a chat in which no person has written yet."""
     identity = people.find_by_account(tx, str(target.platform), target.chat_id)
     if identity is not None and identity.dm_source is not None:
         source = decode_source(identity.dm_source)
@@ -351,7 +351,7 @@ def _is_group(source: SessionSource) -> bool:
 
 
 def _is_own_or_group(lane: chat_lanes.ChatLane) -> bool:
-    """Whether somebody who belongs to a lane may send to its chat; direct messages of several people are nobody's."""
+    """Whether a person who belongs to a lane may send to its chat: not to direct messages of several people."""
     return _is_group(lane.source) or not lane.shared
 
 
@@ -393,7 +393,7 @@ def _build_error(tx: Transaction, rules: SendingRules, text: str, problem: str) 
 
 
 def _list_valid_targets(tx: Transaction, rules: SendingRules) -> str:
-    """Name targets that are valid; ids are written out only if they are not hidden from whoever reads this."""
+    """Name targets that are valid; ids are written out only if they are not hidden from the reader of this text."""
     homes: Mapping[Platform, HomeChannel] = {} if rules.is_guest else load_home_channels(tx, rules.config)
     names = ["origin"] if rules.origin is not None else []
     if rules.config.saves_local_files and not rules.is_guest and rules.only_chat is None:

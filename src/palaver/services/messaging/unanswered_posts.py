@@ -22,7 +22,7 @@ MAX_CARRIED_POSTS: Final = 5
 
 
 def list_unanswered_posts(tx: Transaction, arrival: lanes.Arrival, lane_key: str) -> list[dict[str, str]]:
-    """Return what was sent to a lane since somebody wrote there, if its session ends now; the oldest first."""
+    """Return what was sent to a lane since a person last wrote there, if its session ends now; the oldest first."""
     config = arrival.config
     if not config.reset_by_profile and config.get_reset_policy(arrival.source).mode is ResetMode.NONE:
         return []

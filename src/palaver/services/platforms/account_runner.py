@@ -46,7 +46,7 @@ class ConnectionTiming:
     refused_pause: float = 600.0
     stable: float = 10.0  # after having been live for so long, the pauses start from the first again
     probe: float = 60.0  # for signing in
-    test: float = 20.0  # for signing in again when somebody tests a connection that works
+    test: float = 20.0  # for signing in again when an owner tests a connection that works
     close: float = 10.0  # for ending and closing an adapter
 
     def compute_pause(self, failures: int) -> float:
@@ -65,7 +65,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class _PendingTest:
-    """A test of the connection that somebody has asked for."""
+    """A test of the connection that an owner has asked for."""
 
     number: int
     started_at: float  # by the monotonic clock
@@ -231,7 +231,7 @@ class AccountRunner:
             await self._pause(self._record_failure(error))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, unless somebody asks to connect now."""
+        """Wait, unless an owner asks to connect now."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._connect_event.wait()
@@ -281,7 +281,7 @@ class AccountRunner:
             self._finish_test()
 
     async def _learn_name(self, adapter: Adapter) -> None:
-        """Ask who the account is that was just linked: nobody knew it when the adapter has signed in."""
+        """Ask for the name of the account that was just linked: it was unknown when the adapter signed in."""
         with contextlib.suppress(PalaverError):
             await self._probe(adapter, self._timing.test)
             self._on_change()
@@ -373,7 +373,7 @@ class AccountRunner:
         return pause
 
     def _finish_test(self, error: str | None = None) -> None:
-        """Store the outcome for whoever has asked to test the connection."""
+        """Store the outcome for the caller who has asked to test the connection."""
         self._connect_event.clear()
         if (test := self._pending_test) is not None:
             self._pending_test = None

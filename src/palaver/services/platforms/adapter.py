@@ -47,7 +47,7 @@ class AccountInfo:
     name: str | None = None  # as people see it, such as @palaver_bot
     warnings: tuple[str, ...] = ()  # what is missing: an intent, a scope, a switch, a version; in words, with the fix
     details: tuple[str, ...] = ()  # what an operator may want to know: a version, the age of a linked device
-    is_linked: bool = True  # False: it waits until somebody links it with a phone, and `run` shows how
+    is_linked: bool = True  # False: it waits until an owner links it with a phone, and `run` shows how
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class AccountLink(Protocol):
         What can never be accepted, such as a message that is too long, is passed over. Raises LeaseLost if another
         process runs this account now: then `run` has to end. A message with files is accepted when they are
         downloaded: an adapter that receives the updates of several chats one after the other uses `Intake`, so that
-        nobody waits for the file of somebody else.
+        no person waits for another person's file.
         """
         ...
 
@@ -129,12 +129,12 @@ class AccountLink(Protocol):
     def report_connected(self) -> None:
         """Report that the account receives: a poll was answered, the platform has greeted us, a pong came.
 
-        Without it for longer than the adapter's `silence_seconds`, the account counts as deaf and is connected anew.
+        Without it for longer than the adapter's `silence_seconds`, the account counts as deaf and is connected again.
         """
         ...
 
     def report_linking(self, prompt: LinkingPrompt) -> None:
-        """Report what somebody has to do on their phone to link this account; again whenever the code changes.
+        """Report what an owner has to do on their phone to link this account; again whenever the code changes.
 
         It counts as progress like `report_connected`, which ends it.
         """
@@ -153,7 +153,7 @@ class Adapter(ABC):
     async def probe(self) -> AccountInfo:
         """Sign in, and find out what is missing. Raises AccountRefused or ConnectionLost.
 
-        It is called before `run`, and again while `run` runs when somebody tests the connection.
+        It is called before `run`, and again while `run` runs when an owner tests the connection.
         """
         return AccountInfo()
 

@@ -1,5 +1,5 @@
 """The platforms that are connected in any process: what the agent is told, and where answers can be sent; and which
-accounts somebody wants to be tested.
+accounts an owner wants to be tested.
 
 It is read from the database when another process may have changed it, at most once a second, and never per message.
 """

@@ -1,4 +1,4 @@
-"""Tests the connection of an account when somebody asks for it, and says how it went.
+"""Tests the connection of an account when an owner asks for it, and says how it went.
 
 Usually another process runs the account. The request is a number in its row: the process that runs it notices the
 number within a second or two, tests, and stores the outcome (`AccountRunner.note_test_request`).
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from palaver.storage.platform_accounts import AccountRow
 
-POLL_SECONDS = 0.2  # between two looks at the outcome, while somebody waits for it
+POLL_SECONDS = 0.2  # between two looks at the outcome, while a caller waits for it
 OWN_LEASE_SECONDS = 180.0  # longer than `probe_without_server` can take
 
 

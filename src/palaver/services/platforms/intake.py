@@ -1,4 +1,4 @@
-"""Accepts updates of many chats at once, so that nobody waits for the file of somebody else.
+"""Accepts updates of many chats at once, so that no person waits for another person's file.
 
 A message with files is accepted only when they are downloaded, which takes as long as the platform wants; a command may
 have to make a file for its reply. So such messages are accepted in the background, while other chats go on. Each chat

@@ -1,7 +1,7 @@
 """The leases of accounts: one process at a time runs each (decision 23).
 
 A lease lasts for `lease_seconds` by the clock that all processes on the database share, and is renewed long before. A
-process that could not renew in time gives the account up by itself, measured by a clock that nobody can set.
+process that could not renew in time gives the account up by itself, measured by a clock that can't be set (monotonic).
 """
 
 from __future__ import annotations

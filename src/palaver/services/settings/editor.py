@@ -138,11 +138,8 @@ class SettingsEditor:
         for key in edit.unset:
             prefix = parse_key(key)
             changes |= {path: _UNSET for path in loaded.rows if path[: len(prefix)] == prefix}
-        for key, value in edit.values.items():
-            path = parse_key(key)
-            single = [(path, value)]
-            flat = flatten(value, path) if isinstance(value, dict) and find_template(path) is None else single
-            changes |= {each: _normalize(each, item, self._is_secret(each, item)) for each, item in flat}
+        given = _flatten_values(edit)
+        changes |= {path: _normalize(path, value, self._is_secret(path, value)) for path, value in given.items()}
         missing = object()
         changes = {
             path: value
@@ -176,7 +173,9 @@ class SettingsEditor:
             problem for path, value in changes.items() if (problem := self._find_fault(path, value, edit.origin))
         ]
         if edit.origin != "terminal":
-            problems += find_exposed_secrets(changes, SettingsOverview(loaded, self._catalog))
+            # A secret that is entered again need not differ from the stored one. What is undone was not entered.
+            entered = changes.keys() | (_flatten_values(edit).keys() if edit.undoes is None else set())
+            problems += find_exposed_secrets(changes, entered, SettingsOverview(loaded, self._catalog))
         if problems:
             raise _make_error(problems)
         values = {path: value for path, value in loaded.values.items() if path not in changes}
@@ -265,6 +264,18 @@ class SettingsEditor:
 
 
 _UNSET: Final = object()
+
+
+def _flatten_values(edit: SettingsEdit) -> dict[SettingPath, Any]:
+    """Return the values of an edit by path, those of a section one by one."""
+    values: dict[SettingPath, Any] = {}
+    for key, value in edit.values.items():
+        path = parse_key(key)
+        if isinstance(value, dict) and find_template(path) is None:
+            values |= dict(flatten(value, path))
+        else:
+            values[path] = value
+    return values
 
 
 def _normalize(path: SettingPath, value: object, is_secret: bool) -> object:

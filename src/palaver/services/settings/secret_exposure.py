@@ -12,7 +12,7 @@ from palaver.config.layers import SettingProblem
 from palaver.config.setting_templates import find_template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Set
 
     from palaver.config.setting_keys import SettingPath
     from palaver.services.settings.overview import SettingsOverview
@@ -24,14 +24,16 @@ ADDRESS_NAMES: Final = frozenset(
 _TEXT: Final = "{key} would be sent to this address, so enter it again together with the address{hint}"
 
 
-def find_exposed_secrets(changes: Mapping[SettingPath, Any], overview: SettingsOverview) -> Iterator[SettingProblem]:
-    """Yield a problem for each secret that is set and would be sent to an address that the change sets."""
+def find_exposed_secrets(
+    changes: Mapping[SettingPath, Any], entered: Set[SettingPath], overview: SettingsOverview
+) -> Iterator[SettingProblem]:
+    """Yield a problem for each secret that is set, is not entered, and would be sent to an address that changes."""
     secrets = [value for value in overview.list_values() if value.is_secret and value.is_set]
     for path in changes:
         if path[-1] not in ADDRESS_NAMES or find_template(path) is None:
             continue
         for secret in secrets:
             is_same_section = secret.path[: len(path) - 1] == path[:-1]
-            if is_same_section and secret.path != path and secret.path not in changes:
+            if is_same_section and secret.path != path and secret.path not in entered:
                 hint = "" if secret.can_change else f". It is set by {secret.source}: change the address there"
                 yield SettingProblem(path=path, text=_TEXT.format(key=secret.key, hint=hint))

@@ -1,7 +1,7 @@
 """Imports conversations of other programs: each becomes a session with its log, counters, title, usage and lane.
 
-A conversation that came in before is recognized by its id there. If it has grown there, and nobody has continued it
-here, its new messages are appended; if it was deleted here, it does not come back. A long one is written by several
+A conversation that came in before is recognized by its id there. If it has grown there, and was not continued here,
+its new messages are appended; if it was deleted here, it does not come back. A long one is written by several
 transactions, which no list shows before the last. After a crash, the next run goes on where the last one stopped.
 """
 

@@ -220,7 +220,7 @@ def make_saved_prompt_step(record: Record) -> Step:
 
 
 def find_owner(tx: Transaction, batch: Batch, file_id: str) -> PersonId | None:
-    """Return who owns here what belongs to a person of the file: somebody may have linked their accounts since."""
+    """Return who owns here what belongs to a person of the file: they may have linked their accounts since."""
     person_id = batch.get(PERSON, file_id)
     return None if person_id is None else import_rows.find_merged_survivor(tx, person_id) or PersonId(person_id)
 

@@ -30,7 +30,7 @@ def list_visible_people(tx: Transaction, scope: ViewScope) -> Sequence[NamedPers
 def resolve_authors(tx: Transaction, scope: ViewScope, person: str | None) -> Sequence[Author] | None:
     """Return all ids under which a person wrote, given by id or name; those of several people if a name is not unique.
 
-    Raises NotFound if nobody in the conversations of the scope has this id or name. None stays None.
+    Raises NotFound if no person in the conversations of the scope has this id or name. None stays None.
     """
     if person is None:
         return None
@@ -39,5 +39,5 @@ def resolve_authors(tx: Transaction, scope: ViewScope, person: str | None) -> Se
     if not found and scope.is_personal_lane_in_group:
         return []  # others read the answer: it must not tell whom the person knows elsewhere
     if not found:
-        raise NotFound(f"Nobody in your conversations is called {text!r}.", person=text)
+        raise NotFound(f"No person in your conversations is called {text!r}.", person=text)
     return audience_members.list_authors(tx, [member.id for member in found])

@@ -13,7 +13,16 @@ from palaver.services.argument_checks import check_count
 from palaver.services.export import export_session
 from palaver.services.indexer import build_search
 from palaver.services.markdown_export import export_markdown
-from palaver.services.operation import AsyncRunner, BlockingRunner, R, ReadAfterWork, TransactionRunner, operation
+from palaver.services.operation import (
+    AsyncRunner,
+    BlockingRunner,
+    R,
+    ReadAfterWork,
+    TransactionRunner,
+    WriteThenWork,
+    operation,
+)
+from palaver.services.session_deletions import build_deletion
 from palaver.services.view.changes import apply_changes, check_may_change_settings, move_to_project
 from palaver.services.view.deliveries import DeliveryOperations
 from palaver.services.view.listing import ListCriteria, load_session_page
@@ -26,7 +35,7 @@ from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.services.view.summaries import SummaryOperations
 from palaver.services.view.transcripts import TranscriptOperations
 from palaver.services.view.usage import UsageOperations
-from palaver.storage import events, lanes, session_settings, session_summaries, sessions, turns
+from palaver.storage import events, lanes, session_deletion, session_settings, session_summaries, sessions, turns
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
@@ -258,10 +267,18 @@ class ViewOperations(ViewPart[R]):
 
     @operation
     def delete(self, session_id: str) -> Work[None]:
-        """Delete a conversation and its log permanently."""
-        return Write(lambda tx: sessions.delete(tx, self._scope.get_session_row(tx, session_id, Action.DELETE)))
+        """Delete a conversation and its log permanently. Of a long one, what is left is deleted by the cleanup."""
+        return Write(lambda tx: self._delete(tx, session_id))
+
+    @operation
+    def delete_completely(self, session_id: str) -> WriteThenWork[int, None]:
+        """Delete a conversation and its log permanently, and return when the last row of a long one is gone, too."""
+        return build_deletion(lambda tx: self._delete(tx, session_id))
 
     # -- shared by the above -------------------------------------------------------------------------------
+
+    def _delete(self, tx: Transaction, session_id: str) -> None:
+        session_deletion.delete(tx, self._scope.get_session_row(tx, session_id, Action.DELETE))
 
     def _set_pinned_or_archived(self, session_id: str, kind: EventKind) -> Write[Session]:
         now = self._scope.now()

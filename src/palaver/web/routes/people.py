@@ -213,7 +213,7 @@ async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, sta
     preview = await state.erasures.preview(caller.principal, person_id)
     check_typed_name(body.name, to_utf8_text(preview.name))
     erasing = asyncio.create_task(state.erasures.erase(caller.principal, preview.person_id), name="palaver-erasure")
-    report = await asyncio.shield(erasing)  # not canceled: what has begun goes on although nobody waits for it
+    report = await asyncio.shield(erasing)  # not canceled: the erasure goes on even if the caller stops waiting
     return ErasureOut(counts=report.to_dict(), ended_at=report.ended_at)
 
 

@@ -61,7 +61,7 @@ class PlatformAccountOut(ResponseModel):
     account: str = Field(description="Its name in the settings; empty for the only one.")
     configured: bool = Field(description="It is set up in the settings.")
     state: Literal["off", "connecting", "linking", "live", "deaf", "refused"] = Field(
-        description="`off`: no process runs it. `linking`: it waits until somebody links it with a phone, as `linking`"
+        description="`off`: no process runs it. `linking`: it waits until an owner links it with a phone, as `linking`"
         " says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is"
         " connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why."
     )

@@ -14,6 +14,8 @@ from palaver.web.errors import error_responses
 from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
+PRUNE_TIME_LIMIT = timedelta(seconds=5)  # of one request
+
 router = make_router("retention", "/api/retention", responses=error_responses(401))
 
 
@@ -42,6 +44,7 @@ class PruneOut(ResponseModel):
     oldest: Time | None = Field(description="The last activity of the conversation unused for longest.")
     newest: Time | None
     is_dry_run: bool
+    is_complete: bool = Field(description="False: the time of one request was up. Send it again to go on.")
 
 
 @router.get("")
@@ -57,12 +60,17 @@ async def get_retention(_caller: Caller, state: State) -> RetentionOut:
 
 @router.post("/prune", responses=error_responses(403))
 async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> PruneOut:
-    """Delete everybody's conversations that were not used for so long, except pinned ones and those in use."""
+    """Delete everybody's conversations that were not used for so long, except pinned ones and those in use.
+
+    One request works for about five seconds. If there may be more, `is_complete` is false: a preview then counts at
+    least so many, and another deletion goes on.
+    """
     report = await state.retention.prune(
         caller.principal,
         timedelta(days=body.older_than_days),
         platform=None if body.platform is None else str(Platform(body.platform)),
         dry_run=body.dry_run,
+        time_limit=PRUNE_TIME_LIMIT,
     )
     return PruneOut(
         sessions=report.sessions,
@@ -71,4 +79,5 @@ async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> Pr
         oldest=report.oldest,
         newest=report.newest,
         is_dry_run=report.is_dry_run,
+        is_complete=report.is_complete,
     )
