@@ -126,14 +126,8 @@ class Visitors:
         """Open a new browser profile that is not signed in.
 
         Without a service worker, unless the test is about it: starting one for each profile takes a third of the time.
-        Without motion, too, because every frame of an animation is rendered (`reduced_motion="no-preference"` has it).
         """
-        defaults = {
-            "viewport": DESKTOP_VIEWPORT,
-            "locale": "en-GB",
-            "service_workers": "block",
-            "reduced_motion": "reduce",
-        }
+        defaults = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block"}
         context = await self.browser.new_context(**(defaults | options))
         self.stack.push_async_callback(context.close)
         await context.add_init_script(_LOG_CSP_VIOLATIONS)

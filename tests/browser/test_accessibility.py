@@ -87,7 +87,7 @@ async def test_axe_finds_nothing_serious_in_conversations_and_outside(
     """The settings are checked where they are translated."""
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
-    look: dict[str, Any] = get_device_options(where) | {"color_scheme": theme}
+    look: dict[str, Any] = get_device_options(where) | {"color_scheme": theme, "reduced_motion": "reduce"}
     page = await visitors.visit(web, **look)
     found = {"home": await find_violations(page)}
 
@@ -114,7 +114,7 @@ async def test_axe_finds_nothing_serious_in_conversations_and_outside(
 
 async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent(lambda _request: EVERYTHING_IN_MARKDOWN))
-    page = await visitors.visit(web, color_scheme="light")
+    page = await visitors.visit(web, color_scheme="light", reduced_motion="reduce")
     long_line = f"x = '{'long ' * 40}'"
     await send_message(page, f"See https://example.org\n\n```python\n# mine\n{long_line}\n```\n" + "line\n" * 60)
     await wait_for_answer(page)
@@ -135,7 +135,7 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWe
     visitors.allowed_errors = ("422",)  # of the schedule that is not valid
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
-    page = await visitors.visit(web, path=f"/{session}")
+    page = await visitors.visit(web, reduced_motion="reduce", path=f"/{session}")
     for name in ("Context", "Model", "Tools", "Actions for"):
         await page.locator("header").get_by_role("button", name=name).click()
         await expect(page.get_by_role("menu")).to_be_visible()
@@ -311,7 +311,7 @@ async def choose_menu_item(page: Page, name: str) -> None:
 async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="Hello")
-    page = await visitors.visit(web)
+    page = await visitors.visit(web, reduced_motion="reduce")
     await expect(page.get_by_role("link", name="Hello").first).to_be_visible()
     assert await find_unmarked_focus(page) == []
     await open_panel(page, "settings")

@@ -226,6 +226,7 @@ async def test_a_diagram_can_be_enlarged_copied_and_shown_as_source_and_follows_
 async def test_a_diagram_fits_a_phone_screen(start_web: StartWebServer, visitors: Visitors) -> None:
     wide = "graph LR\n" + "\n".join(f"  stage{number} --> stage{number + 1}" for number in range(12))
     phone: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": "light"}
+    phone["reduced_motion"] = "reduce"  # the colors are those of the theme, though nothing moves from one to the other
     page = await visitors.visit(await start_web(ScriptedAgent(format_diagrams(wide))), **phone)
     await page.locator("#composer").fill("draw it")
     await page.get_by_role("button", name="Send").tap()

@@ -117,7 +117,7 @@ async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
         web = await start_web(DemoAgent(word_delay=0), is_server=True)
         owner = await web.sign_in()
         assert (await owner.patch("/api/settings", json={"set": {"model": "demo"}})).is_success
-        page = await visitors.visit(web, path="/platforms#telegram")
+        page = await visitors.visit(web, path="/platforms#telegram", reduced_motion="reduce")
         visitors.allowed_errors = ("409",)
         first = page.get_by_role("region", name="Connect Telegram")
         state = page.get_by_role("region", name="Connection")

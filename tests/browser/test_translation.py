@@ -51,6 +51,7 @@ SAME_IN_BOTH_LANGUAGES = {
     *("Discord", "Matrix", "Signal", "Slack", "Telegram", "WhatsApp", "WhatsApp Web", "Webhook"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
     *("Budgets", "Server", "Port", "Chats", "Homeserver *", "OK", "Info", "Socket", "HTTP", "Text", "TLS", "STARTTLS"),
+    *("@BotFather", "developers.facebook.com"),  # links in the steps
     *("SearXNG", "Brave", "Tavily", "OpenAI", "Anthropic", "Google", "OpenRouter", "Ollama", "USD"),
 }
 # Names that the owner of the test has chosen, and names that no language has: of models, time zones, programs; a time.
@@ -231,10 +232,15 @@ async def test_all_settings_are_accessible_and_in_german_have_no_english_left(
     await web.sign_in("Jonas")
     assert (await owner.patch("/api/settings", json={"set": SETTINGS_WITH_NAMES})).is_success
     await owner.post("/api/sign-out")  # so that the test client is not listed as a device
-    desktop = await visitors.visit(web, locale="en-GB", color_scheme="light")
+    desktop = await visitors.visit(web, locale="en-GB", color_scheme="light", reduced_motion="reduce")
     english = await check_settings(desktop, "Skip to content")
     await desktop.context.close()
-    device: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True}
+    device: dict[str, Any] = {
+        "viewport": PHONE_VIEWPORT,
+        "has_touch": True,
+        "is_mobile": True,
+        "reduced_motion": "reduce",
+    }
     phone = await visitors.visit(web, locale="de-DE", color_scheme="dark", **device)
     german = await check_settings(phone, "Zum Inhalt springen")
     assert len(german) >= 30
