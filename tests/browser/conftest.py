@@ -38,7 +38,7 @@ HEADLESS_SHELL = "chromium-headless-shell"  # Chromium without windows: three ti
 BROWSER_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER_FLAGS: tuple[str, ...] = (
     "--ignore-certificate-errors",  # the proxy of a test has a self-signed certificate
-    # No page lives long enough for compiled code to be worth it, and there is no graphics card: 20 percent less time.
+    # No page lives long enough for compiled code to be worth it, and there is no graphics card.
     "--js-flags=--no-opt,--no-maglev,--no-sparkplug,--single-threaded",
     *("--disable-gpu", "--disable-gpu-compositing", "--disable-software-rasterizer"),
 )

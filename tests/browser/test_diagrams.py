@@ -9,6 +9,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, send_message, wait_for_answer
@@ -270,8 +271,9 @@ async def test_diagrams_in_messages_and_shared_conversations_are_rendered(
         await expect(reader.locator(".answer").get_by_role("img", name="Diagram: Yours, Mine")).to_be_visible()
 
 
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
-    start_web: StartWebServer, visitors: Visitors
+    start_web: StartWebServer, visitors: Visitors, motion: str
 ) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
     session = await web.create_session(await web.sign_in(), title="Drawn")
@@ -283,7 +285,7 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
             {"role": "assistant", "content": f"Look:\n\n{drawing}"},
         ]
     await web.gateway.store.aio.rewrite_transcript(session, messages)
-    page = await visitors.visit(web, path=f"/{session}")
+    page = await visitors.visit(web, path=f"/{session}", reduced_motion=motion)
     log = page.get_by_role("region", name="Messages")
     await expect(page.get_by_text("question 59", exact=True)).to_be_in_viewport()
     await expect(page.get_by_role("img", name="Diagram: n59x0")).to_be_in_viewport()

@@ -7,7 +7,6 @@ const CHART_TEXT_COLORS = ["titleColor", "dataLabelColor", "legendTextColor", ..
 
 export function readMermaidTheme(isDark: boolean): object {
   const probe = document.createElement("i");
-  probe.style.transitionProperty = "none"; // for reduced motion, base.css gives every change a millisecond, and this reads at once
   document.body.append(probe);
   const readChannels = (name: string) => {
     probe.style.color = `var(--${name})`;

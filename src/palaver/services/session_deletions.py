@@ -6,7 +6,6 @@ of the pieces that follow leaves the rest to the cleanup of any server, which lo
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.crash_points import crash_point
@@ -33,6 +32,8 @@ def build_deletion(delete: Callable[[Transaction], object]) -> WriteThenWork[int
 
 async def finish_deletions(engine: Engine) -> int:
     """Delete what is left of sessions that have disappeared; return how many pieces there were."""
+    import asyncio  # a blocking program does not need it
+
     count = 0
     while (session_no := await engine.arun(_FIND_HIDDEN)) is not None:
         await engine.arun(_delete_piece(session_no))
