@@ -10,21 +10,16 @@ the other person, and how long it took until the last row was gone. `--src` meas
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import tempfile
 import threading
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.corpus import make_text
-from benchmarks.postgres_server import DATABASE_PREFIX, PostgresServer
+from benchmarks.empty_store import open_empty_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from palaver import SessionStore
 
 MESSAGES_PER_WRITE = 500
@@ -96,21 +91,6 @@ def measure(store: SessionStore, count: int) -> None:
     )
 
 
-@contextlib.contextmanager
-def open_store(*, on_postgres: bool) -> Iterator[SessionStore]:
-    from palaver import SessionStore
-
-    with contextlib.ExitStack() as stack:
-        if on_postgres:
-            server, database = stack.enter_context(PostgresServer()), f"{DATABASE_PREFIX}deletion"
-            server.create_database(database)
-            stack.callback(server.drop_database, database)
-            url = server.build_url(database)
-        else:
-            url = f"sqlite:///{Path(stack.enter_context(tempfile.TemporaryDirectory())) / 'palaver.db'}"
-        yield stack.enter_context(SessionStore.open(url))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--messages", default="10000,100000", help="how many messages the conversations have")
@@ -119,7 +99,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.src:
         sys.path.insert(0, options.src)
-    with open_store(on_postgres=options.postgres) as store:
+    with open_empty_store(on_postgres=options.postgres) as store:
         for count in options.messages.split(","):
             measure(store, int(count))
 

@@ -12,19 +12,16 @@ this process, of time on PostgreSQL. `--src` measures the `src` folder of anothe
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.corpus import make_text
-from benchmarks.postgres_server import DATABASE_PREFIX, PostgresServer
+from benchmarks.empty_store import open_empty_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from palaver import SessionStore
 
@@ -132,21 +129,6 @@ def run(store: SessionStore, counts: list[int], rounds: int) -> None:
         print(f"| {name} | {' | '.join(f'{min(times[name, count]):,.0f} µs' for count in counts)} |")
 
 
-@contextlib.contextmanager
-def open_store(*, on_postgres: bool) -> Iterator[SessionStore]:
-    from palaver import SessionStore
-
-    with contextlib.ExitStack() as stack:
-        if on_postgres:
-            server, database = stack.enter_context(PostgresServer()), f"{DATABASE_PREFIX}versions"
-            server.create_database(database)
-            stack.callback(server.drop_database, database)
-            url = server.build_url(database)
-        else:
-            url = f"sqlite:///{Path(stack.enter_context(tempfile.TemporaryDirectory())) / 'palaver.db'}"
-        yield stack.enter_context(SessionStore.open(url))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
@@ -158,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.src:
         sys.path.insert(0, options.src)
-    with open_store(on_postgres=options.postgres) as store:
+    with open_empty_store(on_postgres=options.postgres) as store:
         run(store, [int(count) for count in options.versions.split(",")], options.rounds)
 
 

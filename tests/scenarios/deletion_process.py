@@ -5,24 +5,17 @@ Arguments: the URL of the database, the conversation, the crash point, and at wh
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from palaver import SessionStore
-from palaver.domain.crash_points import set_crash_hook
+from support.crashing import kill_at
 
 
 def main(url: str, session_id: str, point: str, passing: str) -> None:
-    passes_left = int(passing)
-
-    def kill(name: str) -> None:
-        nonlocal passes_left
-        passes_left -= name == point
-        if passes_left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    set_crash_hook(kill)
+    kill_at(point, int(passing))
     with SessionStore.open(url) as store:
         store.delete_session(session_id)
 

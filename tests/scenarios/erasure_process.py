@@ -6,27 +6,19 @@ Arguments: the URL of the database, the folder for attachments, the person, the 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from palaver import SessionStore
-from palaver.domain.crash_points import set_crash_hook
 from palaver.services.attachments import Attachments
 from palaver.services.erasure import Erasures
+from support.crashing import kill_at
 
 
 def main(url: str, folder: str, person_id: str, point: str, passing: str) -> None:
-    passes_left = int(passing)
-
-    def kill(name: str) -> None:
-        nonlocal passes_left
-        passes_left -= name == point
-        if passes_left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    set_crash_hook(kill)
+    kill_at(point, int(passing))
     with SessionStore.open(url) as store:
         erasures = Erasures(store, Attachments(store, Path(folder)))
         asyncio.run(erasures.erase(store.get_owner().principal, person_id))

@@ -6,8 +6,6 @@ Run as a script: the store, and the crash point.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -17,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from palaver import SessionStore
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.domain.crash_points import set_crash_hook
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.services.gateway import Gateway
 from palaver.services.temporary_request import TemporaryMessage, TemporaryQuestion
 from palaver.testing import ScriptedAgent
+from support.crashing import kill_at
 from support.metered_work import NANO_PER_TOKEN, make_call, make_usage
 
 if TYPE_CHECKING:
@@ -42,11 +40,7 @@ async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
 
 
 async def run(url: str, point: str) -> None:
-    def pass_crash_point(name: str) -> None:
-        if name == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    set_crash_hook(pass_crash_point)
+    kill_at(point)
     with SessionStore.open(url) as store:
         agent = ScriptedAgent(answer, price=NANO_PER_TOKEN)
         gateway = Gateway(store, agent, profile=AgentProfile(), rules=TurnRules(model_titles=False))

@@ -100,7 +100,6 @@ class Cleanup:
     async def run_once(self) -> None:
         """Delete everything that is no longer needed now."""
         steps: list[Callable[[], Awaitable[object]]] = [
-            self.finish_deletions,
             self._erasures.finish_all,
             self._attachments.clean_up,
             self.delete_old_receipts,
