@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import pytest
 from palaver.agent.base import Notice, ToolFailed, ToolResult
 from palaver.agent.mcp_servers import McpServers
 from palaver.domain.profile import McpServer
+from support.process import find_free_port
 
 from .conftest import collect_events, get_text, make_request
 from .openai_server import reply_with_calls, reply_with_text
@@ -33,9 +33,7 @@ MISSING_SERVER = McpServer(command="/no/such/command", env={"TOKEN": "secret-tok
 @pytest.fixture
 async def http_server() -> AsyncIterator[McpServer]:
     """Start an MCP server over HTTP."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     devnull = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         sys.executable, SERVER_SCRIPT, str(port), stdout=devnull, stderr=devnull, stdin=devnull

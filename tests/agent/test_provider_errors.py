@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 import traceback
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from palaver.domain.errors import (
 )
 from palaver.domain.profile import Provider
 from palaver.domain.turn_codes import FailureCode, NoticeCode
+from support.process import find_free_port
 
 from .conftest import MODEL, collect_events, collect_events_into, get_text, make_request, make_tool
 from .openai_server import (
@@ -106,9 +106,7 @@ async def test_a_turn_stays_with_the_fallback_model(make_agent: MakeAgent, serve
 async def test_a_refused_connection_to_ollama_asks_whether_it_is_running(
     make_agent: MakeAgent, sleeps: RecordedSleeps
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    url = f"http://127.0.0.1:{find_free_port()}/v1"
     agent = make_agent(model="ollama:llama3", providers={"ollama": Provider(base_url=url)})
     with pytest.raises(AgentUnavailable, match=r"Could not connect to Ollama\. Is Ollama running\?"):
         await collect_events(agent, make_request())

@@ -17,6 +17,7 @@ from palaver.cli.port_user import describe_port_user
 from palaver.cli.server_address import build_server_urls, find_network_address
 from palaver.config import load_settings
 from palaver.web.server import open_socket
+from support.process import find_free_port
 
 if TYPE_CHECKING:
     from palaver.config import Settings
@@ -62,10 +63,9 @@ def test_the_network_address_is_one_that_this_machine_can_listen_on() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_the_program_that_uses_a_port_is_named_with_its_process() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port := find_free_port())):
         program = Path(Path("/proc/self/cmdline").read_text(encoding="utf-8").split("\0")[0]).name
-        assert describe_port_user(listener.getsockname()[1]) == f"{program} (process {os.getpid()})"
-        port = listener.getsockname()[1]
+        assert describe_port_user(port) == f"{program} (process {os.getpid()})"
     assert describe_port_user(port) is None
 
 

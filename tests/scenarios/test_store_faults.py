@@ -37,6 +37,7 @@ from palaver.domain.errors import (
 from palaver.storage.engines import integrity, postgres_pool
 from palaver.storage.engines import sqlite as sqlite_engine
 from palaver.storage.engines.base import Read, Write
+from support.process import find_free_port
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -336,8 +337,7 @@ def test_a_database_of_a_newer_version_is_rejected_and_not_changed(
 
 
 def test_an_unreachable_server_is_reported_without_the_password() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = find_free_port()
     with pytest.raises(StoreUnavailable, match=f"127.0.0.1:{port}/talk") as caught:
         SessionStore.open(f"postgresql://ada:hunter2@127.0.0.1:{port}/talk")
     assert "hunter2" not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import socket
@@ -19,11 +20,24 @@ TIMEOUT_SECONDS = 90.0  # longer than the lease of a dead worker, after which it
 SIGN_IN_LINK = re.compile(r"https?://\S+/sign-in#\S+")
 
 
+# Below the ports that the kernel itself gives to servers and connections, so that none of those takes a port between
+# the moment it was found and the start of its server, or while that server starts again. Each process has its own part.
+_PORTS_OF_A_PROCESS = 100
+_FIRST_PORT = 15_000 + os.getpid() % 170 * _PORTS_OF_A_PROCESS
+_ports = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS_OF_A_PROCESS))
+
+
 def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of this machine that nothing listens on, for a server that has to be told its port."""
+    for port in itertools.islice(_ports, _PORTS_OF_A_PROCESS):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("all ports of this process are in use")
 
 
 def start_palaver(launcher: WarmLauncher, home: Path, *arguments: str) -> WarmProcess:

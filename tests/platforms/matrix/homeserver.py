@@ -89,10 +89,10 @@ def run_synapse(folder: Path) -> Iterator[str]:
 def _wait_for_answer(process: subprocess.Popen[bytes], url: str, output: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
+        assert process.poll() is None, f"Synapse has ended: {output.read_text()[-2000:]}"
         try:
             urllib.request.urlopen(f"{url}/_matrix/client/versions", timeout=5).close()
         except OSError:
-            assert process.poll() is None, f"Synapse has ended: {output.read_text()[-2000:]}"
             assert time.monotonic() < deadline, f"Synapse does not answer: {output.read_text()[-2000:]}"
             time.sleep(0.05)
         else:
