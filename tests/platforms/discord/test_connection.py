@@ -238,11 +238,11 @@ async def test_a_slow_database_holds_the_connection_back_and_loses_nothing(
         await wait_until(lambda: server.gateway.resume_count == 1)
 
 
-async def test_it_says_good_bye(server: DiscordServer, inbox: MemoryInbox) -> None:
+async def test_it_says_good_bye_and_discord_keeps_the_session(server: DiscordServer, inbox: MemoryInbox) -> None:
     async with connect(server, inbox):
         pass
     await wait_until(lambda: server.gateway.close_codes)
-    assert server.gateway.close_codes == [1000]  # people see the bot go offline at once
+    assert server.gateway.close_codes == [4000]
 
 
 async def test_no_log_shows_a_secret(

@@ -19,7 +19,7 @@ from palaver.platforms.discord.capabilities import CAPABILITIES
 from palaver.platforms.discord.client import DiscordClient
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import RequestFailed
-from palaver.platforms.discord.gateway import GatewayClient, GatewayTiming
+from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, GatewayTiming
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
 from palaver.platforms.discord.outbound import build_commands, get_channel_id, render_markdown
 from palaver.platforms.discord.receiver import Receiver
@@ -114,16 +114,31 @@ class DiscordAdapter(Adapter):
 
     async def _keep_connected(self, link: AccountLink, receiver: Receiver) -> None:
         """Receive events, with a new session when the bot may read more than before, or less."""
+        await self._find_missed_chats(link, receiver)
         while True:
             self._intents_changed.clear()
             gateway = self._make_gateway(link, receiver)
             await _run_until_one_ends(gateway.keep_connected(), self._intents_changed.wait())
 
+    async def _find_missed_chats(self, link: AccountLink, receiver: Receiver) -> None:
+        """Find the direct chats in which people wrote since an earlier process died: Discord does not list them."""
+        session = await receiver.load_session()
+        if session is None:
+            return
+        chats: dict[str, None] = {}  # in this order
+
+        def note(name: str, data: Any, _: GatewaySession) -> None:
+            if name in {"MESSAGE_CREATE", "INTERACTION_CREATE"} and data.get("guild_id") is None:
+                chats[data["channel_id"]] = None
+
+        await self._make_gateway(link, receiver).replay(session, note)
+        await receiver.remember_direct_chats(chats)
+
     def _make_gateway(self, link: AccountLink, receiver: Receiver) -> GatewayClient:
-        def receive(name: str, data: Any) -> None:
+        def receive(name: str, data: Any, session: GatewaySession) -> None:
             if name == "INTERACTION_CREATE" and data["type"] in {COMMAND_INTERACTION, BUTTON_INTERACTION}:
                 self._defer(data)
-            receiver.put(name, data)
+            receiver.put(name, data, session)
 
         try:
             http = self._client.http

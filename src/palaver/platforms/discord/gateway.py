@@ -5,7 +5,8 @@ passed on as Discord sends it, and nothing is kept.
 
 Always true: a connection counts as alive only by answered heartbeats, never by other traffic. If heartbeats are not
 answered, the connection is closed. A lost connection is resumed, so that Discord sends what came meanwhile; after
-`MAX_RESUMES` connections that broke at once, a new session is started.
+`MAX_RESUMES` connections that broke at once, a new session is started. A connection of ours never ends its session:
+another process can resume it for about a minute.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from palaver.platforms.discord.http import DiscordHttp
 
-    OnEvent = Callable[[str, Any], None]  # the name of the event and its data
+    OnEvent = Callable[[str, Any, "GatewaySession"], None]  # the name of the event, its data, the session with it
 
 log = logging.getLogger(__name__)
 logging.getLogger("discord.gateway").setLevel(logging.WARNING)  # below, it logs people's messages, and secrets
@@ -42,7 +43,7 @@ MAX_SESSIONS: Final = 3  # in a row that broke at once; then the account is conn
 MIN_LASTING_SECONDS: Final = 30.0  # a connection that ends earlier has broken at once
 CONNECT_SECONDS: Final = 60.0
 RESUMABLE_CLOSE: Final = 4000  # Discord keeps the session, so that it can be resumed
-FINAL_CLOSE: Final = 1000
+MAX_REPLAY_SECONDS: Final = 15.0  # for what an earlier process has missed
 MISSED_BEATS: Final = 2  # heartbeats without an answer, then the connection is dead
 
 
@@ -55,10 +56,19 @@ class GatewayTiming:
     beat_grace: float = 5.0  # for the answer to a heartbeat, besides the interval
 
 
+@dataclass(frozen=True, slots=True)
+class GatewaySession:
+    """A session at Discord's gateway, and how far it was received: from there on it can be resumed."""
+
+    id: str
+    sequence: int
+    url: str
+
+
 class _EventTable(dict[str, Any]):
     """Stands for discord.py's parsers: each event is passed on under its name."""
 
-    def __init__(self, on_event: OnEvent) -> None:
+    def __init__(self, on_event: Callable[[str, Any], None]) -> None:
         super().__init__()
         self._on_event = on_event
 
@@ -101,9 +111,8 @@ class GatewayClient(discord.Client):
         self._wait_for_room = wait_for_room
         self._timing = timing
         self._connection.parsers = _EventTable(self._note_event)
-        self._session_id: str | None = None
-        self._sequence: int | None = None
-        self._resume_url: yarl.URL | None = None
+        self._session: GatewaySession | None = None  # that is resumed by the next connection
+        self._on_missed_event: OnEvent | None = None  # while a session of an earlier process is replayed
         self._is_ready = False
         self._last_ack = 0.0
 
@@ -115,13 +124,25 @@ class GatewayClient(discord.Client):
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         """Do nothing: events reach `on_event`, in order and as they are."""
 
+    async def replay(self, session: GatewaySession, on_event: OnEvent) -> None:
+        """Pass on what Discord has kept for a session of an earlier process, if anything. Raises AccountRefused."""
+        self._session, self._on_missed_event = session, on_event
+        try:
+            async with asyncio.timeout(MAX_REPLAY_SECONDS):
+                await self._connect(yarl.URL(session.url))
+        except (ConnectionLost, TimeoutError) as error:
+            log.info("discord_session_not_replayed", extra={"reason": str(error)})
+        finally:
+            self._session = self._on_missed_event = None
+            await self._close_socket()
+
     async def keep_connected(self) -> None:
         """Receive events until canceled. Raises AccountRefused and ConnectionLost."""
         url = await self._find_gateway()
         attempts = resumes = sessions = 0  # in a row that broke at once
         while True:
             started = time.monotonic()
-            is_new = self._session_id is None
+            is_new = self._session is None
             try:
                 await self._connect(url)
             finally:
@@ -133,12 +154,12 @@ class GatewayClient(discord.Client):
             resumes = 0 if is_new else resumes + 1
             if resumes >= MAX_RESUMES:
                 log.warning("discord_session_not_resumed", extra={"attempts": resumes})
-                self._forget_session()
-            if self._session_id is None:
+                self._session = None
+            if self._session is None:
                 if sessions >= MAX_SESSIONS:
                     raise ConnectionLost("Discord ends the connection again and again.")
                 url = await self._find_gateway()
-            if attempts > 1 or self._session_id is None:
+            if attempts > 1 or self._session is None:
                 pause = self._timing.first_pause * 2 ** min(max(attempts - 2, 0), 10)
                 await asyncio.sleep(min(pause, self._timing.max_pause))
 
@@ -156,21 +177,22 @@ class GatewayClient(discord.Client):
     async def _connect(self, url: yarl.URL) -> None:
         """Connect, and receive until the connection ends. Afterwards the session is known, if it can be resumed."""
         self._is_ready = False
+        session = self._session
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await DiscordWebSocket.from_client(
                     self,
                     initial=True,  # discord.py waits five seconds before others
-                    gateway=self._resume_url or url,
-                    session=self._session_id,
-                    sequence=self._sequence,
-                    resume=self._session_id is not None,
+                    gateway=yarl.URL(session.url) if session else url,
+                    session=session.id if session else None,
+                    sequence=session.sequence if session else None,
+                    resume=session is not None,
                 )
             while True:
                 await self._poll(socket)
         except ReconnectWebSocket as error:
             self._remember_session(can_resume=error.resume)
-            log.info("discord_connection_ended", extra={"resumes": self._session_id is not None})
+            log.info("discord_connection_ended", extra={"resumes": self._session is not None})
         except discord.ConnectionClosed as error:
             if error.code != 1000:
                 raise make_closed_error(error.code) from None
@@ -197,22 +219,32 @@ class GatewayClient(discord.Client):
         await self._wait_for_room()
 
     def _note_event(self, name: str, data: Any) -> None:
+        session = self._read_session()
+        if session is None:
+            return
+        if self._on_missed_event is not None:
+            if name == "RESUMED":
+                raise ReconnectWebSocket(None, resume=False)  # everything that was missed has come
+            self._on_missed_event(name, data, session)
+            return
         if name in {"READY", "RESUMED"}:
             self._is_ready = True
             self._on_alive()
-        self._on_event(name, data)
+        self._on_event(name, data, session)
+
+    def _read_session(self) -> GatewaySession | None:
+        socket = self.socket
+        if socket is None or socket.session_id is None or socket.sequence is None:
+            return None
+        return GatewaySession(socket.session_id, socket.sequence, str(socket.gateway))
 
     def _remember_session(self, *, can_resume: bool) -> None:
-        socket = self.socket
-        if socket is not None and can_resume and socket.session_id is not None:
-            self._session_id, self._sequence, self._resume_url = socket.session_id, socket.sequence, socket.gateway
-        elif not can_resume:
-            self._forget_session()
-
-    def _forget_session(self) -> None:
-        self._session_id = self._sequence = self._resume_url = None
+        if not can_resume:
+            self._session = None
+        elif session := self._read_session():
+            self._session = session
 
     async def _close_socket(self) -> None:
         socket, self.socket = self.socket, None
         if socket is not None:
-            await socket.close(code=FINAL_CLOSE)
+            await socket.close(code=RESUMABLE_CLOSE)

@@ -6,10 +6,14 @@ start, or a gap that could not be resumed) the history of each channel is read f
 from that channel is accepted.
 
 Always true: a cursor moves only when everything before it in its channel is stored. A channel without a cursor of its
-own is read from the account's cursor on, which moves when all channels are up to date. Direct chats are not listed by
-Discord: their ids are stored before the first message from there is accepted. A live message waits for the history of
-its own channel, and at most for that of one other, which is just being read. If Discord does not return a history, it
-is read later: until then nothing from that channel is accepted, and other channels go on.
+own is read from the account's cursor on, which moves when all channels are up to date. A live message waits for the
+history of its own channel, and at most for that of one other, which is just being read. If Discord does not return a
+history, it is read later: until then nothing from that channel is accepted, and other channels go on.
+
+Direct chats are not listed by Discord: their ids are stored before the first message from there is accepted. If the
+process dies before that, or does not run, the next one asks Discord for what the last session has missed, which Discord
+keeps for about a minute, and stores the ids of the direct chats in it. After that, an unknown direct chat is found when
+the person writes again: then it is read from the first start of the account on.
 """
 
 from __future__ import annotations
@@ -20,15 +24,17 @@ import json
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import ConnectionLost, InvalidInput
+from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound
 from palaver.domain.platform_updates import Cursor
 from palaver.platforms.discord.directory import DIRECT, Channel, ChannelDirectory
-from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_platform_error
+from palaver.platforms.discord.failures import RequestRefused, make_platform_error
+from palaver.platforms.discord.gateway import GatewaySession
+from palaver.platforms.discord.history import HistoryUnavailable, ask, fetch_messages
 from palaver.platforms.discord.inbound import (
     IS_REMOVED,
     make_snowflake,
@@ -38,9 +44,10 @@ from palaver.platforms.discord.inbound import (
     parse_message,
     parse_reaction,
 )
+from palaver.platforms.discord.unlisted_channels import UnlistedChannels
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from palaver.domain.platform_updates import AnyUpdate, ButtonPressed
     from palaver.platforms.discord.client import DiscordClient
@@ -50,30 +57,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
-T = TypeVar("T")
 
 MAX_WAITING_EVENTS: Final = 1_000  # received, but not accepted yet; then nothing more is received
-MAX_GAP_MESSAGES: Final = 1_000  # that are fetched of one channel; older ones of a longer gap are left out
-PAGE_MESSAGES: Final = 100
-MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
-MAX_THREADS: Final = 200
 FIRST_LOOKBACK: Final = timedelta(minutes=10)  # at the very first start: what people wrote while it was set up
 SAFETY_MARGIN: Final = 60_000 << 22  # 60 seconds, in ids: channels are not reported at exactly the same moment
-MAX_FETCH_ATTEMPTS: Final = 4
-RETRY_SECONDS: Final = 0.25  # before the second attempt; each further one waits twice as long
-MAX_WAIT_SECONDS: Final = 10.0  # then there is no further attempt for now: live messages wait meanwhile
-POSTPONE_SECONDS: Final = 30.0  # before a history is read again that Discord did not return
+SAVE_SESSION_SECONDS: Final = 15.0  # how old the stored position in the session may be; what follows is sent again
 UNKNOWN_GUILD: Final = "0"
-DIRECT_CHATS: Final = "direct chats"  # the name of the cursor that lists them
-THREADS: Final = "threads"
 
-
-class _Unavailable(ConnectionLost):
-    """Discord does not answer what we ask about a channel. It may after so many seconds."""
-
-    def __init__(self, reason: str, seconds: float) -> None:
-        super().__init__(reason)
-        self.seconds = seconds
+# Names of cursors.
+FIRST_START: Final = "first start"  # of the account; nothing older is read
+SESSION: Final = "session"  # at the gateway
 
 
 @dataclass(slots=True)
@@ -96,17 +89,20 @@ class Receiver:
         self._directory = directory
         self._link = link
         self._intake = intake
-        self._events: deque[tuple[str, Any]] = deque()
+        self._events: deque[tuple[str, Any, GatewaySession]] = deque()
         self._changed = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
+        self._stored_session: GatewaySession | None = None
+        self._store_session_at = 0.0  # by the monotonic clock
+        self._first_start = 0
         self._baseline = 0  # of channels without a cursor of their own: everything up to it was accepted
         self._newest = 0  # the newest message that Discord has named in this session
         self._gaps: dict[str, _Gap] = {}  # by the ids of channels
         self._awaited_guilds: set[str] = set()  # that Discord has not reported yet in this session
         self._is_swept = True
         self._positions: dict[str, int] = {}  # the last message of each channel that was accepted
-        self._remembered: dict[str, list[str]] = {DIRECT_CHATS: [], THREADS: []}
+        self._unlisted = UnlistedChannels(link)
         self._handlers: dict[str, Callable[[JSON], Awaitable[None]]] = {
             "READY": self._start_session,
             "GUILD_CREATE": self._add_guild,
@@ -130,11 +126,11 @@ class Receiver:
 
     # ---- the queue of events ---------------------------------------------------------------------------------
 
-    def put(self, name: str, data: Any) -> None:
+    def put(self, name: str, data: Any, session: GatewaySession) -> None:
         """Take an event of the gateway; it is handled in order."""
         if name not in self._handlers:
             return
-        self._events.append((name, data))
+        self._events.append((name, data, session))
         self._changed.set()
         if len(self._events) >= MAX_WAITING_EVENTS:
             self._has_room.clear()
@@ -146,10 +142,11 @@ class Receiver:
         """Handle events until canceled; while there are none, read the history of channels."""
         while True:
             if self._events:
-                name, data = self._events.popleft()
+                name, data, session = self._events.popleft()
                 if len(self._events) < MAX_WAITING_EVENTS:
                     self._has_room.set()
                 await self._handlers[name](data)
+                await self._note_handled(session)
             elif (due := next((each for each, gap in self._gaps.items() if gap.is_due), None)) is not None:
                 await self._close_gap(due)
             elif not self._is_swept and not self._awaited_guilds and not self._gaps:
@@ -165,20 +162,49 @@ class Receiver:
             async with asyncio.timeout(wait):
                 await self._changed.wait()
 
+    # ---- what an earlier process has missed --------------------------------------------------------------------
+
+    async def load_session(self) -> GatewaySession | None:
+        """Return the last session of the account, of which Discord may still keep what was missed."""
+        stored = await self._link.load_cursor(SESSION)
+        return GatewaySession(**json.loads(stored)) if stored else None
+
+    async def remember_direct_chats(self, channel_ids: Iterable[str]) -> None:
+        """Store ids of direct chats, so that their history is read when the session starts."""
+        await self._load_position()
+        for channel_id in channel_ids:
+            await self._remember(Channel(id=channel_id, kind=DIRECT))
+
+    async def _note_handled(self, session: GatewaySession) -> None:
+        """Store how far the session was handled, now and then: a later process asks for what came after that."""
+        is_new = self._stored_session is None or self._stored_session.id != session.id
+        if is_new or time.monotonic() >= self._store_session_at:
+            await self._link.save_cursor(Cursor(json.dumps(asdict(session)), SESSION))
+            self._stored_session = session
+            self._store_session_at = time.monotonic() + SAVE_SESSION_SECONDS
+
     # ---- sessions and gaps -----------------------------------------------------------------------------------
 
     async def _start_session(self, ready: JSON) -> None:
         """Begin a new session: from now on there may be a gap in every channel."""
-        stored = await self._link.load_cursor()
-        self._baseline = int(stored) if stored else make_snowflake(datetime.now(UTC) - FIRST_LOOKBACK)
-        if stored is None:
-            await self._link.save_cursor(Cursor(str(self._baseline)))
+        await self._load_position()
         self._awaited_guilds = {guild["id"] for guild in ready["guilds"]}
         self._newest, self._is_swept = 0, False
-        for name in self._remembered:
-            self._remembered[name] = json.loads(await self._link.load_cursor(name) or "[]")
-        unlisted = (*reversed(self._remembered[DIRECT_CHATS]), *reversed(self._remembered[THREADS]))
-        self._gaps = {channel_id: _Gap(self._baseline) for channel_id in unlisted}
+        unlisted = self._unlisted
+        self._gaps = {chat_id: _Gap(self._first_start) for chat_id in reversed(unlisted.direct_chats)}
+        self._gaps |= {thread_id: _Gap(self._baseline) for thread_id in reversed(unlisted.threads)}
+
+    async def _load_position(self) -> None:
+        """Load when the account started, up to where all was accepted, and the channels that Discord does not list."""
+        self._baseline = await self._load_or_store("", make_snowflake(datetime.now(UTC) - FIRST_LOOKBACK))
+        self._first_start = await self._load_or_store(FIRST_START, self._baseline)
+        await self._unlisted.load()
+
+    async def _load_or_store(self, name: str, number: int) -> int:
+        stored = await self._link.load_cursor(name)
+        if stored is None:
+            await self._link.save_cursor(Cursor(str(number), name))
+        return int(stored or number)
 
     async def _add_guild(self, fields: JSON) -> None:
         if fields.get("unavailable"):
@@ -214,13 +240,15 @@ class Receiver:
             int(stored) if stored else gap.since, self._positions.get(channel_id, 0)
         )
         try:
-            messages = await self._fetch_since(channel_id, position)
+            messages = await fetch_messages(self._client, channel_id, position)
             channel = await self._find_listed_channel(channel_id) if messages else None
-        except _Unavailable as error:
+        except HistoryUnavailable as error:
             gap.not_before = time.monotonic() + error.seconds
             log.warning("discord_history_postponed", extra={"channel": channel_id, "reason": str(error)})
             return False
-        if channel is not None:
+        if messages is None:
+            await self._unlisted.forget(channel_id)
+        elif channel is not None:
             await self._accept_history(messages, channel)
         self._gaps.pop(channel_id, None)
         return True
@@ -231,30 +259,6 @@ class Receiver:
             await self._accept_message(message, channel)
         newest = self._positions[channel.id] = int(messages[-1]["id"])
         await self._intake.save_cursor(Cursor(str(newest), channel.id))
-
-    async def _fetch_since(self, channel_id: str, position: int) -> list[JSON]:
-        """Fetch the messages of a channel after a position, the oldest first; if there are too many, the newest."""
-        found: list[JSON] = []
-        while len(found) < MAX_GAP_MESSAGES:
-            before = found[-1]["id"] if found else None
-            page = await self._fetch_page(channel_id, before)
-            newer = [message for message in page if int(message["id"]) > position]
-            found += newer
-            if len(newer) < PAGE_MESSAGES:
-                return found[::-1]
-        log.warning("discord_gap_too_long", extra={"channel": channel_id, "messages": len(found)})
-        return found[::-1]
-
-    async def _fetch_page(self, channel_id: str, before: str | None) -> list[JSON]:
-        """Fetch a page, the newest first. A channel that the bot can't read has none."""
-        try:
-            return await _ask(lambda: self._client.list_messages(channel_id, before=before, limit=PAGE_MESSAGES))
-        except RequestRefused as error:
-            if error.status == 404:
-                await self._forget(channel_id)
-            if error.status in {400, 403, 404}:
-                return []
-            raise make_platform_error(error) from None
 
     # ---- channels --------------------------------------------------------------------------------------------
 
@@ -280,14 +284,14 @@ class Receiver:
         return self._directory.find(channel_id) or await self._fetch_channel(channel_id, guild_id)
 
     async def _find_listed_channel(self, channel_id: str) -> Channel:
-        if channel_id in self._remembered[DIRECT_CHATS]:
+        if channel_id in self._unlisted.direct_chats:
             return Channel(id=channel_id, kind=DIRECT)
         return self._directory.find(channel_id) or await self._fetch_channel(channel_id, None)
 
     async def _fetch_channel(self, channel_id: str, guild_id: str | None) -> Channel:
         """Ask Discord for a channel that it has not reported, such as a thread that was archived."""
         try:
-            channel = Channel.from_json(await _ask(lambda: self._client.get_channel(channel_id)), guild_id)
+            channel = Channel.from_json(await ask(lambda: self._client.get_channel(channel_id)), guild_id)
         except RequestRefused as error:
             if error.status not in {403, 404}:
                 raise make_platform_error(error) from None
@@ -295,28 +299,10 @@ class Receiver:
         self._directory.add(channel)
         return channel
 
-    async def _remember(self, channel: Channel, message_id: int) -> None:
-        """Store the id of a direct chat or a thread, which Discord may not list, before its first message."""
-        if channel.guild_id is not None and not channel.is_thread:
-            return
-        name, limit = (THREADS, MAX_THREADS) if channel.is_thread else (DIRECT_CHATS, MAX_DIRECT_CHATS)
-        remembered = self._remembered[name]
-        if channel.id in remembered:
-            return
-        if not channel.is_thread:
-            if await self._link.load_cursor(channel.id) is None:
-                await self._link.save_cursor(Cursor(str(message_id - 1), channel.id))
-            else:
-                self._gaps[channel.id] = _Gap(self._baseline)
-        self._remembered[name] = [*remembered, channel.id][-limit:]
-        await self._link.save_cursor(Cursor(json.dumps(self._remembered[name]), name))
-
-    async def _forget(self, channel_id: str) -> None:
-        """Do not ask again for a direct chat or a thread that was deleted."""
-        for name, remembered in self._remembered.items():
-            if channel_id in remembered:
-                remembered.remove(channel_id)
-                await self._link.save_cursor(Cursor(json.dumps(remembered), name))
+    async def _remember(self, channel: Channel) -> None:
+        """Store the id of a channel that Discord may not list, before its first message."""
+        if await self._unlisted.remember(channel) and not channel.is_thread:
+            self._gaps[channel.id] = _Gap(self._first_start)
 
     # ---- messages --------------------------------------------------------------------------------------------
 
@@ -325,7 +311,7 @@ class Receiver:
             await self._confirm(message)
             return
         channel = await self._find_channel(message)
-        await self._remember(channel, int(message["id"]))
+        await self._remember(channel)
         has_gap = channel.id in self._gaps or channel.guild_id in self._awaited_guilds
         if has_gap and not await self._close_gap(channel.id):
             return  # it is read with the rest of the history
@@ -367,32 +353,12 @@ class Receiver:
         channel = self._directory.find(place["id"]) or Channel.from_json(place, fields.get("guild_id"))
         update: Inbound | ButtonPressed | None = _read(parse_interaction, fields, channel, self._directory)
         if isinstance(update, Inbound):
-            await self._remember(channel, int(fields["id"]))
+            await self._remember(channel)
         await self._accept(update)
 
     async def _accept(self, update: AnyUpdate | None) -> None:
         if update is not None:
             await self._intake.accept(update)
-
-
-async def _ask(request: Callable[[], Awaitable[T]]) -> T:
-    """Ask Discord about a channel, several times if it fails. Raises RequestRefused if its API says no."""
-    failure: RequestRefused | RequestFailed
-    started = time.monotonic()
-    for attempt in range(MAX_FETCH_ATTEMPTS):
-        wait = RETRY_SECONDS * 2**attempt
-        try:
-            return await request()
-        except RequestRefused as error:
-            if error.is_from_api and error.status != 429 and error.status < 500:
-                raise
-            failure, wait = error, error.retry_after or wait
-        except RequestFailed as error:
-            failure = error
-        if max(wait, time.monotonic() - started) > MAX_WAIT_SECONDS:
-            break
-        await asyncio.sleep(wait)
-    raise _Unavailable(str(make_platform_error(failure)), max(wait, POSTPONE_SECONDS))
 
 
 def _read(parse: Callable[..., Any], *arguments: Any) -> Any:
