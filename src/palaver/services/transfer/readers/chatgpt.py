@@ -15,12 +15,12 @@ from palaver.domain.imported import (
     ImportedMessage,
     ImportedProject,
     ImportProblem,
-    InvalidImport,
 )
 from palaver.domain.source import Platform
 from palaver.services.transfer.readers.archive import DamagedFile, get_base_name, open_export, read_small_file
 from palaver.services.transfer.readers.chatgpt_content import convert_message
-from palaver.services.transfer.readers.conversation_index import ConversationIndex, Identity, open_item_files
+from palaver.services.transfer.readers.conversation_index import ConversationIndex, Identity
+from palaver.services.transfer.readers.indexed_export import IndexedExport, open_conversation_files
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
 from palaver.services.transfer.readers.message_tree import order_tree
 from palaver.services.transfer.readers.values import (
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from palaver.domain.imported import ImportedItem
     from palaver.services.transfer.readers.archive import ExportFiles
     from palaver.services.transfer.readers.conversation_index import IndexedItem
     from palaver.services.transfer.readers.json_stream import ItemFile
@@ -58,47 +57,24 @@ def open_reader(path: Path) -> ChatGptReader:
     """Open an export; raise InvalidImport, with how to get one, if it is none."""
     files = open_export(path, how_to_get=HOW_TO_GET)
     try:
-        return ChatGptReader(files, _open_conversations(files, path))
+        return ChatGptReader(files, open_conversation_files(files, path, _has_conversations, HOW_TO_GET))
     except BaseException:
         files.close()
         raise
 
 
-def _open_conversations(files: ExportFiles, path: Path) -> list[ItemFile]:
-    names = [name for name in files.names if _CONVERSATIONS.fullmatch(get_base_name(name))]
-    if files.names == [path.name]:
-        names = files.names  # a single file may have any name
-    if not names:
-        raise InvalidImport(f"{path.name} has no conversations.json in it. {HOW_TO_GET}", path=str(path))
-    return open_item_files(files, sorted(names), ("conversations",), HOW_TO_GET)
+def _has_conversations(name: str) -> bool:
+    return _CONVERSATIONS.fullmatch(get_base_name(name)) is not None
 
 
-class ChatGptReader:
+class ChatGptReader(IndexedExport):
     format = "chatgpt"
     platform = Platform("chatgpt")
 
     def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        self._files = files
-        self._index = ConversationIndex(conversations, _identify)
+        super().__init__(files, ConversationIndex(conversations, _identify))
         self._members = _find_members(files.names)
         self._names = _read_names(files)
-
-    def count_conversations(self) -> int:
-        self._index.build()
-        return len(self._index.items)
-
-    def read_items(self) -> Iterator[ImportedItem]:
-        self._index.build()
-        yield from self._index.problems
-        for item in self._index.items:
-            try:
-                yield self._describe(item, self._index.read(item))
-            except (UnreadableItem, RecursionError) as error:
-                yield ImportProblem(where=item.where, what=str(error) or "It is nested too deeply.")
-
-    def close(self) -> None:
-        self._index.close()
-        self._files.close()
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         return ImportedConversation(

@@ -17,12 +17,12 @@ from palaver.domain.imported import (
     ImportedMessage,
     ImportedProject,
     ImportProblem,
-    InvalidImport,
 )
 from palaver.domain.source import Platform
 from palaver.services.transfer.readers.archive import DamagedFile, get_base_name, open_export, read_small_file
 from palaver.services.transfer.readers.block_messages import TurnBuilder
-from palaver.services.transfer.readers.conversation_index import ConversationIndex, Identity, open_item_files
+from palaver.services.transfer.readers.conversation_index import ConversationIndex, Identity
+from palaver.services.transfer.readers.indexed_export import IndexedExport, open_conversation_files
 from palaver.services.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.services.transfer.readers.markdown_notes import split_notes
 from palaver.services.transfer.readers.message_tree import order_tree
@@ -45,10 +45,9 @@ from palaver.services.transfer.readers.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from palaver.domain.imported import ImportedItem
     from palaver.domain.message import Message
     from palaver.services.transfer.readers.archive import ExportFiles
     from palaver.services.transfer.readers.conversation_index import IndexedItem
@@ -67,49 +66,32 @@ def open_reader(path: Path) -> ClaudeReader:
     """Open an export; raise InvalidImport, with how to get one, if it is none."""
     files = open_export(path, how_to_get=HOW_TO_GET)
     try:
-        return ClaudeReader(files, _open_conversations(files, path))
+        has_conversations = _choose_files(files)
+        return ClaudeReader(files, open_conversation_files(files, path, has_conversations, HOW_TO_GET))
     except BaseException:
         files.close()
         raise
 
 
-def _open_conversations(files: ExportFiles, path: Path) -> list[ItemFile]:
-    names = [name for name in files.names if _CONVERSATIONS.fullmatch(get_base_name(name))]
-    if not names:
-        names = [name for name in files.names if "conversations/" in name and name.endswith(".json")]
-    if files.names == [path.name]:
-        names = files.names  # a single file may have any name
-    if not names:
-        raise InvalidImport(f"{path.name} has no conversations.json in it. {HOW_TO_GET}", path=str(path))
-    return open_item_files(files, sorted(names), ("conversations",), HOW_TO_GET)
+def _choose_files(files: ExportFiles) -> Callable[[str], object]:
+    """Return a test for the files with conversations: one or a few, or else a folder with one for each."""
+
+    def has_many(name: str) -> bool:
+        return _CONVERSATIONS.fullmatch(get_base_name(name)) is not None
+
+    def has_one(name: str) -> bool:
+        return "conversations/" in name and name.endswith(".json")
+
+    return has_many if any(map(has_many, files.names)) else has_one
 
 
-class ClaudeReader:
+class ClaudeReader(IndexedExport):
     format = "claude"
     platform = Platform("claude")
 
     def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        self._files = files
-        self._index = ConversationIndex(conversations, _identify)
+        super().__init__(files, ConversationIndex(conversations, _identify))
         self._projects: dict[str, str] = {}  # names by id
-
-    def count_conversations(self) -> int:
-        self._index.build()
-        return len(self._index.items)
-
-    def read_items(self) -> Iterator[ImportedItem]:
-        self._index.build()
-        yield from self._index.problems
-        yield from self._read_other_files()
-        for item in self._index.items:
-            try:
-                yield self._describe(item, self._index.read(item))
-            except (UnreadableItem, RecursionError) as error:
-                yield ImportProblem(where=item.where, what=str(error) or "It is nested too deeply.")
-
-    def close(self) -> None:
-        self._index.close()
-        self._files.close()
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         return ImportedConversation(
@@ -167,7 +149,7 @@ class ClaudeReader:
 
     # ---- projects and memories ---------------------------------------------------------------------------------
 
-    def _read_other_files(self) -> Iterator[ImportProblem | ImportedMemory]:
+    def _read_other_items(self) -> Iterator[ImportProblem | ImportedMemory]:
         """Read the names of projects and the memories; report what has no place here."""
         chat_count = 0
         for name in self._files.names:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.imported import ImportedConversation, ImportedProject, ImportProblem, InvalidImport
+from palaver.domain.imported import ImportedConversation, ImportedProject, InvalidImport
 from palaver.domain.source import Platform
 from palaver.services.transfer.readers.archive import open_export
 from palaver.services.transfer.readers.conversation_index import ConversationIndex, Identity, open_item_files
-from palaver.services.transfer.readers.json_stream import UnreadableItem
+from palaver.services.transfer.readers.indexed_export import IndexedExport
 from palaver.services.transfer.readers.open_webui_chat import (
     find_first_time,
     find_model,
@@ -24,10 +24,9 @@ from palaver.services.transfer.readers.open_webui_database import DATABASE_NAME,
 from palaver.services.transfer.readers.values import as_id, format_count, read_time, read_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from palaver.domain.imported import ImportedItem, ImportReader
+    from palaver.domain.imported import ImportReader
     from palaver.services.transfer.readers.archive import ExportFiles
     from palaver.services.transfer.readers.conversation_index import IndexedItem
 
@@ -61,38 +60,22 @@ def open_reader(path: Path, account: str | None = None) -> ImportReader:
         raise
 
 
-class OpenWebUiExport:
+class OpenWebUiExport(IndexedExport):
     """An exported JSON file."""
 
     format = "open-webui"
     platform = Platform("open-webui")
 
     def __init__(self, files: ExportFiles, index: ConversationIndex, account: str | None) -> None:
-        self._files = files
-        self._index = index
+        super().__init__(files, index)
         try:
-            self._index.build()
+            index.build()
             self._account = _choose_account(index, account)
         except BaseException:
             index.close()
             raise
 
-    def count_conversations(self) -> int:
-        return len(self._list_items())
-
-    def read_items(self) -> Iterator[ImportedItem]:
-        yield from self._index.problems
-        for item in self._list_items():
-            try:
-                yield self._describe(item, self._index.read(item))
-            except (UnreadableItem, RecursionError) as error:
-                yield ImportProblem(where=item.where, what=str(error) or "It is nested too deeply.")
-
-    def close(self) -> None:
-        self._index.close()
-        self._files.close()
-
-    def _list_items(self) -> list[IndexedItem]:
+    def _list_conversations(self) -> list[IndexedItem]:
         return [item for item in self._index.items if item.group == self._account]
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
