@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from palaver.services.settings.platform_catalog import PlatformCatalog
     from palaver.services.settings.reader import LoadedSettings
     from palaver.services.transfer.importer import Importer
+    from palaver.services.web_access.guarded_requests import GuardedRequests
     from palaver.web.state import WebState
 
 
@@ -167,13 +168,17 @@ def make_push_notifier(store: SessionStore, settings: Settings, trusted_hosts: C
     """Build what sends notifications to browsers; tests name the hosts of their push services."""
     from palaver.config.push_key import load_push_key
     from palaver.services.push.notifier import PushNotifier
-    from palaver.services.web_access.guarded_requests import GuardedRequests
+
+    def make_requests() -> GuardedRequests:
+        from palaver.services.web_access.guarded_requests import GuardedRequests
+
+        return GuardedRequests(trusted_hosts)
 
     public_url = settings.web.public_url or ""
     return PushNotifier(
         store,
         lambda: load_push_key(settings.home),
-        GuardedRequests(trusted_hosts),
+        make_requests,
         settings.turns.push,
         default_contact=public_url if public_url.startswith("https://") else "mailto:palaver@localhost",
         trusted_hosts=trusted_hosts,
@@ -331,9 +336,9 @@ def _make_web_access(rules: WebToolRules) -> WebAccess | None:
 
     if find_spec("httpx2") is None:
         return None
-    from palaver.services.web_access.web_reader import WebReader
+    from palaver.services.web_access.reader_on_demand import ReaderOnDemand
 
-    return WebReader(rules)
+    return ReaderOnDemand(rules)
 
 
 def _make_redactor(settings: Settings) -> Redactor | None:

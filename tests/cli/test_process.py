@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from support.warm_process import WarmLauncher
 
 HEAVY_MODULES = {"apsw", "fastapi", "prompt_toolkit", "psycopg", "pydantic", "pydantic_ai", "yaml", "rich"}
+# Libraries that take megabytes and that a server needs for some people, platforms or models only.
+SELDOM_USED_MODULES = {
+    *("aiohttp", "anthropic", "argon2", "cryptography", "discord", "google", "httpx2", "lxml", "markdown_it", "nh3"),
+    *("nio", "openai", "prompt_toolkit", "psycopg", "pydantic_ai", "pypdfium2", "python_calamine", "segno"),
+    *("slack_sdk", "telegram", "webauthn", "xllamacpp"),
+}
 PRINT_MODULES_CODE = "import sys, json; json.dump(sorted(sys.modules), sys.stderr)"
 PRINT_NEW_MODULES_CODE = (
     "import atexit, json; atexit.register(lambda: json.dump(sorted(set(sys.modules) - before), sys.stderr))"
@@ -74,6 +80,33 @@ def test_version_and_help_import_no_heavy_modules(args: list[str]) -> None:
 def test_a_command_imports_only_its_database(home: Home, args: list[str]) -> None:
     home.add_conversation("hi")
     assert list_loaded_modules("--home", str(home.path), *args) & HEAVY_MODULES == {"apsw"}
+
+
+def test_a_server_loads_libraries_that_few_need_when_they_are_used(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            RUN_AND_PRINT_MODULES_CODE,
+            "--home",
+            str(tmp_path),
+            "serve",
+            "--port",
+            "0",
+            "--no-open",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PALAVER_MODEL": "demo"},
+    ) as server:
+        assert server.stdout is not None
+        assert any("/sign-in#" in line for line in server.stdout)  # it is ready
+        server.terminate()
+        errors = server.communicate()[1]
+    loaded = set(json.loads(errors.splitlines()[-1]))
+    assert {"fastapi", "palaver.web.app"} <= loaded
+    assert {name.partition(".")[0] for name in loaded} & SELDOM_USED_MODULES == set()
 
 
 def test_a_warm_process_has_imported_what_an_answer_needs(launcher: WarmLauncher, home: Home) -> None:

@@ -1,6 +1,7 @@
-"""Deletes a conversation in a process of its own, and is killed at a crash point.
+"""Deletes a conversation, a job or a project in a process of its own, and is killed at a crash point.
 
-Arguments: the URL of the database, the conversation, the crash point, and at which passing of it.
+Arguments: the URL of the database, what to delete (`session`, `job` or `project`) and its id, the crash point, and at
+which passing of it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,38 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from palaver import SessionStore
+from palaver import GatewayConfig, SessionStore
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.services.jobs.job_fields import JobEnvironment
+from palaver.services.jobs.jobs import Jobs
+from palaver.services.jobs.prices import ModelPrices
+from palaver.services.operation import BlockingRunner
+from palaver.testing import ScriptedAgent
 from support.crashing import kill_at
 
 
-def main(url: str, session_id: str, point: str, passing: str) -> None:
+def delete(store: SessionStore, what: str, deleted_id: str) -> None:
+    owner = store.get_owner().principal
+    if what == "session":
+        store.delete_session(deleted_id)
+    elif what == "project":
+        store.seen_by(owner).projects.delete_completely(deleted_id)
+    else:
+        agent = ScriptedAgent()
+        environment = JobEnvironment(
+            config=GatewayConfig(),
+            rules=TurnRules(),
+            agent=agent,
+            profile=AgentProfile(),
+            prices=ModelPrices(agent),
+        )
+        Jobs(BlockingRunner(store.engine), environment, store.clock).remove_completely(owner, deleted_id)
+
+
+def main(url: str, what: str, deleted_id: str, point: str, passing: str) -> None:
     kill_at(point, int(passing))
     with SessionStore.open(url) as store:
-        store.delete_session(session_id)
+        delete(store, what, deleted_id)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,19 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
+from palaver.domain.attachment import Attachment
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.services import attachments as services_attachments
 from palaver.services import cleanup
 from palaver.services.attachments import Attachments
 from palaver.services.cleanup import MAX_GROUP_MESSAGE_AGE, MAX_RECEIPT_AGE, Cleanup
 from palaver.services.shares import Shares
-from palaver.storage.engines.base import Read
+from palaver.storage import attachments, sessions
+from palaver.storage.engines.base import Read, Write
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
-from support.inbox import make_group, make_inbox, say
+from support.inbox import list_rows, make_group, make_inbox, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     import pytest
 
     from palaver import SessionStore
+    from palaver.storage.engines.base import Transaction
     from support.gateway import MakeSource, StartGateway
 
 
@@ -90,3 +94,46 @@ async def test_group_messages_are_kept_for_seven_days(
     message = store.load_events(receipt.session_id or "")[-1].message
     assert message is not None
     assert [entry["text"] for entry in message.extra["context"]] == ["new"]
+
+
+async def test_unused_files_are_deleted_after_a_day_a_few_at_a_time(
+    store: SessionStore, clock: FakeClock, dm: MakeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services_attachments, "RECORDS_PER_PIECE", 2)
+    pieces: list[int] = []
+
+    def delete_unused(tx: Transaction, attachment_nos: list[int]) -> int:
+        pieces.append(len(attachment_nos))
+        return original(tx, attachment_nos)
+
+    original = attachments.delete_unused
+    monkeypatch.setattr(attachments, "delete_unused", delete_unused)
+    files = Attachments(store, tmp_path)
+    session_id = store.record_user_message(dm(), "hello").session_id
+    person_id = store.get_or_create_person(dm()).id
+    used = {2, 3, 6}
+
+    def add(tx: Transaction) -> None:
+        session_no = sessions.get(tx, session_id).no
+        for number in range(9):  # the first five at the same moment
+            sent_at = clock.now() + timedelta(seconds=max(0, number - 4))
+            file = Attachment(
+                id=f"a_{number:024x}",
+                name=f"{number}",
+                media_type="text/plain",
+                size=1,
+                sha256=f"{number:064x}",
+                person_id=person_id,
+                created_at=sent_at,
+            )
+            attachments.add(tx, file)
+        nos = [attachments.get_visible(tx, f"a_{number:024x}", None)[0] for number in used]
+        attachments.use_in_session(tx, session_no, nos)
+
+    store.engine.run(Write(add))
+    clock.advance(days=1)
+    assert await files.clean_up() == 0
+    clock.advance(seconds=4)
+    assert await files.clean_up() == 5  # the ninth is not a day old
+    assert max(pieces) <= 2
+    assert {int(name) for (name,) in list_rows(store, "SELECT name FROM attachment")} == used | {8}

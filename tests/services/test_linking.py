@@ -13,6 +13,7 @@ from palaver.domain.person import Role
 from palaver.storage import memories, people, person_merge, projects, read_marks, saved_prompts, sessions
 from palaver.storage.timestamps import to_micros
 from support.people import Town, chat, find_code, group
+from support.store_content import dump_tables
 
 if TYPE_CHECKING:
     from conftest import OpenStore
@@ -177,7 +178,7 @@ async def test_a_merge_that_fails_leaves_everything_as_it_was(town: Town, monkey
     await town.add_person(ADAS_MATRIX)
     await town.send(ADAS_MATRIX, "hello")
     code = find_code(await town.ask(ADA, "/link"))
-    before = [sorted(await town.rows(f"SELECT * FROM {table}"), key=repr) for table in TABLES]
+    before = dump_tables(town.store, *TABLES)
 
     def fail(*_arguments: object) -> None:
         raise RuntimeError("the process dies here")
@@ -185,7 +186,7 @@ async def test_a_merge_that_fails_leaves_everything_as_it_was(town: Town, monkey
     monkeypatch.setattr(person_merge, "_move_projects", fail)
     with pytest.raises(RuntimeError):
         await town.send(ADAS_MATRIX, f"/link {code}")
-    assert [sorted(await town.rows(f"SELECT * FROM {table}"), key=repr) for table in TABLES] == before
+    assert dump_tables(town.store, *TABLES) == before
     monkeypatch.undo()
     assert "Linked" in await town.ask(ADAS_MATRIX, f"/link {code}")
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver import SessionStore
 from palaver.domain.errors import NotFound, SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.usage import TurnUsage
 from palaver.services.attachments import Attachments
 from palaver.services.cleanup import Cleanup
-from palaver.services.session_deletions import finish_deletions
+from palaver.services.deletions import clean_search_index, finish_deletions
 from palaver.storage import events, invariants, session_deletion
 from palaver.storage.engines.base import Write
 from support.inbox import list_rows
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from palaver import SessionSource, SessionStore
+    from palaver import SessionSource
     from palaver.services.view import SessionView
 
     Source = Callable[..., SessionSource]
@@ -126,6 +127,22 @@ async def test_the_cleanup_of_a_server_deletes_what_is_left(store: SessionStore,
     await Cleanup(store, Attachments(store, tmp_path / "attachments")).run_once()
     assert list_rows(store, "SELECT 1 FROM event WHERE session_no = $1", no) == []
     assert await finish_deletions(store.engine) == 0
+
+
+async def test_its_words_leave_the_search_index_and_the_file_soon(dm: Source, tmp_path: Path) -> None:
+    path = tmp_path / "palaver.db"
+    with SessionStore.open(path) as store:  # the index of SQLite has the words in small letters
+        session_id, other_id = start_long(store, dm(), "ZQXJVMIRAGE"), start_long(store, dm("bob"), "camel")
+        store.delete_session(session_id)
+    assert b"zqxjvmirage" in path.read_bytes()
+    with SessionStore.open(path) as store:
+        steps = await Cleanup(store, Attachments(store, tmp_path / "attachments")).clean_search_index()
+        assert steps > 0
+        assert await clean_search_index(store.engine) == 0  # nothing is merged twice
+        assert len(store.search("camel", limit=50)) == 50
+        assert {hit.session_id for hit in store.search("camel", limit=50)} == {other_id}
+        assert list_rows(store, "SELECT v FROM search_config WHERE k = 'deletemerge'") == [(0,)]
+    assert b"zqxjvmirage" not in path.read_bytes()
 
 
 def test_deleting_completely_returns_when_the_last_row_is_gone(store: SessionStore, dm: Source) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,8 +23,8 @@ from palaver.domain.errors import (
 from palaver.domain.ids import JobId, PersonId
 from palaver.services.operation import Operations
 from palaver.services.view import ViewScope
-from palaver.storage import sessions, turns
-from palaver.storage.engines.base import Write
+from palaver.storage import deletion_pieces, export_rows, projects, sessions, turns
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from conftest import OpenStore
@@ -77,7 +78,8 @@ BY_SESSION_ID: dict[str, Callable[[SessionView, str], Any]] = {
 TESTED_WITHOUT_SESSION_ID = {
     *("list", "summaries.list", "usage.report"),  # test_lists_searches_and_reports_contain_only_what_is_yours
     "get_turn",  # test_a_turn_of_another_person_looks_like_one_that_does_not_exist
-    *("projects.list", "projects.create", "projects.update", "projects.delete"),  # test_projects_belong_to_one_person
+    *("projects.list", "projects.create", "projects.update"),  # test_projects_belong_to_one_person
+    *("projects.delete", "projects.delete_completely"),
     "list_people",  # test_search_filters.py
     *("saved_prompts.list", "saved_prompts.create"),  # test_saved_prompts.py
     *("saved_prompts.update", "saved_prompts.delete"),
@@ -470,6 +472,53 @@ def test_a_person_organizes_sessions_in_projects(store: SessionStore, dm: Source
         ada.list(project="Garden")
 
 
+def test_a_project_with_many_sessions_disappears_at_once_and_they_leave_it_in_pieces(
+    store: SessionStore, dm: Source, ada: SessionView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projects, "SESSIONS_PER_PIECE", 2)
+    gone, other = ada.projects.create("Garden"), ada.projects.create("House")
+    ada.projects.update("garden", instructions="Be brief.")
+    mine = [create_session(store, dm) for _ in range(6)]
+    for session_id in mine:
+        ada.move(session_id, (other if session_id == mine[0] else gone).id)
+    no = store.engine.run(Read(lambda tx: projects.get_by_id(tx, gone.id)[0]))
+
+    assert ada.projects.delete("garden").session_count == 5
+    assert [project.name for project in ada.projects.list()] == ["House"]
+    assert [ada.get(session_id).project_id for session_id in mine] == [other.id, *[None] * 5]
+    assert len(ada.list()) == 6
+    for text in (gone.id, "Garden", f"deleted-{no}", f"deleted  {no}"):
+        with pytest.raises(ProjectNotFound):
+            ada.list(project=text)
+        with pytest.raises(ProjectNotFound):
+            ada.move(mine[0], text)
+    with pytest.raises(ProjectNotFound):
+        store.move_to_project(mine[0], f"deleted-{no}")
+    owner_id = store.get_or_create_person(dm()).id
+    last_no = store.engine.run(Read(lambda tx: sessions.get(tx, mine[5]).no))
+    assert store.engine.run(Read(lambda tx: projects.load_instructions(tx, last_no, owner_id))) is None
+    exported = store.engine.run(Read(lambda tx: export_rows.load_session(tx, last_no)))
+    assert exported is not None
+    assert exported.project_id is None
+    assert store.engine.run(Read(lambda tx: export_rows.find_session_project(tx, last_no))) is None
+    assert len(store.engine.run(Read(lambda tx: export_rows.list_projects(tx, owner_id)))) == 1
+    again = ada.projects.create("Garden")
+    ada.move(mine[1], "Garden")
+
+    pieces = 0
+    while (hidden := store.engine.run(Read(deletion_pieces.find_hidden))) is not None:
+        store.engine.run(Write(partial(deletion_pieces.delete_piece, hidden=hidden)))
+        pieces += 1
+    assert pieces == 3  # two, two and none of the four that were left
+    assert [ada.get(session_id).project_id for session_id in mine] == [other.id, again.id, *[None] * 4]
+    assert [project.session_count for project in ada.projects.list()] == [1, 1]
+
+    for session_id in mine:
+        ada.move(session_id, "House")
+    ada.projects.delete_completely("House")
+    assert store.engine.run(Read(lambda tx: tx.fetch_all("SELECT id FROM project"))) == [(again.id,)]
+
+
 def test_the_store_moves_a_session_by_the_id_of_a_project(store: SessionStore, dm: Source, ada: SessionView) -> None:
     session_id = create_session(store, dm)
     project = ada.projects.create("Garden")
@@ -489,6 +538,7 @@ def test_projects_belong_to_one_person(store: SessionStore, dm: Source, ada: Ses
         lambda: bob.list(project="Secret plan"),
         lambda: bob.projects.update(project.id, name="Mine"),
         lambda: bob.projects.delete("Secret plan"),
+        lambda: bob.projects.delete_completely("Secret plan"),
     ):
         with pytest.raises(ProjectNotFound):
             attempt()

@@ -41,7 +41,10 @@ from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
 from palaver.storage import (
     accounts,
+    attachments,
+    deletion_pieces,
     events,
+    job_deletion,
     job_runs,
     jobs,
     message_edits,
@@ -77,6 +80,7 @@ SHORT_INDEXES = {
     *("turn_open", "turn_queued", "turn_due", "one_running_turn"),
     *("delivery_sending", "delivery_due", "delivery_open", "session_unindexed"),
     *("job_run_queued", "job_run_running", "job_run_untold", "one_open_run_per_job"),
+    *("session_deletion", "job_deletion", "project_deletion"),  # what has disappeared and still has rows
     "preview",  # a table: one row for each running turn
     *("home_channel", "platform_account"),  # tables: one row for each platform or account
     *("model_call", "budget_limit"),  # tables: one row for each call that is under way, or limit that an owner has set
@@ -361,16 +365,41 @@ def use_shares_and_push(store: SessionStore, session_id: str, person: Person) ->
     store.engine.run(Write(run))
 
 
-def test_no_statement_about_versions_prompts_shares_and_push_scans_a_table(
-    store: SessionStore, calls: dict[str, tuple[object, ...]]
+def use_deletions(store: SessionStore, session_id: str, person: Person) -> None:
+    """Delete a job and a project in pieces, and look for unused files."""
+    source = SessionSource("telegram", "ada", user_id="ada")
+    job_row = insert_job(store, source, "every 2h")
+    view = store.seen_by(person.principal)
+    project_id = view.projects.create("Deleted").id
+    for each in (session_id, store.get_or_create_session(source, force_new=True).session_id):
+        view.move(each, project_id)
+
+    def run(tx: Transaction) -> None:
+        for minutes in (1, 2):
+            slot = store.clock.now() + timedelta(minutes=minutes)
+            job_runs.record_skipped(tx, job_row, slot, "It was off.", NOW)
+        job_deletion.delete(tx, job_row.no)
+        projects.delete(tx, person.id, "Deleted")
+        while (hidden := deletion_pieces.find_hidden(tx)) is not None:
+            deletion_pieces.delete_piece(tx, hidden)
+        attachments.list_unused(tx, NOW, attachments.START, 10)
+        attachments.delete_unused(tx, [1, 2])
+
+    store.engine.run(Write(run))
+
+
+def test_no_statement_about_versions_prompts_shares_push_and_deletions_scans_a_table(
+    store: SessionStore, calls: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(job_deletion, "RUNS_PER_PIECE", 1)
+    monkeypatch.setattr(projects, "SESSIONS_PER_PIECE", 1)
     source = SessionSource("telegram", "ada", user_id="ada")
     person = store.get_or_create_person(source)
     recorded = store.record_user_message(source, "hello there")
     store.append_to_transcript(recorded.session_id, {"role": "assistant", "content": "hello", "answers": 2})
     store.search("hello")
     calls.clear()  # those of storing and indexing messages
-    for use in (use_versions, use_prompts_and_searches, use_shares_and_push):
+    for use in (use_versions, use_prompts_and_searches, use_shares_and_push, use_deletions):
         use(store, recorded.session_id, person)
     statements = {
         sql: params for sql, params in calls.items() if not re.match(r"INSERT.* VALUES|SAVEPOINT", sql, re.DOTALL)

@@ -123,12 +123,20 @@ def test_forking_a_session_deleted_meanwhile_fails(
     assert list(store.list_sessions()) == []
 
 
+@pytest.mark.parametrize("is_large", [False, True])  # a large one disappears, and its row is still there
 def test_moving_a_session_to_a_project_deleted_meanwhile_fails(
-    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
+    store: SessionStore,
+    other_store: SessionStore,
+    dm: Callable[..., SessionSource],
+    monkeypatch: pytest.MonkeyPatch,
+    is_large: bool,
 ) -> None:
     session_id = store.record_user_message(dm(), "here").session_id
     person = store.get_or_create_person(dm())
     project = store.seen_by(person.principal).projects.create("Garden")
+    if is_large:
+        monkeypatch.setattr(projects, "SESSIONS_PER_PIECE", 0)
+        store.move_to_project(store.record_user_message(dm("bob"), "there").session_id, project.id)
     interrupted = InterruptedTransaction(
         "UPDATE session", lambda: other_store.seen_by(person.principal).projects.delete(project.id)
     )

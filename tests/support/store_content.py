@@ -168,15 +168,16 @@ def _add_other_rows(tx: Transaction, folder: Path | None) -> None:
     tx.execute("DELETE FROM group_message")  # its number is used all the same
 
 
-def dump_tables(store: SessionStore) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of every table, without how far the search index has come."""
+def dump_tables(store: SessionStore, *names: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of some tables, or else of all, without how far the search index has come: it comes later."""
 
     def dump(tx: Transaction) -> dict[str, list[tuple[Any, ...]]]:
         from palaver.storage import table_copy
 
+        tables = {table.name: table for table in table_copy.list_tables(tx)}
         return {
-            table.name: sorted(table_copy.read_rows_to_compare(tx, table, None, 1_000_000), key=repr)
-            for table in table_copy.list_tables(tx)
+            name: sorted(table_copy.read_rows_to_compare(tx, tables[name], None, 1_000_000), key=repr)
+            for name in names or tables
         }
 
     return store.engine.run(Read(dump))

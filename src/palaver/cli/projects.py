@@ -109,7 +109,7 @@ def delete(ctx: click.Context, project: str, yes: bool, as_json: bool) -> None:
         count = output.format_count(before.session_count, "conversation")
         effect = f"Its {count} won't be deleted." if before.session_count else "It has no conversations."
         confirm_or_exit(f"Delete project {lookup.quote(before.name)}? {effect}", skip=yes)
-        deleted = view.projects.delete(before.id)
+        deleted = view.projects.delete_completely(before.id)
     if as_json:
         output.print_json({"deleted": json_output.project_to_json(deleted)})
     else:

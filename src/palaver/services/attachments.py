@@ -20,6 +20,7 @@ import time
 from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.attachment import (
@@ -48,6 +49,7 @@ from palaver.domain.errors import (
 )
 from palaver.domain.person import check_can_view_all
 from palaver.services.attachment_texts import DocumentReader, describe_document
+from palaver.services.deletions import PIECE_PAUSE_SECONDS
 from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -66,6 +68,7 @@ MAX_UNUSED_AGE: Final = timedelta(days=1)
 MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
 MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
 MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
+RECORDS_PER_PIECE: Final = 300  # of unused files, in one transaction
 READ_CHUNK_BYTES: Final = 256 * 1024
 _TRASH_SUFFIX = ".trash"
 _UPLOAD_PREFIX = ".upload-"
@@ -269,11 +272,24 @@ class Attachments:
         Returns the number of deleted attachments.
         """
         before = to_micros(self._store.clock.now() - MAX_UNUSED_AGE)
-        count = await self._engine.arun(Write(lambda tx: attachments.delete_unused(tx, before)))
+        count = await self._delete_unused(before)
         before_time = time.time() - MAX_UNUSED_AGE.total_seconds()
         await asyncio.to_thread(self._delete_unused_bytes, before_time)
         await asyncio.to_thread(self._documents.texts.clean_up, self._find_used_hashes, before_time)
         return count
+
+    async def _delete_unused(self, before: int) -> int:
+        """Delete the records of files that no session uses, a few in each transaction."""
+        count, position = 0, attachments.START
+        while True:
+            read = partial(attachments.list_unused, before=before, after=position, limit=RECORDS_PER_PIECE)
+            unused, next_position = await self._engine.arun(Read(read))
+            if unused:
+                count += await self._engine.arun(Write(partial(attachments.delete_unused, attachment_nos=unused)))
+                await asyncio.sleep(PIECE_PAUSE_SECONDS)
+            if next_position is None:
+                return count
+            position = next_position
 
     def _delete_unused_bytes(self, before: float) -> None:
         for upload in self._folder.glob(f"{_UPLOAD_PREFIX}*"):

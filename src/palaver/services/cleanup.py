@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.errors import StoreError
 from palaver.domain.profile import TurnRules
 from palaver.domain.share import MAX_EXPIRED_AGE
+from palaver.services.deletions import clean_search_index, finish_deletions
 from palaver.services.erasure import Erasures
 from palaver.services.jobs.starting import PROJECT_NAME
 from palaver.services.retention import Retention
-from palaver.services.session_deletions import finish_deletions
 from palaver.storage import (
     budget_windows,
     deliveries,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 CLEANUP_INTERVAL: Final = timedelta(hours=1)
-DELETION_INTERVAL: Final = timedelta(seconds=5)  # between two looks for rows of deleted long conversations
+DELETION_INTERVAL: Final = timedelta(seconds=5)  # between two looks for rows of what has disappeared
 # No platform sends a message again after so long: most give up within a day.
 MAX_RECEIPT_AGE: Final = timedelta(days=30)
 MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
@@ -84,7 +84,7 @@ class Cleanup:
         self._rules = rules
 
     async def run(self) -> None:
-        """Clean up regularly until canceled; what is left of deleted conversations, soon."""
+        """Clean up regularly until canceled; what is left of deletions, soon."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat(self.run_once, CLEANUP_INTERVAL))
             tasks.create_task(self._repeat(self.finish_deletions, DELETION_INTERVAL))
@@ -115,6 +115,7 @@ class Cleanup:
             self.delete_expired_shares,
             self._retention.apply_rules,
             self.finish_deletions,
+            self.clean_search_index,
         ]
         for clean_up in steps:
             try:
@@ -123,8 +124,15 @@ class Cleanup:
                 log.warning("cleanup_failed", extra={"error": str(error)})
 
     async def finish_deletions(self) -> int:
-        """Delete the rows of long conversations that have disappeared; return how many transactions it took."""
-        return await finish_deletions(self._store.engine)
+        """Delete the rows of what has disappeared, such as long conversations; return how many transactions it took."""
+        count = await finish_deletions(self._store.engine)
+        if count:
+            await self.clean_search_index()
+        return count
+
+    async def clean_search_index(self) -> int:
+        """Let words of deleted messages leave the search index; return how many transactions it took."""
+        return await clean_search_index(self._store.engine)
 
     async def delete_old_receipts(self) -> int:
         """Forget the messages by which we recognize one that is sent again; return how many there were."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput, OwnerRequired
 from palaver.domain.person import Role
-from palaver.services.session_deletions import finish_deletions
+from palaver.services.deletions import finish_deletions
 from palaver.storage import retention
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import from_micros, to_micros

@@ -19,6 +19,7 @@ from palaver.domain.source import SessionSource
 from palaver.domain.text import is_storable
 from palaver.domain.usage import TurnUsage
 from palaver.services.argument_checks import check_count, check_minutes
+from palaver.services.deletions import build_deletion
 from palaver.services.export import export_session
 from palaver.services.indexer import Indexer, build_search
 from palaver.services.operation import (
@@ -30,7 +31,6 @@ from palaver.services.operation import (
     WriteThenWork,
     operation,
 )
-from palaver.services.session_deletions import build_deletion
 from palaver.services.view import AsyncSessionView, SessionView, ViewScope
 from palaver.storage import (
     events,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.person import Person, Principal
     from palaver.domain.session import Page, RecordedMessage, SearchHit, Session, SessionEntry, UndoResult
+    from palaver.storage.deletion_pieces import HiddenRow
     from palaver.storage.engines.base import Engine, Transaction, Work
 
     MessageInput = str | Mapping[str, Any] | Message
@@ -309,9 +310,13 @@ class StoreOperations(Operations[R]):
         return Read(lambda tx: export_session(tx, sessions.get(tx, session_id)))
 
     @operation
-    def delete_session(self, session_id: str) -> WriteThenWork[int, None]:
+    def delete_session(self, session_id: str) -> WriteThenWork[HiddenRow, None]:
         """Delete a session and its log permanently. It disappears at once; a later write to it is refused."""
-        return build_deletion(lambda tx: session_deletion.delete(tx, sessions.get(tx, session_id)))
+
+        def run(tx: Transaction) -> None:
+            session_deletion.delete(tx, sessions.get(tx, session_id))
+
+        return build_deletion(run)
 
     # -- people --------------------------------------------------------------------------------------------
 

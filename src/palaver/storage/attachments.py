@@ -6,10 +6,11 @@ by `services/attachments.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.domain.attachment import Attachment, AttachmentNotFound, parse_attachment_id
 from palaver.domain.ids import PersonId
+from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 _COLUMNS = "a.id, a.name, a.media_type, a.size, a.sha256, a.person_id, a.created_at, a.no"
-_IS_USED = "EXISTS (SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no)"
+# LIMIT keeps PostgreSQL from reading all uses for the few files that are asked for.
+_IS_USED = "(SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no LIMIT 1) IS NOT NULL"
 _IS_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no
     JOIN audience_member m ON m.audience_no = s.audience_no WHERE u.attachment_no = a.no AND m.person_id = $2))"""
 
@@ -99,9 +101,37 @@ def get_total_size(tx: Transaction, person_id: PersonId) -> int:
     return int(row[0]) if row else 0
 
 
-def delete_unused(tx: Transaction, before: int) -> int:
-    """Delete files that were sent before a moment and that no session uses; return how many."""
-    return tx.execute(f"DELETE FROM attachment AS a WHERE a.created_at < $1 AND NOT {_IS_USED}", before)
+class Position(NamedTuple):
+    """A file in the order in which files were sent."""
+
+    created_at: int
+    no: int
+
+
+START: Final = Position(-(2**62), 0)
+
+
+def list_unused(tx: Transaction, before: int, after: Position, limit: int) -> tuple[list[int], Position | None]:
+    """Return the numbers of the next files that were sent before a moment and that no session uses.
+
+    Also returns where to go on; None at the end. It reads `limit` rows of the index, however many of them are used.
+    """
+    rows = tx.fetch_all(
+        f"SELECT a.created_at, a.no, CASE WHEN {_IS_USED} THEN 1 ELSE 0 END FROM attachment a"
+        " WHERE a.created_at < $1 AND a.created_at >= $2 AND (a.created_at > $2 OR a.no > $3)"
+        " ORDER BY a.created_at, a.no LIMIT $4",
+        before,
+        *after,
+        limit,
+    )
+    unused = [no for _, no, is_used in rows if not is_used]
+    return unused, Position(rows[-1][0], rows[-1][1]) if len(rows) == limit else None
+
+
+def delete_unused(tx: Transaction, attachment_nos: Sequence[int]) -> int:
+    """Delete those of the given files that no session uses, also not since they were listed; return how many."""
+    some = build_placeholders(len(attachment_nos))
+    return tx.execute(f"DELETE FROM attachment AS a WHERE a.no IN ({some}) AND NOT ({_IS_USED})", *attachment_nos)
 
 
 def find_known_hashes(tx: Transaction, hashes: Sequence[str]) -> set[str]:

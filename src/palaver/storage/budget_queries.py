@@ -96,8 +96,8 @@ def load_names(tx: Transaction, subjects: Collection[BudgetSubject]) -> dict[Bud
 def find_jobs(tx: Transaction, id_or_name: str) -> list[tuple[str, str]]:
     """Return the jobs with this id or name: their ids, and the names of the people they belong to."""
     rows = tx.fetch_all(
-        "SELECT j.id, p.name FROM job j JOIN person p ON p.id = j.person_id WHERE j.id = $1 OR j.name_key = $2"
-        " ORDER BY j.no LIMIT $3",
+        "SELECT j.id, p.name FROM job j JOIN person p ON p.id = j.person_id WHERE (j.id = $1 OR j.name_key = $2)"
+        " AND j.is_deleted = 0 ORDER BY j.no LIMIT $3",
         id_or_name,
         make_name_key(id_or_name),
         MAX_MATCHES,

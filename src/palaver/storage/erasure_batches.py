@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.delivery import Address
 from palaver.domain.ids import new_turn_id
-from palaver.storage import deliveries, session_deletion, sessions
+from palaver.storage import deliveries, search_merge, session_deletion, sessions
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH: Final = 200
 EVENTS_PER_BATCH: Final = 200
 _USAGE_ROUNDING_MICROS: Final = 900_000_000  # every time zone's day begins at a multiple of 15 minutes
-MERGED_PAGES: Final = 20  # of the search index, in one transaction
 MAX_MERGE_STEPS: Final = 100_000
 MERGED_DELETIONS_PERCENT: Final = 10  # FTS5's own default of `deletemerge`, which is 0 otherwise (migration 13)
 _NO_SESSION: Final = 0  # the `session_no` of anonymous usage: no session has it
@@ -267,18 +266,9 @@ def clean_search_index(tx: Transaction, row: ErasureRow) -> ErasureRow:
     if tx.name != "sqlite":
         return row.go_on()
     if row.position == 0:
-        _set_delete_merge(tx, MERGED_DELETIONS_PERCENT)
-    before = tx.fetch_one("SELECT total_changes()")
-    pages = -MERGED_PAGES if row.position == 0 else MERGED_PAGES  # negative: begin to merge everything
-    tx.execute("INSERT INTO search (search, rank) VALUES ('merge', $1)", pages)
-    after = tx.fetch_one("SELECT total_changes()")
-    is_done = before is None or after is None or after[0] - before[0] < 2  # so says the documentation of FTS5
-    if not is_done and row.position < MAX_MERGE_STEPS:
+        search_merge.set_delete_merge(tx, MERGED_DELETIONS_PERCENT)
+    pages = -search_merge.MERGED_PAGES if row.position == 0 else search_merge.MERGED_PAGES
+    if search_merge.merge_pages(tx, pages) and row.position < MAX_MERGE_STEPS:
         return replace(row, position=row.position + 1)
-    _set_delete_merge(tx, 0)
+    search_merge.set_delete_merge(tx, 0)
     return row.go_on()
-
-
-def _set_delete_merge(tx: Transaction, percent: int) -> None:
-    """Let the index merge a part of which so much is deleted; 0: only when there are other reasons to."""
-    tx.execute("INSERT INTO search (search, rank) VALUES ('deletemerge', $1)", percent)

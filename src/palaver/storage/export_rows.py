@@ -118,7 +118,9 @@ def list_identities(tx: Transaction, person_id: str) -> list[tuple[Row, list[Row
 
 def list_projects(tx: Transaction, person_id: str) -> list[Row]:
     return tx.fetch_all(
-        f"SELECT {list_columns(PROJECT_FIELDS)} FROM project WHERE person_id = $1 ORDER BY created_at, id", person_id
+        f"SELECT {list_columns(PROJECT_FIELDS)} FROM project WHERE person_id = $1 AND is_deleted = 0"
+        " ORDER BY created_at, id",
+        person_id,
     )
 
 
@@ -133,7 +135,7 @@ def find_session_project(tx: Transaction, session_no: int) -> Row | None:
     """Find the project of a session: PROJECT_FIELDS, its person."""
     return tx.fetch_one(
         f"SELECT {list_columns(PROJECT_FIELDS, 'p')}, p.person_id FROM session s JOIN project p ON p.no = s.project_no"
-        " WHERE s.no = $1",
+        " WHERE s.no = $1 AND p.is_deleted = 0",
         session_no,
     )
 
@@ -197,7 +199,8 @@ def load_session(tx: Transaction, session_no: int) -> SessionExport | None:
     count = len(SESSION_FIELDS)
     row = tx.fetch_one(
         f"SELECT {list_columns(SESSION_FIELDS, 's')}, s.audience_no,"
-        " (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no)"
+        " (SELECT p.id FROM project p WHERE p.no = s.project_no AND p.is_deleted = 0),"
+        " (SELECT f.id FROM session f WHERE f.no = s.parent_no)"
         " FROM session s WHERE s.no = $1 AND s.is_deleted = 0",
         session_no,
     )
@@ -300,7 +303,7 @@ def list_jobs(tx: Transaction, person_id: str | None, after: int, limit: int) ->
         f"SELECT {list_columns(JOB_FIELDS, 'j')}, (SELECT s.id FROM session s WHERE s.no = j.origin_session_no"
         " AND s.is_deleted = 0),"
         " (SELECT s.id FROM session s WHERE s.no = j.proposed_session_no), j.no FROM job j"
-        f" WHERE j.no > $1{condition} ORDER BY j.no LIMIT $2",
+        f" WHERE j.no > $1 AND j.is_deleted = 0{condition} ORDER BY j.no LIMIT $2",
         after,
         limit,
         *(() if person_id is None else (person_id,)),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 _OLD_RUNS = """FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.ended_at IS NOT NULL AND r.ended_at < $1
+    AND j.is_deleted = 0
     AND (j.state = 'ended' OR EXISTS (SELECT 1 FROM job_run l WHERE l.job_no = r.job_no AND l.slot > r.slot))"""
 _OVER = "state = 'ended' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM job_run r WHERE r.job_no = job.no)"
 

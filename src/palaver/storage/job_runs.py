@@ -30,7 +30,8 @@ MAX_REASON_CHARS: Final = 1000
 
 _SELECT = """SELECT r.no, r.id, j.id, r.slot, r.slot_count, r.kind, r.state, r.reason, r.result, r.refused_tools,
     r.target_errors, s.id, r.created_at, r.started_at, r.ended_at, r.job_no, r.cause, r.reported_failure, r.session_no,
-    r.turn_no, r.start_after FROM job_run r JOIN job j ON j.no = r.job_no LEFT JOIN session s ON s.no = r.session_no"""
+    r.turn_no, r.start_after FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0
+    LEFT JOIN session s ON s.no = r.session_no"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Jobs: prompts that run on a schedule, each on behalf of one person.
+"""Jobs: prompts that run on a schedule, each on behalf of one person. Deleting is in `job_deletion.py`.
 
 Always true, by unique indexes and checks: a person has one job of a name, and only an active job has a next slot. A
 slot is passed by `advance` alone, which changes nothing if the job's slot is no longer the one that its caller saw;
@@ -16,7 +16,6 @@ from palaver.domain.ids import JobId, PersonId, SessionId, new_job_id
 from palaver.domain.job import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
 from palaver.domain.person import Principal, Role
 from palaver.domain.text import is_storable, make_json_storable
-from palaver.storage import budget_limits
 from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.timestamps import from_micros, from_micros_or_none, to_micros
 
@@ -31,8 +30,8 @@ _SELECT = """SELECT j.no, j.id, j.person_id, j.name, j.prompt, j.schedule, j.tim
     j.origin, j.toolsets, j.model, j.profile, j.state, j.state_reason, j.proposed_change, j.next_slot, j.failure_count,
     j.created_at, j.updated_at, j.origin_session_no, s.id, j.alerted_cause, p.role, p.audience_no, p.name,
     j.proposed_at
-    FROM job j JOIN person p ON p.id = j.person_id LEFT JOIN session s ON s.no = j.origin_session_no
-    AND s.is_deleted = 0"""
+    FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
+    LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
 _ENDED_REASON = "It has no further runs."
 
 
@@ -167,7 +166,7 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
     """Add a job; raises `JobNameTaken` if the person has one of this name, and `LimitReached` if they have too many."""
     tx.lock_name(f"palaver jobs {new_job.person_id}")
     check_name_free(tx, new_job.person_id, new_job.name)
-    count = tx.fetch_one("SELECT COUNT(*) FROM job WHERE person_id = $1", new_job.person_id)
+    count = tx.fetch_one("SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
     if count is not None and count[0] >= MAX_JOBS_PER_PERSON:
         raise LimitReached(
             f"You already have {MAX_JOBS_PER_PERSON} jobs. Delete one before you add another.",
@@ -299,16 +298,12 @@ def set_failures(tx: Transaction, job_no: int, failure_count: int, alerted_cause
     )
 
 
-def delete(tx: Transaction, job_no: int) -> None:
-    """Delete a job, the list of its runs and its limits; the conversations of the runs stay."""
-    tx.execute("DELETE FROM job WHERE no = $1", job_no)
-    budget_limits.delete_for_missing_jobs(tx)
-
-
 def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
     """Give the jobs of one person to another; a job whose name is taken there gets a number."""
+    tx.execute("UPDATE job SET person_id = $1 WHERE person_id = $2 AND is_deleted = 1", to_id, from_id)
     names = list_name_keys(tx, to_id)
-    for no, name in tx.fetch_all("SELECT no, name FROM job WHERE person_id = $1 ORDER BY no", from_id):
+    theirs = "SELECT no, name FROM job WHERE person_id = $1 AND is_deleted = 0 ORDER BY no"
+    for no, name in tx.fetch_all(theirs, from_id):
         free = find_free_name(name, names)
         names.add(make_name_key(free))
         tx.execute(

@@ -1,9 +1,16 @@
-"""Projects: a person's folders for their conversations."""
+"""Projects: a person's folders for their conversations.
+
+A project with many conversations is deleted in pieces, so that no other writer waits for long: first it disappears, in
+one short transaction, then its conversations leave it piece by piece. A process that dies leaves the rest to the
+cleanup of any server.
+
+Always true: a project that has disappeared is found by nothing that looks for projects or for that of a conversation.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.domain.ids import ProjectId, new_project_id
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Row, Transaction
 
+SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at once
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _SELECT = """SELECT p.id, p.name, p.color, p.created_at,
     (SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL), p.no, p.instructions
@@ -25,13 +33,13 @@ _SELECT = """SELECT p.id, p.name, p.color, p.created_at,
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
     """List a person's projects by name."""
-    rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 ORDER BY p.name_key", person_id)
+    rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 AND p.is_deleted = 0 ORDER BY p.name_key", person_id)
     return [_project_from_row(row) for row in rows]
 
 
 def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
     """Return the number of any person's project, and the project."""
-    row = is_storable(project_id) and tx.fetch_one(f"{_SELECT} WHERE p.id = $1", project_id)
+    row = is_storable(project_id) and tx.fetch_one(f"{_SELECT} WHERE p.id = $1 AND p.is_deleted = 0", project_id)
     if not row:
         raise ProjectNotFound(f"Project {project_id!r} not found.", project=project_id)
     return row[5], _project_from_row(row)
@@ -40,7 +48,7 @@ def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
 def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
     """Return the number of one of a person's projects, and the project."""
     row = is_storable(text) and tx.fetch_one(
-        f"{_SELECT} WHERE p.person_id = $1 AND (p.id = $2 OR p.name_key = $3)",
+        f"{_SELECT} WHERE p.person_id = $1 AND (p.id = $2 OR p.name_key = $3) AND p.is_deleted = 0",
         person_id,
         text,
         text.strip().casefold(),
@@ -97,15 +105,36 @@ def update(
 def delete(tx: Transaction, person_id: PersonId, text: str) -> Project:
     """Delete a project and return it; its conversations stay, in no project."""
     no, project = get_by_id_or_name(tx, person_id, text)
-    tx.execute("DELETE FROM project WHERE no = $1", no)
+    if tx.fetch_one("SELECT 1 FROM session WHERE project_no = $1 LIMIT 1 OFFSET $2", no, SESSIONS_PER_PIECE) is None:
+        tx.execute("DELETE FROM project WHERE no = $1", no)
+    else:  # two spaces: no name that a person types has them
+        tx.execute(
+            "UPDATE project SET is_deleted = 1, id = $2, name = '', name_key = $3, instructions = NULL WHERE no = $1",
+            no,
+            f"deleted-{no}",
+            f"deleted  {no}",
+        )
     return project
+
+
+def delete_piece(tx: Transaction, project_no: int) -> None:
+    """Let the next conversations leave a project that has disappeared; when none are left, delete it."""
+    if tx.fetch_one(f"SELECT 1 FROM project WHERE no = $1 AND is_deleted = 1 {tx.for_update}", project_no) is None:
+        return  # another process was faster
+    left = tx.execute(
+        "UPDATE session SET project_no = NULL WHERE no IN (SELECT no FROM session WHERE project_no = $1 LIMIT $2)",
+        project_no,
+        SESSIONS_PER_PIECE,
+    )
+    if left < SESSIONS_PER_PIECE:
+        tx.execute("DELETE FROM project WHERE no = $1", project_no)
 
 
 def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
     """Return the instructions of a session's project if it is this person's."""
     row = tx.fetch_one(
         "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
-        " WHERE s.no = $1 AND p.person_id = $2",
+        " WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0",
         session_no,
         person_id,
     )

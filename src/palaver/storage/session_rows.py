@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 SESSION_COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
     s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
     s.previous_had_messages, s.pinned_at, s.archived_at,
-    (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no),
+    (SELECT p.id FROM project p WHERE p.no = s.project_no AND p.is_deleted = 0),
+    (SELECT f.id FROM session f WHERE f.no = s.parent_no),
     s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
     s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source,
     s.tool_call_count, s.auto_title, s.is_first_contact"""

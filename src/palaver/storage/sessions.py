@@ -11,6 +11,7 @@ from palaver.domain.ids import new_session_id, parse_session_id
 from palaver.domain.session import StartReason
 from palaver.domain.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
 from palaver.storage import auto_titles, events, people, read_marks
+from palaver.storage.engines.base import Conflict
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.sources import encode_source
 from palaver.storage.timestamps import from_micros
@@ -333,7 +334,14 @@ def move_to_project(
     no, session = session_row.no, session_row.session
     if session.project_id == project_id:
         return session
-    tx.execute("UPDATE session SET project_no = $2 WHERE no = $1", no, project_no)
+    moved = tx.execute(
+        "UPDATE session SET project_no = $2 WHERE no = $1"
+        " AND NOT EXISTS (SELECT 1 FROM project WHERE no = $2 AND is_deleted = 1)",
+        no,
+        project_no,
+    )
+    if not moved:
+        raise Conflict  # another process has deleted the project meanwhile
     events.append_event(tx, no, EventKind.MOVED, now, person_id, project=project_id, previous=session.project_id)
     return get_by_no(tx, no).session
 

@@ -23,6 +23,7 @@ from palaver.services.commands.runner import CommandRejected, CommandRunner, fin
 from palaver.storage import events, people, sessions, turn_leases, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
+from support.store_content import dump_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from palaver.domain.person import Person
     from palaver.domain.session import RecordedMessage, Session
     from palaver.domain.turn import Turn
-    from palaver.storage.engines.base import Row, Transaction
+    from palaver.storage.engines.base import Transaction
     from palaver.testing import FakeClock
 
 T = TypeVar("T")
@@ -142,13 +143,9 @@ class Chat:
     def read(self, run: Callable[[Transaction], T]) -> T:
         return self.store.engine.run(Read(run))
 
-    def dump_tables(self) -> dict[str, list[Row]]:
+    def dump_tables(self) -> dict[str, list[tuple[Any, ...]]]:
         """Return every row of every table that a command could change."""
-
-        def load_rows(tx: Transaction) -> dict[str, list[Row]]:
-            return {table: sorted(tx.fetch_all(f"SELECT * FROM {table}"), key=repr) for table in TABLES}
-
-        return self.read(load_rows)
+        return dump_tables(self.store, *TABLES)
 
     # -- sessions ------------------------------------------------------------------------------------------
 

@@ -33,7 +33,19 @@ from palaver.services.jobs.job_preview import count_runs_per_day
 from palaver.services.jobs.jobs import Jobs
 from palaver.services.jobs.prices import ModelPrices
 from palaver.services.operation import BlockingRunner
-from palaver.storage import budget_limits, job_runs, jobs, people, person_merge, sessions, turns
+from palaver.storage import (
+    budget_limits,
+    deletion_pieces,
+    export_rows,
+    job_deletion,
+    job_history,
+    job_runs,
+    jobs,
+    people,
+    person_merge,
+    sessions,
+    turns,
+)
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
@@ -435,6 +447,62 @@ def test_removing_a_job_removes_its_limits(quick_desk: Desk) -> None:
         quick_desk.write(partial(budget_limits.set_limit, limit=limit, person_id=ada.person_id, now=0))
     quick_desk.jobs.remove(ada, job.id)
     assert quick_desk.read(budget_limits.list_all) == limits[:1]
+
+
+def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_deletion, "RUNS_PER_PIECE", 3)
+    monkeypatch.setattr(jobs, "MAX_JOBS_PER_PERSON", 1)
+    ada = desk.add_person("ada")
+    job = desk.add(ada, name="Plants").job
+    for _ in range(7):
+        add_finished_run(desk, job.id, None)
+    open_run = desk.jobs.run_now(ada, job.id)
+    row = desk.load(job.id)
+    desk.clock.advance(minutes=1)
+    desk.write(lambda tx: job_runs.record_missed(tx, row, desk.clock.now(), 2, "was off", desk.now, is_untold=True))
+    last_run = desk.jobs.list_runs(ada, job.id)[-1]
+
+    desk.jobs.remove(ada, "plants")
+    assert count_runs(desk, row.no) == 7  # the open run, and what its person was to be told, are gone
+    for text in (job.id, "plants", f"deleted-{row.no}", f"deleted  {row.no}"):
+        with pytest.raises(JobNotFound):
+            desk.jobs.get(ada, text)
+    assert not desk.jobs.list(ada)
+    assert desk.read(lambda tx: [job_runs.find_run(tx, run.id) for run in (last_run, open_run)]) == [None, None]
+    assert not desk.read(job_runs.has_untold)
+    assert not desk.read(lambda tx: job_history.has_old(tx, 2**62))  # would delete conversations of runs
+    assert desk.read(lambda tx: export_rows.list_jobs(tx, None, 0, 10)) == []
+    assert desk.add(ada, name="Plants").job.id != job.id
+
+    left = []
+    while (hidden := desk.read(deletion_pieces.find_hidden)) is not None:
+        desk.write(partial(deletion_pieces.delete_piece, hidden=hidden))
+        left.append(count_runs(desk, row.no))
+    assert left == [4, 1, 0]
+    assert [each.job.name for each in desk.jobs.list(ada)] == ["Plants"]
+    assert len(desk.store.list_sessions()) == 1
+
+
+def test_removing_a_job_completely_returns_when_its_last_run_is_gone(
+    quick_desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_deletion, "RUNS_PER_PIECE", 1)
+    ada, bob = quick_desk.add_person("ada"), quick_desk.add_person("bob")
+    job = quick_desk.add(ada).job
+    for _ in range(3):
+        add_finished_run(quick_desk, job.id, None)
+    row = quick_desk.load(job.id)
+    with pytest.raises(JobNotFound):
+        quick_desk.jobs.remove_completely(bob, job.id)
+    assert quick_desk.jobs.remove_completely(ada, job.id).name == job.name
+    assert count_runs(quick_desk, row.no) == 0
+    assert quick_desk.read(lambda tx: tx.fetch_all("SELECT 1 FROM job")) == []
+
+
+def count_runs(desk: Desk, job_no: int) -> int:
+    return len(desk.read(lambda tx: tx.fetch_all("SELECT 1 FROM job_run WHERE job_no = $1", job_no)))
 
 
 def test_a_proposed_job_does_nothing_until_it_is_confirmed(desk: Desk) -> None:

@@ -25,7 +25,7 @@ from palaver.services.attachments import Attachments
 from palaver.services.transfer import conversation_writer, write_queue
 from palaver.services.transfer.import_request import ImportOptions
 from palaver.services.transfer.importer import Importer
-from palaver.storage import compactions, home_channels, imports, jobs, people, person_merge, sessions
+from palaver.storage import compactions, home_channels, imports, job_deletion, jobs, people, person_merge, sessions
 from palaver.storage.engines.base import Read, Write
 from support.made_reader import (
     START,
@@ -36,6 +36,7 @@ from support.made_reader import (
     make_file,
     make_message,
 )
+from support.store_content import dump_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,11 +264,7 @@ def test_importing_twice_changes_nothing(store: SessionStore, run: Callable[...,
 def dump(store: SessionStore) -> dict[str, Any]:
     """Return all rows that an import may write."""
     tables = ("session", "event", "lane", "person", "identity", "memory", "usage", "audience_member", "job")
-
-    def load(tx: Transaction) -> dict[str, Any]:
-        return {table: sorted(map(repr, tx.fetch_all(f"SELECT * FROM {table}"))) for table in tables}
-
-    return store.engine.run(Read(load))
+    return dump_tables(store, *tables)
 
 
 @pytest.mark.parametrize("is_long", [False, True])
@@ -415,7 +412,7 @@ def test_home_channels_memories_and_jobs_come_in_once(store: SessionStore, run: 
     assert store.engine.run(Read(home_channels.load_chosen))["telegram"].chat_id == "ada"  # type: ignore[index]
     view = store.seen_by(owner.principal)
     view.memories.forget(view.memories.list()[0].memory.id)
-    store.engine.run(Write(lambda tx: jobs.delete(tx, job.no)))
+    store.engine.run(Write(lambda tx: job_deletion.delete(tx, job.no)))
     assert count(run(*items)) == {"unchanged": 3}
     assert store.engine.run(Read(lambda tx: jobs.list_owned(tx, owner.id))) == []
 

@@ -93,7 +93,7 @@ def remove(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: b
     async def delete(access: JobAccess) -> Job:
         details = await access.jobs.get(access.principal, job, everything=everything)
         confirm_or_exit(f"Delete the job {lookup.quote(details.job.name)} ({details.words})?", skip=yes)
-        return await access.jobs.remove(access.principal, details.job.id, everything=everything)
+        return await access.jobs.remove_completely(access.principal, details.job.id, everything=everything)
 
     removed = run_with_jobs(ctx, delete)
     if as_json:

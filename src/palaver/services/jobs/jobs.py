@@ -15,6 +15,7 @@ from palaver.domain.schedule import describe_schedule, read_schedule
 from palaver.domain.session import Page
 from palaver.domain.turn import StopRequest
 from palaver.services.argument_checks import check_count
+from palaver.services.deletions import build_deletion
 from palaver.services.jobs import proposals  # as a module: it is imported from commands, too
 from palaver.services.jobs.job_details import JobDetails, JobOptions, JobSummary, NamedItem
 from palaver.services.jobs.job_editor import JobEditor, decode_draft, encode_draft, make_proposal
@@ -31,9 +32,9 @@ from palaver.services.jobs.job_permissions import (
 )
 from palaver.services.jobs.job_preview import PreviewRequest, build_preview
 from palaver.services.jobs.job_targets import list_targets
-from palaver.services.operation import Operations, operation
+from palaver.services.operation import Operations, WriteThenWork, operation
 from palaver.services.toolsets import describe_toolset
-from palaver.storage import job_run_summaries, job_runs, jobs, turns
+from palaver.storage import job_deletion, job_run_summaries, job_runs, jobs, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from palaver.domain.source import SessionSource
     from palaver.services.jobs.job_details import JobPreview
     from palaver.services.jobs.job_fields import JobEnvironment
+    from palaver.storage.deletion_pieces import HiddenRow
     from palaver.storage.engines.base import Transaction, Work
     from palaver.storage.job_run_summaries import LastRun
     from palaver.storage.jobs import JobRow
@@ -230,21 +232,17 @@ class Jobs(Operations[R]):
 
     @operation
     def remove(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[Job]:
-        """Delete a job and stop its run; the conversations of its runs stay."""
-        now = self._clock.now()
+        """Delete a job and stop its run; the conversations of its runs stay. Many runs are deleted by the cleanup."""
+        now = to_micros(self._clock.now())
+        return Write(lambda tx: self._remove(tx, principal, id_or_name, everything, now))
 
-        def run(tx: Transaction) -> Job:
-            job_row = self._find_and_lock(tx, principal, id_or_name, everything)
-            open_run = job_runs.find_open(tx, job_row.no)
-            if open_run is not None and open_run.session_no is not None:
-                turns.request_stop(tx, open_run.session_no, StopRequest.STOP, principal.person_id)
-                turns.cancel_queued(tx, open_run.session_no, to_micros(now), _REMOVED)
-            if has_proposal(job_row.job):  # its person need not decide any more
-                proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
-            jobs.delete(tx, job_row.no)
-            return job_row.job
-
-        return Write(run)
+    @operation
+    def remove_completely(
+        self, principal: Principal, id_or_name: str, *, everything: bool = False
+    ) -> WriteThenWork[HiddenRow, Job]:
+        """Delete a job like `remove`, and return when the last of its runs is deleted, too."""
+        now = to_micros(self._clock.now())
+        return build_deletion(lambda tx: self._remove(tx, principal, id_or_name, everything, now))
 
     # -- proposals of the agent ----------------------------------------------------------------------------
 
@@ -324,7 +322,7 @@ class Jobs(Operations[R]):
                 raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
             proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
             if job.state is JobState.PROPOSED:
-                jobs.delete(tx, job_row.no)
+                job_deletion.delete(tx, job_row.no)
             else:
                 jobs.update_fields(tx, job_row, {"proposed_change": None}, to_micros(now))
             return job
@@ -332,6 +330,17 @@ class Jobs(Operations[R]):
         return Write(run)
 
     # -- inside a transaction ------------------------------------------------------------------------------
+
+    def _remove(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool, now: int) -> Job:
+        job_row = self._find_and_lock(tx, principal, id_or_name, everything)
+        open_run = job_runs.find_open(tx, job_row.no)
+        if open_run is not None and open_run.session_no is not None:
+            turns.request_stop(tx, open_run.session_no, StopRequest.STOP, principal.person_id)
+            turns.cancel_queued(tx, open_run.session_no, now, _REMOVED)
+        if has_proposal(job_row.job):  # its person need not decide any more
+            proposals.record_decision(tx, job_row, principal.person_id, now, is_confirmed=False)
+        job_deletion.delete(tx, job_row.no)
+        return job_row.job
 
     def _is_shown(self, job_row: JobRow) -> bool:
         if self._only_chat is None:

@@ -27,7 +27,6 @@ from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, Sess
 from palaver.domain.message import MAX_PREVIEW_CHARS
 from palaver.domain.push import MAX_ENDPOINT_CHARS, PushSubscription
 from palaver.services.poll_loop import run_poll_loop
-from palaver.services.push.encryption import ServerKey, check_keys, encrypt
 from palaver.storage import push, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from palaver.domain.profile import PushRules
+    from palaver.services.push.encryption import ServerKey
     from palaver.services.store import SessionStore
     from palaver.services.web_access.guarded_requests import GuardedRequests
     from palaver.storage.engines.base import Transaction
@@ -80,6 +80,16 @@ class PushResponse:
         return self.status in _TRY_AGAIN or self.status >= 500
 
 
+@dataclass(frozen=True, slots=True)
+class PushTools:
+    """What sending needs, loaded on first use: the cryptography alone takes nine megabytes."""
+
+    key: ServerKey
+    requests: GuardedRequests
+    encrypt: Callable[[bytes, PushSubscription], bytes]
+    check_keys: Callable[[str, str], None]
+
+
 class PushNotifier:
     """The subscriptions and notifications of one store."""
 
@@ -87,7 +97,7 @@ class PushNotifier:
         self,
         store: SessionStore,
         load_key: Callable[[], int],
-        requests: GuardedRequests,
+        make_requests: Callable[[], GuardedRequests],
         rules: PushRules,
         *,
         default_contact: str,
@@ -96,11 +106,11 @@ class PushNotifier:
         self._store = store
         self._engine = store.engine
         self._load_key = load_key
-        self._requests = requests
+        self._make_requests = make_requests
         self._rules = rules
         self._default_contact = default_contact
         self._trusted_hosts = frozenset(trusted_hosts)
-        self._key: ServerKey | None = None
+        self._tools: PushTools | None = None
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
@@ -131,7 +141,7 @@ class PushNotifier:
 
     async def get_public_key(self) -> str:
         """Return the key that browsers subscribe to; it is created on first use."""
-        return (await self._get_key()).public_text
+        return (await self._get_tools()).key.public_text
 
     # -- subscriptions --------------------------------------------------------------------------------------
 
@@ -140,13 +150,14 @@ class PushNotifier:
         if not self._rules.enabled:
             raise InvalidInput("Notifications are turned off here (push.enabled in the settings).")
         self._check_endpoint(endpoint)
-        check_keys(public_key, auth_secret)
+        tools = await self._get_tools()
+        tools.check_keys(public_key, auth_secret)
         subscription = PushSubscription(
             id=f"push_{secrets.token_hex(8)}",
             endpoint=endpoint,
             public_key=public_key,
             auth_secret=auth_secret,
-            server_key=await self.get_public_key(),
+            server_key=tools.key.public_text,
         )
         now = to_micros(self._store.clock.now())
         await self._engine.arun(Write(lambda tx: push.save_subscription(tx, sign_in_id, subscription, now)))
@@ -199,7 +210,7 @@ class PushNotifier:
         """Send what is due; return the seconds until the next time."""
         now = self._store.clock.now()
         oldest = to_micros(now - MAX_AGE)
-        key_text = await self.get_public_key() if self._key is not None or await self._has_messages() else None
+        key_text = await self.get_public_key() if self._tools is not None or await self._has_messages() else None
         if key_text is None:
             return MAX_WAIT_SECONDS
 
@@ -279,12 +290,12 @@ class PushNotifier:
 
     async def _send(self, subscription: PushSubscription, payload: dict[str, str], *, topic: str) -> PushResponse:
         self._check_endpoint(subscription.endpoint)
-        key = await self._get_key()
+        tools = await self._get_tools()
         parts = urlsplit(subscription.endpoint)
         now_seconds = int(self._store.clock.now().timestamp())
-        body = encrypt(json.dumps(payload, ensure_ascii=False).encode(), subscription)
+        body = tools.encrypt(json.dumps(payload, ensure_ascii=False).encode(), subscription)
         headers = {
-            "Authorization": key.sign_token(f"{parts.scheme}://{parts.netloc}", self._get_contact(), now_seconds),
+            "Authorization": tools.key.sign_token(f"{parts.scheme}://{parts.netloc}", self._get_contact(), now_seconds),
             "Content-Encoding": "aes128gcm",
             "Content-Type": "application/octet-stream",
             "TTL": str(int(MAX_AGE.total_seconds())),
@@ -293,7 +304,7 @@ class PushNotifier:
         }
         async with (
             asyncio.timeout(SEND_SECONDS),
-            self._requests.send("POST", subscription.endpoint, headers, body) as response,
+            tools.requests.send("POST", subscription.endpoint, headers, body) as response,
         ):
             text = b""
             async for chunk in response.aiter_raw():
@@ -308,7 +319,13 @@ class PushNotifier:
     def _get_contact(self) -> str:
         return self._rules.contact or self._default_contact
 
-    async def _get_key(self) -> ServerKey:
-        if self._key is None:
-            self._key = ServerKey.from_number(await asyncio.to_thread(self._load_key))
-        return self._key
+    async def _get_tools(self) -> PushTools:
+        if self._tools is None:
+            self._tools = await asyncio.to_thread(self._load_tools)
+        return self._tools
+
+    def _load_tools(self) -> PushTools:
+        from palaver.services.push import encryption
+
+        key = encryption.ServerKey.from_number(self._load_key())
+        return PushTools(key, self._make_requests(), encryption.encrypt, encryption.check_keys)

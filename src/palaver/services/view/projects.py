@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.services.operation import R, operation
+from palaver.services.deletions import build_deletion
+from palaver.services.operation import R, WriteThenWork, operation
 from palaver.services.view.part import ViewPart
 from palaver.storage import projects
 from palaver.storage.engines.base import Read, Write
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.session import Project
+    from palaver.storage.deletion_pieces import HiddenRow
     from palaver.storage.engines.base import Work
 
 
@@ -38,5 +40,10 @@ class ProjectOperations(ViewPart[R]):
 
     @operation
     def delete(self, project: str) -> Work[Project]:
-        """Delete a project, given by id or name. Its conversations stay."""
+        """Delete a project, given by id or name. Its conversations stay; many of them leave it in the cleanup."""
         return Write(lambda tx: projects.delete(tx, self._scope.person_id, project))
+
+    @operation
+    def delete_completely(self, project: str) -> WriteThenWork[HiddenRow, Project]:
+        """Delete a project, and return when the last of its conversations has left it, too."""
+        return build_deletion(lambda tx: projects.delete(tx, self._scope.person_id, project))

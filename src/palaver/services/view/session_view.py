@@ -10,6 +10,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.person import Action
 from palaver.domain.search_filter import NO_FILTER
 from palaver.services.argument_checks import check_count
+from palaver.services.deletions import build_deletion
 from palaver.services.export import export_session
 from palaver.services.indexer import build_search
 from palaver.services.markdown_export import export_markdown
@@ -22,7 +23,6 @@ from palaver.services.operation import (
     WriteThenWork,
     operation,
 )
-from palaver.services.session_deletions import build_deletion
 from palaver.services.view.changes import apply_changes, check_may_change_settings, move_to_project
 from palaver.services.view.deliveries import DeliveryOperations
 from palaver.services.view.listing import ListCriteria, load_session_page
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from palaver.domain.turn import Turn
     from palaver.services.view.changes import SessionChanges
     from palaver.services.view.scope import ViewScope
+    from palaver.storage.deletion_pieces import HiddenRow
     from palaver.storage.engines.base import Engine, Transaction, Work
 
 
@@ -271,7 +272,7 @@ class ViewOperations(ViewPart[R]):
         return Write(lambda tx: self._delete(tx, session_id))
 
     @operation
-    def delete_completely(self, session_id: str) -> WriteThenWork[int, None]:
+    def delete_completely(self, session_id: str) -> WriteThenWork[HiddenRow, None]:
         """Delete a conversation and its log permanently, and return when the last row of a long one is gone, too."""
         return build_deletion(lambda tx: self._delete(tx, session_id))
 

@@ -1,0 +1,75 @@
+"""Deletes in pieces, each in a transaction of its own, so that other people's messages never wait.
+
+A long conversation, a job with many runs or a project with many conversations first disappears, in one short
+transaction (`storage/deletion_pieces.py`). A process that dies between two of the pieces that follow leaves the rest to
+the cleanup of any server, which looks for it every few seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from palaver.domain.crash_points import crash_point
+from palaver.services.operation import WriteThenWork
+from palaver.storage import deletion_pieces, erasure_batches, search_merge
+from palaver.storage.engines.base import Read, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.storage.deletion_pieces import HiddenRow
+    from palaver.storage.engines.base import Engine, Transaction
+
+T = TypeVar("T")
+
+PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
+
+
+def build_deletion(delete: Callable[[Transaction], T]) -> WriteThenWork[HiddenRow, T]:
+    """Build work that deletes something with `delete`, and then all pieces of what has disappeared."""
+    return WriteThenWork(Write(delete), _FIND_HIDDEN, _delete_piece, PIECE_PAUSE_SECONDS)
+
+
+async def finish_deletions(engine: Engine) -> int:
+    """Delete what is left of all that has disappeared; return how many pieces there were."""
+    import asyncio  # a blocking program does not need it
+
+    count = 0
+    while (hidden := await engine.arun(_FIND_HIDDEN)) is not None:
+        await engine.arun(_delete_piece(hidden))
+        await asyncio.sleep(PIECE_PAUSE_SECONDS)
+        count += 1
+    return count
+
+
+async def clean_search_index(engine: Engine) -> int:
+    """Let the words of deleted messages leave SQLite's search index; return how many transactions it took.
+
+    Only where much was deleted: the other parts of the index are merged as new messages come in.
+    """
+    import asyncio
+
+    count = 0
+    while await engine.arun(_MERGE_PIECE):
+        await asyncio.sleep(PIECE_PAUSE_SECONDS)
+        count += 1
+    return count
+
+
+def _merge_piece(tx: Transaction) -> bool:
+    with erasure_batches.overwrite_deleted(tx):
+        return search_merge.merge_piece(tx)
+
+
+_MERGE_PIECE: Final = Write(_merge_piece)
+_FIND_HIDDEN: Final = Read(deletion_pieces.find_hidden, is_quick=True)
+
+
+def _delete_piece(hidden: HiddenRow) -> Write[None]:
+    crash_point("deletion.before_piece")
+
+    def run(tx: Transaction) -> None:
+        with erasure_batches.overwrite_deleted(tx):
+            deletion_pieces.delete_piece(tx, hidden)
+
+    return Write(run)
