@@ -4,6 +4,8 @@
  */
 const CACHE_NAME = "palaver-shell";
 const LANGUAGE_CACHE_NAME = "palaver-language"; // survives the worker, which the browser stops when it has nothing to do
+const ANSWER_MS = 500; // how long a page may take to answer; a browser allows to open a window for a second after a click
+const CHECK_MS = 50;
 const baseUrl = new URL("./", self.location.href);
 const assets = new URL("assets/", baseUrl).href;
 
@@ -99,12 +101,28 @@ async function findPages() {
   return windows.filter(({ url }) => url.startsWith(baseUrl.href) && new URL(url).pathname !== `${baseUrl.pathname}shared`);
 }
 
+/**
+ * Shows a conversation in an open page, or else in a new window. A browser allows one of both, once for each click, so a page
+ * has to answer before it gets the focus: its tab may just be closing.
+ */
 async function openSession(session) {
   const pages = await findPages();
-  const page = pages.find((page) => page.visibilityState === "visible") ?? pages[0];
-  if (page === undefined) return self.clients.openWindow(new URL(encodeURIComponent(session), baseUrl));
-  if (session !== "") page.postMessage({ kind: "open", session }); // a test is about no conversation
-  return page.focus();
+  pages.sort((one, other) => Number(other.visibilityState === "visible") - Number(one.visibilityState === "visible"));
+  const openWindow = () => self.clients.openWindow(new URL(encodeURIComponent(session), baseUrl));
+  for (const page of pages) if (await showInPage(page, session)) return page.focus().catch(openWindow);
+  return openWindow();
+}
+
+/** Whether a page is still there. One that is, and does not answer in time, is busy or frozen: it answers after it has the focus. */
+async function showInPage(page, session) {
+  const { port1, port2 } = new MessageChannel();
+  const answer = new Promise((resolve) => (port1.onmessage = () => resolve(true)));
+  page.postMessage({ kind: "open", session }, [port2]); // a test is about no conversation: its session is empty
+  for (let waited = 0; waited < ANSWER_MS; waited += CHECK_MS) {
+    if (await Promise.race([answer, new Promise((resolve) => setTimeout(resolve, CHECK_MS))])) return true;
+    if ((await self.clients.get(page.id)) === undefined) return false;
+  }
+  return true;
 }
 
 /** The newest document or, without a connection, the cached one. */

@@ -41,6 +41,7 @@ BROWSER_FLAGS: tuple[str, ...] = (
     # No page lives long enough for compiled code to be worth it, and there is no graphics card.
     "--js-flags=--no-opt,--no-maglev,--no-sparkplug,--single-threaded",
     *("--disable-gpu", "--disable-gpu-compositing", "--disable-software-rasterizer"),
+    *("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"),  # a microphone that every page may use
 )
 DESKTOP_VIEWPORT = {"width": 1280, "height": 820}
 PHONE_VIEWPORT = {"width": 390, "height": 844}
@@ -55,7 +56,8 @@ _GET_PANEL_TITLE = "document.querySelector('.panel-title')?.textContent"
 # What Chromium logs about requests without a connection: another text with a service worker, and for parts of the page.
 OFFLINE_ERRORS = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "Failed to fetch", "Unable to preload")
 
-expect.set_options(timeout=30_000)
+TIMEOUT_MILLISECONDS = 60_000  # for anything that the page does at once, on a busy machine
+expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -106,6 +108,13 @@ async def browser() -> AsyncIterator[Browser]:
         yield browser
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def full_browser() -> AsyncIterator[Browser]:
+    """Launch the full browser, because the headless shell shows no notifications."""
+    async with launch_browser(full=True) as browser:
+        yield browser
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def start_web(web_store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
     """Start servers on the database of this test, each with its own store, and stop them at the end."""
@@ -130,6 +139,7 @@ class Visitors:
         defaults = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block"}
         context = await self.browser.new_context(**(defaults | options))
         self.stack.push_async_callback(context.close)
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
         await context.add_init_script(_LOG_CSP_VIOLATIONS)
         context.on("console", lambda line: self._check_console(line.type, line.text))
         context.on("weberror", lambda error: self.problems.append(f"error: {error.error}"))

@@ -104,31 +104,7 @@ async def test_the_page_follows_the_configured_busy_policy(start_web: StartWebSe
     await expect(page.locator(".answer").last).to_contain_text("word39")
 
 
-async def test_a_steering_message_that_comes_too_late_gets_its_own_answer_which_another_can_interrupt(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    slow_agent = SlowAgent()
-    page = await visitors.visit(await start_web(slow_agent.agent))
-    await send_message(page, "first")
-    slow_agent.allow_words(2)
-    await expect(page.locator(".answer")).to_contain_text("word1")
-    await choose_busy_policy(page, "Queue", "Steer")
-    await send_message(page, "second")
-    await expect(page.get_by_text(WILL_STEER)).to_be_visible()
-    slow_agent.allow_words(41)  # the rest of the first answer, and the beginning of the second
-    await expect(page.locator(".answer")).to_have_count(2)
-    await expect(page.locator(".answer").last).to_contain_text("word2")
-    await expect(page.get_by_text(WILL_STEER)).to_have_count(0)
-
-    await choose_busy_policy(page, "Steer", "Interrupt")
-    await send_message(page, "third")
-    await expect(page.locator(".answer").nth(1)).to_contain_text("stopped")
-    slow_agent.allow_words(80)
-    await expect(page.locator(".answer").last).to_contain_text("word39")
-    await expect(page.locator(".answer")).to_have_count(3)
-
-
-async def test_queued_messages_show_their_position_and_stopping_keeps_the_partial_answer(
+async def test_queued_messages_show_their_position_and_are_cleared_and_steering_ones_may_come_too_late(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     slow_agent = SlowAgent()
@@ -149,3 +125,28 @@ async def test_queued_messages_show_their_position_and_stopping_keeps_the_partia
     await expect(page.get_by_text(QUEUED_FIRST)).to_have_count(0)
     await expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
     await expect(page.locator(".user-message")).to_have_count(3)
+
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".home")).to_be_visible()
+    await check_late_steering(page, slow_agent)
+
+
+async def check_late_steering(page: Page, slow_agent: SlowAgent) -> None:
+    """A steering message that comes too late gets its own answer, which another message can interrupt."""
+    await send_message(page, "first")
+    slow_agent.allow_words(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await choose_busy_policy(page, "Queue", "Steer")
+    await send_message(page, "second")
+    await expect(page.get_by_text(WILL_STEER)).to_be_visible()
+    slow_agent.allow_words(41)  # the rest of the first answer, and the beginning of the second
+    await expect(page.locator(".answer")).to_have_count(2)
+    await expect(page.locator(".answer").last).to_contain_text("word2")
+    await expect(page.get_by_text(WILL_STEER)).to_have_count(0)
+
+    await choose_busy_policy(page, "Steer", "Interrupt")
+    await send_message(page, "third")
+    await expect(page.locator(".answer").nth(1)).to_contain_text("stopped")
+    slow_agent.allow_words(80)
+    await expect(page.locator(".answer").last).to_contain_text("word39")
+    await expect(page.locator(".answer")).to_have_count(3)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.async_api import expect
 
 from browser.conftest import OFFLINE_ERRORS, send_message, skip_welcome
+from browser.page_checks import find_violations
 from palaver.agent.demo import DemoAgent
+from palaver.web.app import PAGE_FOLDER
 from support.process import TIMEOUT_SECONDS, find_free_port, run_server
 
 if TYPE_CHECKING:
@@ -88,6 +91,32 @@ async def test_a_panel_that_fails_to_load_and_unknown_addresses_say_so_and_the_r
     await expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
     await page.get_by_role("link", name="Home").click()
     await expect(page.locator("#composer")).to_be_focused()
+
+
+async def test_a_page_that_was_replaced_by_a_new_version_says_so_and_offers_to_reload(
+    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
+) -> None:
+    folder = tmp_path / "page"
+    shutil.copytree(PAGE_FOLDER, folder)
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0), page_folder=folder))
+    await page.locator("#composer").fill("half a thought")
+    [script] = folder.glob("assets/page-*.js")
+    [panel] = folder.glob("assets/UsagePanel-*.js")
+    document = folder / "index.html"
+    old_text = document.read_text("utf-8")
+    document.write_text(old_text.replace(script.name, "page-AfterTheUpdate.js"), "utf-8")  # files have other names then
+    away = panel.rename(tmp_path / panel.name)
+    visitors.allowed_errors = ("404", "Failed to fetch", "Unable to preload")
+    await page.get_by_role("button", name="owner").click()
+    await page.get_by_role("menuitem", name="Usage").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Palaver was updated.")
+    assert await find_violations(page) == []
+    document.write_text(old_text, "utf-8")
+    away.rename(panel)
+    await page.get_by_role("button", name="Reload page").click()
+    await expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator("#composer")).to_have_value("half a thought")
 
 
 async def test_a_conversation_that_was_not_loaded_yet_can_be_written_to_offline(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import send_message, sign_in_context, wait_for_answer
+from browser.conftest import open_path, send_message, sign_in_context, wait_for_answer
 from palaver.agent.demo import DemoAgent
 from palaver.testing import FakeClock, ScriptedAgent
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
     from browser.conftest import Visitors
-    from support.web import StartWebServer
+    from support.web import StartWebServer, WebServer
 
 
 def find_row(page: Page, text: str) -> Locator:
@@ -67,11 +67,24 @@ async def test_renaming_from_the_menu_or_by_a_double_click_updates_every_tab_and
     await page.reload()
     await expect(find_row(page, "Welcome")).to_be_visible()
 
+    # By keyboard, from the menu of the header: the field gets the focus, and afterwards it returns.
+    menu = page.locator("header").get_by_role("button", name="Actions")
+    await menu.press("Enter")
+    await page.get_by_role("menuitem", name="Rename").press("Enter")
+    await expect(field).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Welcome", exact=True)).to_be_focused()
+    await menu.press("Enter")
+    await page.get_by_role("menuitem", name="Delete").press("Enter")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(menu).to_be_focused()
 
-async def test_a_search_and_links_open_messages_of_a_long_conversation(
+
+async def test_a_search_and_links_open_messages_of_a_long_conversation_which_can_be_compacted(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    web = await start_web(ScriptedAgent("Certainly."))
+    web = await start_web(ScriptedAgent("In short."))
     owner = await web.sign_in()
     session = await web.create_session(owner, title="A long one")
     texts = ["where is the platypus" if number == 5 else f"message {number}\n" * 4 for number in range(300)]
@@ -97,6 +110,8 @@ async def test_a_search_and_links_open_messages_of_a_long_conversation(
     await page.unroute("**/api/search?*")
     await page.get_by_role("alert").get_by_role("button", name="Try again").click()
     await expect(page.get_by_text("No results")).to_be_visible()
+    await page.get_by_role("combobox", name="Search").fill("")
+    await check_compaction(web, page)
 
 
 async def check_links_in_open_conversation(page: Page) -> None:
@@ -136,12 +151,13 @@ async def test_messages_are_separated_by_day(start_web: StartWebServer, visitors
     )
 
 
-async def test_compaction_is_shown_and_can_be_undone(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent("In short."))
+async def check_compaction(web: WebServer, page: Page) -> None:
+    """Compaction is shown, and can be undone."""
     session = await web.create_conversation(
         await web.sign_in(), *(f"message {number}" for number in range(8)), title="Long"
     )
-    page = await visitors.visit(web, path=f"/{session}")
+    await open_path(page, f"/{session}")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Long")
     await page.locator("header.bar").get_by_role("button", name=re.compile("Actions for")).click()
     await page.get_by_role("menuitem", name="Compact context").click()
     line = page.locator(".event-block")
@@ -152,10 +168,9 @@ async def test_compaction_is_shown_and_can_be_undone(start_web: StartWebServer, 
     await expect(page.get_by_text("Compaction undone. The agent sees all messages again.")).to_be_visible()
 
 
-async def test_branching_keeps_the_original_in_which_exchanges_are_undone_and_redone(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+async def check_branching(page: Page) -> None:
+    """Branching keeps the original, in which exchanges are undone and redone."""
+    count = await page.locator(".session").count()
     await start_conversations(page, "first")
     await send_message(page, "second")
     await expect(page.locator(".answer")).to_have_count(2)
@@ -169,7 +184,7 @@ async def test_branching_keeps_the_original_in_which_exchanges_are_undone_and_re
     await expect(page.locator(".user-message")).to_contain_text("first")
     await expect(page.locator(".row").last).to_contain_text("Everything above is from the original conversation")
     await expect(page.get_by_role("heading", level=1)).to_have_text("first #2")
-    await expect(page.locator(".session")).to_have_count(2)
+    await expect(page.locator(".session")).to_have_count(count + 2)
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
     await page.get_by_role("link", name="Original conversation").click()
     await expect(page.locator(".user-message")).to_have_count(2)
@@ -192,7 +207,7 @@ async def test_branching_keeps_the_original_in_which_exchanges_are_undone_and_re
     await expect(page.get_by_text("Last exchange undone.")).to_have_count(0)
 
 
-async def test_an_answer_is_regenerated_and_an_edited_message_is_sent_in_a_new_branch(
+async def test_an_answer_is_regenerated_an_edited_message_sent_in_a_new_branch_and_an_exchange_undone(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     agent = ScriptedAgent(lambda request: f"Answer {len(agent.requests)} to {request.messages[-1]['content']}")
@@ -221,6 +236,7 @@ async def test_an_answer_is_regenerated_and_an_edited_message_is_sent_in_a_new_b
     await expect(page.locator(".row").nth(1)).to_contain_text("Branched from the start of the original conversation")
     await expect(page.locator(".session")).to_have_count(2)
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
+    await check_branching(page)
 
 
 async def test_conversations_are_pinned_archived_moved_to_projects_and_opened_with_the_command_palette(

@@ -9,10 +9,9 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
-import pytest
 from playwright.async_api import expect
 
-from browser.conftest import PHONE_VIEWPORT, send_message, wait_for_answer
+from browser.conftest import PHONE_VIEWPORT, open_path, send_message, wait_for_answer
 from browser.page_checks import MIN_TARGET_PIXELS, find_violations, measure_overflow, scroll_with_wheel
 from palaver.agent.base import TextDelta
 from palaver.testing import ScriptedAgent
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from browser.conftest import Visitors
     from palaver.agent.base import AgentEvent, AgentRequest
-    from support.web import StartWebServer
+    from support.web import StartWebServer, WebServer
 
 HOSTILE_DIAGRAMS = [
     """graph TD
@@ -85,7 +84,7 @@ def record_mermaid_requests(page: Page) -> list[str]:
     return fetched
 
 
-async def test_diagrams_are_rendered_and_mermaid_is_loaded_only_when_needed(
+async def test_diagrams_are_rendered_when_needed_in_messages_and_shared_conversations_and_have_controls(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     go_on = asyncio.Event()
@@ -94,13 +93,20 @@ async def test_diagrams_are_rendered_and_mermaid_is_loaded_only_when_needed(
         if request.messages[-1]["content"] == "hello":
             yield TextDelta("A plain answer.")
             return
+        if request.messages[-1]["content"] == "draw A":
+            yield TextDelta(format_diagrams(build_chain("A", "B")))
+            return
+        if request.messages[-1]["content"].startswith("What about"):
+            yield TextDelta("I would say:\n\n" + format_diagrams(build_chain("Yours", "Mine")))
+            return
         yield TextDelta("```mermaid\ngraph TD\n  A --> B\n")
         await go_on.wait()
         yield TextDelta(f"  B --> C\n```\n\n{drawn}")
 
     inside = indent(format_diagrams(build_chain("Snow", "Ice")) + "\n\n```sh\nls\n```", "   ")
     drawn = f"See:\n\n{format_diagrams(build_chain('Sea', 'Cloud', 'Rain'))}\n\n1. and\n\n{inside}\n2. That is all."
-    page = await visitors.visit(await start_web(ScriptedAgent(answer_slowly)))
+    web = await start_web(ScriptedAgent(answer_slowly))
+    page = await visitors.visit(web, color_scheme="light")
     fetched = record_mermaid_requests(page)
     await send_message(page, "hello")
     await wait_for_answer(page)
@@ -123,6 +129,67 @@ async def test_diagrams_are_rendered_and_mermaid_is_loaded_only_when_needed(
     await expect(page.locator("svg[id^=diagram], main style")).to_have_count(0)
     await expect(page.locator("iframe")).to_have_count(1)
     await expect(page.locator("iframe")).to_be_hidden()
+
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".home")).to_be_visible()
+    await send_message(page, "draw A")
+    await check_controls(page)
+    await check_color_theme(page)
+    await check_message_and_shared_conversation(web, visitors, page)
+
+
+async def check_controls(page: Page) -> None:
+    """A diagram can be enlarged, copied, and shown as source."""
+    figure = page.locator("figure.diagram")
+    before = await measure_image(figure.get_by_role("img"))
+    larger = figure.get_by_role("button", name="Enlarge")
+    await larger.focus()
+    await page.keyboard.press("Enter")
+    after = await measure_image(page.get_by_role("dialog").get_by_role("img", name="Diagram: A, B"))
+    assert after[0] > 1.5 * before[0]
+    assert await find_violations(page) == []
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(larger).to_be_focused()
+    await page.keyboard.press("Shift+Tab")
+    await page.keyboard.press("Enter")
+    await expect(figure.locator("pre")).to_have_text(build_chain("A", "B"))
+    await figure.get_by_role("button", name="Show diagram").click()
+    await expect(figure.get_by_role("img")).to_be_visible()
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await figure.get_by_role("button", name="Copy").click()
+    is_copied = "async text => (await navigator.clipboard.readText()) === text"
+    await page.wait_for_function(is_copied, arg=build_chain("A", "B"))
+
+
+async def check_color_theme(page: Page) -> None:
+    """A diagram follows the color theme."""
+    picture = page.get_by_role("img", name="Diagram: A, B")
+    await expect(picture).to_have_attribute("src", LIGHT_ACCENT)
+    await page.emulate_media(color_scheme="dark")
+    await expect(picture).to_have_attribute("src", DARK_ACCENT)
+    await expect(picture).not_to_have_attribute("src", LIGHT_ACCENT)
+    await page.get_by_role("button", name="owner").click()
+    await page.get_by_role("menuitemradio", name="Light").click()
+    await expect(picture).to_have_attribute("src", LIGHT_ACCENT)
+
+
+async def check_message_and_shared_conversation(web: WebServer, visitors: Visitors, page: Page) -> None:
+    """Diagrams of people are rendered, too, also for somebody who reads a shared conversation."""
+    owner = await web.sign_in()
+    session = await web.create_conversation(
+        owner, f"What about *this*?\n\n{format_diagrams(build_chain('Ask', 'Hear'))}"
+    )
+    await open_path(page, f"/{session}")
+    made = await owner.post(f"/api/sessions/{session}/shares")
+    assert made.is_success, made.text
+    stranger = await (await visitors.open_context(web.url)).new_page()
+    await stranger.goto(f"{web.url}/{made.json()['path'].lstrip('/')}")
+    for reader in (page, stranger):
+        said = reader.locator(".user-message")
+        await expect(said.get_by_text("What about *this*?")).to_be_visible()
+        await expect(said.get_by_role("img", name="Diagram: Ask, Hear")).to_be_visible()
+        await expect(reader.locator(".answer").get_by_role("img", name="Diagram: Yours, Mine")).to_be_visible()
 
 
 async def test_a_diagram_that_is_invalid_or_cannot_be_rendered_yet_is_shown_as_code_with_the_reason(
@@ -187,43 +254,6 @@ async def test_hostile_diagrams_do_no_harm_and_their_frame_is_isolated(
     visitors.problems = [each for each in visitors.problems if each not in never_sent]
 
 
-async def test_a_diagram_can_be_enlarged_copied_and_shown_as_source_and_follows_the_color_theme(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    page = await visitors.visit(
-        await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B")))), color_scheme="light"
-    )
-    await send_message(page, "draw it")
-    figure = page.locator("figure.diagram")
-    before = await measure_image(figure.get_by_role("img"))
-    larger = figure.get_by_role("button", name="Enlarge")
-    await larger.focus()
-    await page.keyboard.press("Enter")
-    after = await measure_image(page.get_by_role("dialog").get_by_role("img", name="Diagram: A, B"))
-    assert after[0] > 1.5 * before[0]
-    assert await find_violations(page) == []
-    await page.keyboard.press("Escape")
-    await expect(page.get_by_role("dialog")).to_have_count(0)
-    await expect(larger).to_be_focused()
-    await page.keyboard.press("Shift+Tab")
-    await page.keyboard.press("Enter")
-    await expect(figure.locator("pre")).to_have_text(build_chain("A", "B"))
-    await figure.get_by_role("button", name="Show diagram").click()
-    await expect(figure.get_by_role("img")).to_be_visible()
-    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await figure.get_by_role("button", name="Copy").click()
-    assert await page.evaluate("navigator.clipboard.readText()") == build_chain("A", "B")
-
-    picture = page.get_by_role("img", name="Diagram: A, B")
-    await expect(picture).to_have_attribute("src", LIGHT_ACCENT)
-    await page.emulate_media(color_scheme="dark")
-    await expect(picture).to_have_attribute("src", DARK_ACCENT)
-    await expect(picture).not_to_have_attribute("src", LIGHT_ACCENT)
-    await page.get_by_role("button", name="owner").click()
-    await page.get_by_role("menuitemradio", name="Light").click()
-    await expect(picture).to_have_attribute("src", LIGHT_ACCENT)
-
-
 async def test_a_diagram_fits_a_phone_screen(start_web: StartWebServer, visitors: Visitors) -> None:
     wide = "graph LR\n" + "\n".join(f"  stage{number} --> stage{number + 1}" for number in range(12))
     phone: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": "light"}
@@ -251,29 +281,8 @@ async def test_a_diagram_fits_a_phone_screen(start_web: StartWebServer, visitors
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-async def test_diagrams_in_messages_and_shared_conversations_are_rendered(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(ScriptedAgent("I would say:\n\n" + format_diagrams(build_chain("Yours", "Mine"))))
-    owner = await web.sign_in()
-    session = await web.create_conversation(
-        owner, f"What about *this*?\n\n{format_diagrams(build_chain('Ask', 'Hear'))}"
-    )
-    page = await visitors.visit(web, path=f"/{session}")
-    made = await owner.post(f"/api/sessions/{session}/shares")
-    assert made.is_success, made.text
-    stranger = await (await visitors.open_context(web.url)).new_page()
-    await stranger.goto(f"{web.url}/{made.json()['path'].lstrip('/')}")
-    for reader in (page, stranger):
-        said = reader.locator(".user-message")
-        await expect(said.get_by_text("What about *this*?")).to_be_visible()
-        await expect(said.get_by_role("img", name="Diagram: Ask, Hear")).to_be_visible()
-        await expect(reader.locator(".answer").get_by_role("img", name="Diagram: Yours, Mine")).to_be_visible()
-
-
-@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
-    start_web: StartWebServer, visitors: Visitors, motion: str
+    start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
     session = await web.create_session(await web.sign_in(), title="Drawn")
@@ -285,7 +294,7 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
             {"role": "assistant", "content": f"Look:\n\n{drawing}"},
         ]
     await web.gateway.store.aio.rewrite_transcript(session, messages)
-    page = await visitors.visit(web, path=f"/{session}", reduced_motion=motion)
+    page = await visitors.visit(web, path=f"/{session}")
     log = page.get_by_role("region", name="Messages")
     await expect(page.get_by_text("question 59", exact=True)).to_be_in_viewport()
     await expect(page.get_by_role("img", name="Diagram: n59x0")).to_be_in_viewport()
@@ -294,10 +303,14 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
         const middle = log.getBoundingClientRect().top + log.clientHeight / 2;
         const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);
         return [row.dataset.index, Math.round(row.getBoundingClientRect().bottom)]; }"""
-    for _ in range(12):
-        await scroll_with_wheel(page, log, -400)
-        before = await log.evaluate(locate_middle_row)
-        await expect(page.locator("figure.diagram pre")).to_have_count(0)  # every diagram near the viewport is rendered
-        after = await log.evaluate(locate_middle_row)
-        assert after[0] == before[0]
-        assert abs(after[1] - before[1]) <= 2
+    motions: list[Literal["no-preference", "reduce"]] = ["no-preference", "reduce"]
+    for motion in motions:
+        await page.emulate_media(reduced_motion=motion)
+        for _ in range(12):
+            await scroll_with_wheel(page, log, -400)
+            before = await log.evaluate(locate_middle_row)
+            # Every diagram near the viewport is rendered.
+            await expect(page.locator("figure.diagram pre")).to_have_count(0)
+            after = await log.evaluate(locate_middle_row)
+            assert after[0] == before[0]
+            assert abs(after[1] - before[1]) <= 2

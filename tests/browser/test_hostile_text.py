@@ -28,6 +28,11 @@ HOSTILE_TEXTS = {
     "many languages": "\n".join(f"```{name}\n{'a ' * 5000}\n```" for name in ("c", "ini", "perl", "scala")),
 }
 
+CODE = {
+    "something slow": "```java\n" + "$" * 40_000 + "\n```",
+    "some code": "```python\ndef greet(name: str) -> str:\n    return name\n```",
+}
+
 
 def get_question(request: AgentRequest) -> str:
     return str(request.messages[-1]["content"])
@@ -44,42 +49,51 @@ async def wait_for_frames(page: Page, count: int) -> None:
     )
 
 
-async def test_hostile_texts_are_shown_and_the_page_stays_usable(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent(lambda request: f"{HOSTILE_TEXTS[get_question(request)]}\n\nthe end"))
-    page = await visitors.visit(web)
-    for number, name in enumerate(HOSTILE_TEXTS, 1):
-        await send_message(page, name)
-        await expect(page.get_by_text("the end")).to_have_count(number)
-        await asyncio.wait_for(wait_for_frames(page, 3), 60)
-    await page.locator("#composer").fill("still here")
-    await expect(page.locator("#composer")).to_have_value("still here")
-
-
-async def test_code_is_highlighted_after_a_text_that_took_too_long(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    slow = "```java\n" + "$" * 40_000 + "\n```"
-    code = "```python\ndef greet(name: str) -> str:\n    return name\n```"
-    web = await start_web(ScriptedAgent(lambda request: slow if get_question(request) == "something slow" else code))
-    page = await visitors.visit(web)
-    await send_message(page, "something slow")
-    await expect(page.locator("pre code")).to_have_count(1)
-    await send_message(page, "some code")
-    await expect(page.locator("pre code .hljs-keyword").first).to_have_text("def")
-
-
-async def test_the_providers_own_message_is_shown_on_demand(start_web: StartWebServer, visitors: Visitors) -> None:
-    error = AgentError(
+def answer(request: AgentRequest) -> str:
+    question = get_question(request)
+    if question in HOSTILE_TEXTS:
+        return f"{HOSTILE_TEXTS[question]}\n\nthe end"
+    if question in CODE:
+        return CODE[question]
+    raise AgentError(
         "The provider rejected the key.",
         detail="Incorrect API key provided: (key removed)",
         status=401,
         provider="openai",
     )
 
-    def fail(_request: AgentRequest) -> str:
-        raise error
 
-    page = await visitors.visit(await start_web(ScriptedAgent(fail)))
+async def start_conversation(page: Page) -> None:
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".home")).to_be_visible()
+
+
+async def test_hostile_texts_and_messages_of_providers_are_shown_and_the_page_stays_usable(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(ScriptedAgent(answer)))
+    for number, name in enumerate(HOSTILE_TEXTS, 1):
+        await send_message(page, name)
+        await expect(page.get_by_text("the end")).to_have_count(number)
+        await asyncio.wait_for(wait_for_frames(page, 3), 60)
+    await page.locator("#composer").fill("still here")
+    await expect(page.locator("#composer")).to_have_value("still here")
+    await start_conversation(page)
+    await check_highlighting(page)
+    await start_conversation(page)
+    await check_message_of_provider(page)
+
+
+async def check_highlighting(page: Page) -> None:
+    """Code is highlighted after a text that took too long."""
+    await send_message(page, "something slow")
+    await expect(page.locator("pre code")).to_have_count(1)
+    await send_message(page, "some code")
+    await expect(page.locator("pre code .hljs-keyword").first).to_have_text("def")
+
+
+async def check_message_of_provider(page: Page) -> None:
+    """The provider's own message is shown on demand."""
     await send_message(page, "hello")
     await expect(page.get_by_text("The provider rejected the key.")).to_be_visible()
     await expect(page.get_by_text("Incorrect API key provided")).to_be_hidden()

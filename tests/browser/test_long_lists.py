@@ -52,6 +52,7 @@ async def test_ten_thousand_messages_open_at_the_end_and_scroll_back(
         await page.mouse.wheel(0, -3000)
         await page.wait_for_timeout(20)
     assert earliest < MESSAGE_COUNT // 2 - SCROLLED_COUNT
+    await wait_until_still(page.get_by_role("region", name="Messages"))
     numbers = await get_visible_questions(page)
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert await page.locator(".row").count() < 80

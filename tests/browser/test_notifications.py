@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-import pytest_asyncio
+import pytest
 from playwright.async_api import expect
 
-from browser.conftest import launch_browser, send_message
+from browser.conftest import send_message
 from palaver.agent.base import TextDelta
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from playwright.async_api import Browser, BrowserContext, Page
 
@@ -45,11 +45,9 @@ if (worker) worker.showNotification = function (...args) {
 }"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    """Launch the full browser, because the headless shell shows no notifications."""
-    async with launch_browser(full=True) as browser:
-        yield browser
+@pytest.fixture
+def browser(full_browser: Browser) -> Browser:
+    return full_browser
 
 
 class PausingAgent:
@@ -95,15 +93,53 @@ async def start_answer(page: Page, web: WebServer) -> str:
     return page.url.rpartition("/")[2]
 
 
-async def test_one_tab_notifies_when_an_answer_is_ready_elsewhere(
+async def test_permission_is_requested_once_and_one_tab_notifies_of_an_answer_that_is_ready_elsewhere(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
+    """One story, because the full browser with a service worker takes twice as long as others."""
     pausing_agent = PausingAgent()
     web = await start_web(pausing_agent.agent())
     context, page = await visit_with_service_worker(web, visitors)
-    await context.grant_permissions(["notifications"], origin=web.url)
+    await context.add_init_script(COUNT_PERMISSION_REQUESTS)
     await context.add_init_script(COUNT_NOTIFICATIONS)
+    await context.grant_permissions([], origin=web.url)  # no permissions at all
+    await check_refused_permission(page, web)
+    await context.grant_permissions(["notifications"], origin=web.url)
     await enable_notifications(page, web)
+    await check_answer_on_screen(page, web, pausing_agent)
+    pausing_agent.go_on.clear()
+    await check_answer_elsewhere(page, web, pausing_agent)
+
+
+async def check_refused_permission(page: Page, web: WebServer) -> None:
+    """Permission is requested only when notifications are turned on, and a refusal is explained."""
+    await page.goto(f"{web.url}/settings")
+    await expect(page.get_by_role("heading", name="Appearance")).to_be_visible()
+    assert await page.evaluate("window.permissionRequests") == 0
+    group = page.get_by_role("group", name="Notify me when an answer is ready")
+    await group.get_by_label("On").click()
+    await expect(page.get_by_text("Notifications are blocked.").first).to_be_visible()
+    assert await page.evaluate("window.permissionRequests") == 1
+    await expect(group.get_by_label("Off")).to_be_checked()
+
+
+async def check_answer_on_screen(page: Page, web: WebServer, pausing_agent: PausingAgent) -> None:
+    """An answer that is on screen is not notified, also in a second tab."""
+    await start_answer(page, web)
+    pausing_agent.go_on.set()
+    await expect(page.locator(".answer")).to_contain_text("20:38")
+    second = await page.context.new_page()
+    await second.goto(web.url)
+    await send_message(second, "And back?")  # answered at once, and on screen too
+    await expect(second.locator(".answer")).to_contain_text("20:38")
+    await asyncio.sleep(1.5)  # longer than a notification would take
+    assert await page.evaluate(LIST_NOTIFICATIONS) == []
+    await second.close()
+
+
+async def check_answer_elsewhere(page: Page, web: WebServer, pausing_agent: PausingAgent) -> None:
+    """One of two tabs notifies when an answer is ready that is on no screen; a click on it opens the conversation."""
+    context = page.context
     other = await context.new_page()  # it would notify too, if the tabs did not agree
     await other.goto(f"{web.url}/usage")
     session = await start_answer(page, web)
@@ -120,37 +156,3 @@ async def test_one_tab_notifies_when_an_answer_is_ready_elsewhere(
     await expect(page.get_by_role("heading", name="When does it leave?")).to_be_visible()
     assert await page.evaluate(LIST_NOTIFICATIONS) == []
     await expect(page).to_have_title("When does it leave? · Palaver")
-
-
-async def test_an_answer_that_is_on_screen_is_not_notified(start_web: StartWebServer, visitors: Visitors) -> None:
-    pausing_agent = PausingAgent()
-    web = await start_web(pausing_agent.agent())
-    context, page = await visit_with_service_worker(web, visitors)
-    await context.grant_permissions(["notifications"], origin=web.url)
-    await enable_notifications(page, web)
-    await start_answer(page, web)
-    pausing_agent.go_on.set()
-    await expect(page.locator(".answer")).to_contain_text("20:38")
-    second = await context.new_page()
-    await second.goto(web.url)
-    await send_message(second, "And back?")  # answered at once, and on screen too
-    await expect(second.locator(".answer")).to_contain_text("20:38")
-    await asyncio.sleep(1.5)  # longer than a notification would take
-    assert await page.evaluate(LIST_NOTIFICATIONS) == []
-
-
-async def test_permission_is_requested_only_when_enabled_and_a_refusal_is_explained(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web()
-    context, page = await visit_with_service_worker(web, visitors)
-    await context.add_init_script(COUNT_PERMISSION_REQUESTS)
-    await context.grant_permissions([], origin=web.url)  # no permissions at all
-    await page.goto(f"{web.url}/settings")
-    await expect(page.get_by_role("heading", name="Appearance")).to_be_visible()
-    assert await page.evaluate("window.permissionRequests") == 0
-    group = page.get_by_role("group", name="Notify me when an answer is ready")
-    await group.get_by_label("On").click()
-    await expect(page.get_by_text("Notifications are blocked.")).to_be_visible()
-    assert await page.evaluate("window.permissionRequests") == 1
-    await expect(group.get_by_label("Off")).to_be_checked()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
@@ -109,6 +110,12 @@ async def fill_bot(form: Locator, server: BotApiServer, token: str = TOKEN) -> N
     await form.get_by_label("API address (URL)").fill(server.url)
 
 
+def find_code(text: str) -> str:
+    found = re.search(r"\b[A-Z0-9]{4}-[A-Z0-9]{4}\b", text)
+    assert found is not None, text
+    return found[0]
+
+
 async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -146,12 +153,21 @@ async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
 
         second.push_text("May I come in?", message_id=1)
         requests = page.get_by_role("region", name="Requests for access")
+        await wait_until(lambda: second.list_texts(42))
+        for code, expected_text in (
+            ("AAAA-BBBB", "That code isn't valid"),
+            ("please", "A code looks like ABCD-EFGH."),
+            (find_code(second.list_texts(42)[0]), "This code belongs to Ada Lovelace (Telegram, 42)."),
+        ):
+            await requests.get_by_label("Code that they got").fill(code)
+            await requests.get_by_role("button", name="Check").click()
+            await expect(requests.get_by_role("status")).to_contain_text(expected_text)
         await requests.get_by_role("button", name="Approve").click()
         await page.get_by_role("menuitem", name="As a guest").click()
         await expect(requests).to_have_count(0)
-        told = len(second.list_texts(42))
+        await wait_until(lambda: "You now have access" in second.list_texts(42)[-1])
         second.push_text("hello", message_id=2)
-        await wait_until(lambda: len(second.list_texts(42)) > told)
+        await wait_until(lambda: "You said: “hello”" in second.list_texts(42)[-1])  # what waits keeps an account listed
 
         second.is_revoked = True
         await state.get_by_role("button", name="Test connection").last.click()

@@ -18,11 +18,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.conftest import (
-    launch_browser,
     launch_profile,
     open_path,
     send_message,
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Worker
 
     from browser.conftest import Visitors
+    from palaver.services.push.notifier import PushNotifier
     from support.web import StartWebServer, WebServer
 
 SETTING = "Also when Palaver is closed"
@@ -101,13 +100,24 @@ _RECORD_CALLS = """() => {
     record(WorkerNavigator.prototype, 'setAppBadge', count => count)
     record(WorkerNavigator.prototype, 'clearAppBadge', () => 0)
 }"""
+# A tab that is closed in the moment of a click: the browser still lists it, and then it is gone.
+_REMEMBER_PAGE = "async () => { self.closed = (await self.clients.matchAll({type: 'window'}))[0] }"
+_LIST_CLOSED_PAGE_ONCE = """() => {
+    const real = Clients.prototype.matchAll
+    Clients.prototype.matchAll = async () => { Clients.prototype.matchAll = real; return [self.closed] }
+}"""
+_REFUSE_SUBSCRIPTION = """() => {
+    const real = PushManager.prototype.subscribe
+    PushManager.prototype.subscribe = async () => {
+        PushManager.prototype.subscribe = real
+        throw new DOMException('Registration failed - push service not available', 'AbortError')
+    }
+}"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    """Launch the full browser, because the headless shell shows no notifications."""
-    async with launch_browser(full=True) as browser:
-        yield browser
+@pytest.fixture
+def browser(full_browser: Browser) -> Browser:
+    return full_browser
 
 
 @pytest.fixture(autouse=True)
@@ -115,13 +125,17 @@ def _send_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finish, "PUSH_DELAY_MICROS", 0)
 
 
+def make_notifier(web: WebServer, **rules: Any) -> PushNotifier:
+    base = replace(web.state.settings.reader.base, turns=replace(web.gateway.rules, push=PushRules(**rules)))
+    return make_push_notifier(web.gateway.store, base, [HOST])
+
+
 @asynccontextmanager
-async def run_push(start_web: StartWebServer, **rules: Any) -> AsyncIterator[tuple[WebServer, PushService]]:
+async def run_push(start_web: StartWebServer) -> AsyncIterator[tuple[WebServer, PushService]]:
     """Run a server that sends notifications, also to a push service on this machine."""
     async with PushService() as service:
         web = await start_web(ScriptedAgent())
-        base = replace(web.state.settings.reader.base, turns=replace(web.gateway.rules, push=PushRules(**rules)))
-        notifier = make_push_notifier(web.gateway.store, base, [HOST])
+        notifier = make_notifier(web)
         web.gateway.push = notifier  # the end of a turn wakes it
         web.app.state.palaver = replace(web.state, push=notifier)
         service.server_key = await notifier.get_public_key()
@@ -191,48 +205,90 @@ async def turn_on(page: Page, setting: str = SETTING, on: str = "On") -> None:
     await expect(group.get_by_label(on)).to_be_checked()
 
 
-async def test_push_is_turned_on_tested_and_turned_off(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_push_is_turned_on_tested_in_two_languages_refused_and_turned_off(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    """One story, because the full browser with a service worker takes twice as long as others."""
+    visitors.allowed_errors += ("502",)
     async with run_push(start_web) as (web, service):
         pushed = await visit(web, service, visitors)
         page = pushed.page
-        await expect(page.get_by_text("Your browser’s push service delivers it, encrypted.")).to_be_visible()
+        await expect(page.get_by_text("Your browser’s push service delivers them, encrypted.")).to_be_visible()
         await expect(page.get_by_role("button", name="Send a test notification")).to_have_count(0)
         assert count_subscriptions(web) == 0
+        await page.evaluate(_REFUSE_SUBSCRIPTION)
+        await page.get_by_role("group", name=SETTING).get_by_label("On").click()
+        await expect(page.get_by_text("Your browser refused: Registration failed - push service")).to_be_visible()
+        await expect(page.get_by_role("group", name=SETTING).get_by_label("Off")).to_be_checked()
         await turn_on(page)
         assert count_subscriptions(web) == 1
         await page.get_by_role("button", name="Send a test notification").click()
         await expect(page.get_by_text("Test notification sent.")).to_be_visible()
         assert service.messages == [(pushed.keys.path, {"kind": "test"})]
         assert await find_violations(page) == []
-
-        await pushed.deliver(service.messages[0][1])  # shown though the page is open: it is a test
-        shown = await pushed.list_notifications(1)
-        assert shown == [{"title": "Palaver", "body": "Notifications work.", "tag": "test", "session": ""}]
-        await pushed.worker.evaluate(_CLICK_FIRST_NOTIFICATION)
-        await pushed.list_notifications(0)
-        await expect(page).to_have_url(f"{web.url}/settings")  # it is about no conversation
-
-        await page.reload()
-        group = page.get_by_role("group", name=SETTING)
-        await expect(group.get_by_label("On")).to_be_checked()
-        await group.get_by_label("Off").click()
-        await expect(group.get_by_label("Off")).to_be_checked()
-        await expect(page.get_by_role("button", name="Send a test notification")).to_have_count(0)
-        assert count_subscriptions(web) == 0
-        assert await page.evaluate("localStorage.getItem('test.push')") is None
-        await page.reload()
-        await expect(group.get_by_label("Off")).to_be_checked()
-        assert count_subscriptions(web) == 0
+        await check_open_page(web, service, pushed)
+        await check_refusal(service, page)
+        await check_switch(web, page)
+        await check_german(service, pushed)
+        await check_server_without_push(web, page)
 
 
-async def test_what_a_push_service_refuses_is_shown(start_web: StartWebServer, visitors: Visitors) -> None:
-    visitors.allowed_errors += ("502",)
-    async with run_push(start_web) as (web, service):
-        pushed = await visit(web, service, visitors)
-        await turn_on(pushed.page)
-        service.status, service.body = 403, b"bad token"
-        await pushed.page.get_by_role("button", name="Send a test notification").click()
-        await expect(pushed.page.get_by_text("403: bad token")).to_be_visible()
+async def check_open_page(web: WebServer, service: PushService, pushed: PushedBrowser) -> None:
+    """A page that is looked at gets no notification of an answer, only of a test."""
+    await pushed.deliver({"kind": "answer", "session": "s_1", "title": "Garden"})
+    await pushed.deliver(service.messages[0][1])  # handled after it
+    shown = await pushed.list_notifications(1)
+    assert shown == [{"title": "Palaver", "body": "Notifications work.", "tag": "test", "session": ""}]
+    await pushed.worker.evaluate(_CLICK_FIRST_NOTIFICATION)
+    await pushed.list_notifications(0)
+    await expect(pushed.page).to_have_url(f"{web.url}/settings")  # it is about no conversation
+
+
+async def check_refusal(service: PushService, page: Page) -> None:
+    accepted = service.status, service.body
+    service.status, service.body = 403, b"bad token"
+    await page.get_by_role("button", name="Send a test notification").click()
+    await expect(page.get_by_text("403: bad token")).to_be_visible()
+    service.status, service.body = accepted
+
+
+async def check_switch(web: WebServer, page: Page) -> None:
+    """The switch is still on after a reload; then it is turned off."""
+    await page.reload()
+    group = page.get_by_role("group", name=SETTING)
+    await expect(group.get_by_label("On")).to_be_checked()
+    await group.get_by_label("Off").click()
+    await expect(group.get_by_label("Off")).to_be_checked()
+    await expect(page.get_by_role("button", name="Send a test notification")).to_have_count(0)
+    assert count_subscriptions(web) == 0
+    assert await page.evaluate("localStorage.getItem('test.push')") is None
+    await page.reload()
+    await expect(group.get_by_label("Off")).to_be_checked()
+    assert count_subscriptions(web) == 0
+
+
+async def check_german(service: PushService, pushed: PushedBrowser) -> None:
+    """The setting and the notifications are in the language of the page."""
+    page = pushed.page
+    service.messages.clear()
+    await page.get_by_role("group", name="Language").get_by_label("Deutsch").click()
+    await turn_on(page, SETTING_IN_GERMAN, "An")
+    await page.get_by_role("button", name="Testbenachrichtigung senden").click()
+    await expect(page.get_by_text("Testbenachrichtigung gesendet.")).to_be_visible()
+    assert await find_violations(page) == []
+    await page.wait_for_function(_IS_GERMAN_SAVED)
+    await pushed.deliver(service.messages[0][1])
+    [shown] = await pushed.list_notifications(1)
+    assert shown["body"] == "Benachrichtigungen funktionieren."
+
+
+async def check_server_without_push(web: WebServer, page: Page) -> None:
+    """A server that allows no push says so."""
+    web.app.state.palaver = replace(web.app.state.palaver, push=make_notifier(web, enabled=False))
+    await page.get_by_role("group", name="Sprache").get_by_label("English").click()
+    await page.reload()
+    await expect(page.get_by_text("Turned off by the owner of this server.")).to_be_visible()
+    await expect(page.get_by_role("group", name=SETTING)).to_have_count(0)
 
 
 async def test_an_answer_that_comes_while_the_page_is_closed_is_pushed_and_opened_by_a_click(
@@ -324,6 +380,15 @@ async def test_a_click_of_the_desktop_opens_a_window_or_focuses_the_open_one(
         await page.goto(f"{web.url}/{session}")  # the person opens the conversation without the notification
         await wait_until(lambda: desktop.shown[2].id in desktop.closed_ids)
 
+        await worker.evaluate(_REMEMBER_PAGE)
+        await leave_page(pushed, page)
+        await pushed.deliver(content)
+        await wait_until(lambda: len(desktop.shown) == 4)
+        await worker.evaluate(_LIST_CLOSED_PAGE_ONCE)
+        async with asyncio.timeout(60), context.expect_page() as opened:
+            await desktop.click(desktop.shown[3])
+        await expect((await opened.value).get_by_role("heading", name="When does the train leave?")).to_be_visible()
+
 
 async def leave_page(pushed: PushedBrowser, page: Page) -> None:
     """Go to another site, and wait until the worker has no page of Palaver."""
@@ -357,15 +422,6 @@ def make_push_due(web: WebServer) -> None:
     web.gateway.push.wake()
 
 
-async def test_a_page_that_is_looked_at_shows_no_notification(start_web: StartWebServer, visitors: Visitors) -> None:
-    async with run_push(start_web) as (web, service):
-        pushed = await visit(web, service, visitors)
-        await pushed.deliver({"kind": "answer", "session": "s_1", "title": "Garden"})
-        await pushed.deliver({"kind": "test"})  # handled after it
-        [shown] = await pushed.list_notifications(1)
-        assert shown["tag"] == "test"
-
-
 async def test_the_next_person_in_a_browser_is_not_subscribed(start_web: StartWebServer, visitors: Visitors) -> None:
     visitors.allowed_errors += ("401",)  # of the open page, after the sign-out
     async with run_push(start_web) as (web, service):
@@ -383,27 +439,3 @@ async def test_the_next_person_in_a_browser_is_not_subscribed(start_web: StartWe
         await sign_in_context(pushed.context, web)  # the one who had switched it on
         await page.goto(f"{web.url}/settings")
         await wait_until(lambda: count_subscriptions(web) == 1)
-
-
-async def test_the_setting_and_the_notifications_are_in_the_language_of_the_page(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    async with run_push(start_web) as (web, service):
-        pushed = await visit(web, service, visitors)
-        page = pushed.page
-        await page.get_by_role("group", name="Language").get_by_label("Deutsch").click()
-        await turn_on(page, SETTING_IN_GERMAN, "An")
-        await page.get_by_role("button", name="Testbenachrichtigung senden").click()
-        await expect(page.get_by_text("Testbenachrichtigung gesendet.")).to_be_visible()
-        assert await find_violations(page) == []
-        await page.wait_for_function(_IS_GERMAN_SAVED)
-        await pushed.deliver(service.messages[0][1])
-        [shown] = await pushed.list_notifications(1)
-        assert shown["body"] == "Benachrichtigungen funktionieren."
-
-
-async def test_a_server_that_allows_no_push_says_so(start_web: StartWebServer, visitors: Visitors) -> None:
-    async with run_push(start_web, enabled=False) as (web, service):
-        pushed = await visit(web, service, visitors)
-        await expect(pushed.page.get_by_text("Turned off by the owner of this server.")).to_be_visible()
-        await expect(pushed.page.get_by_role("group", name=SETTING)).to_have_count(0)

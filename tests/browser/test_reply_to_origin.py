@@ -149,21 +149,18 @@ async def test_failed_and_uncertain_deliveries_can_be_sent_again(start_web: Star
     assert [message.body for message in loopback.sent] == ["You said: hello from the chat", QUOTED_ANSWER]
 
 
-async def test_a_failed_turn_shows_the_delivery_of_its_error(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_a_failed_turn_shows_the_delivery_of_its_error_and_the_reply_choice_fits_a_phone(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     def fail(_request: AgentRequest) -> str:
         raise AgentRejected("there is no credit left")
 
     web = await start_web(ScriptedAgent(fail), adapters=[LoopbackAdapter()])
     await link_chat_account(web, "ada", "ada")
-    page = await open_chat_conversation(web, visitors)
+    page = await open_chat_conversation(web, visitors, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
     failed = page.locator(".event-line.is-error")
     await expect(failed).to_contain_text("there is no credit left")
     await expect(failed.locator(".delivery")).to_have_text("sent to loopback")
-
-
-async def test_the_reply_choice_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_chat_server(start_web, LoopbackAdapter())
-    page = await open_chat_conversation(web, visitors, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
     await page.get_by_role("radio", name="loopback").check()
     assert await measure_overflow(page) == 0
     assert await find_small_targets(page) == []

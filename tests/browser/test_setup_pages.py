@@ -17,6 +17,7 @@ from palaver.domain.policy import ResetMode
 from palaver.domain.source import Platform
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
+from support.gateway import wait_until
 from web.test_attachments import make_png
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def save(page: Page) -> None:
     await page.get_by_role("button", name="Save", exact=True).click()
 
 
-async def test_an_owner_changes_a_setting_sees_errors_and_undoes_it(
+async def test_an_owner_changes_a_setting_sees_errors_undoes_it_and_overwrites_no_change_of_another_owner(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
@@ -78,28 +79,27 @@ async def test_an_owner_changes_a_setting_sees_errors_and_undoes_it(
     await expect(page.get_by_text("Nothing was changed: someone else has changed the settings")).to_be_visible()
     await expect(page.locator(".change-row")).to_have_count(3)  # the change of the other owner, too
     assert web.gateway.rules.max_running == 8
+    await page.reload()  # a second click is ignored while anything is still being loaded after the first
     await page.get_by_role("button", name="Undo change 2").click()
     await expect(page.locator(".change-row")).to_have_count(4)
     assert (web.gateway.rules.max_running, web.gateway.rules.max_queued) == (4, 7)
+    await open_path(page, "/server#turns")
+    await check_changes_of_two_owners(web, page)
 
 
-async def test_changes_of_two_owners_do_not_overwrite_each_other_unnoticed(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web, path="/server#turns")
-    visitors.allowed_errors = ("409",)
+async def check_changes_of_two_owners(web: WebServer, page: Page) -> None:
     field = page.get_by_label("Most waiting messages", exact=True)
-    await field.fill("7")
+    await field.fill("6")
     other = await web.sign_in()
     assert (await other.patch("/api/settings", json={"set": {"turns.max_running": 5}})).is_success
     await save(page)
     await expect(page.locator(".save-bar").get_by_role("alert")).to_contain_text("changed the settings in the meantime")
     await expect(page.get_by_label("How many at the same time", exact=True)).to_have_value("5")
-    await expect(field).to_have_value("7")
+    await expect(field).to_have_value("6")
     await save(page)
+    await wait_until(lambda: (web.gateway.rules.max_running, web.gateway.rules.max_queued) == (5, 6))
     await expect(page.get_by_text("Saved. It applies now.")).to_be_visible()
-    assert (web.gateway.rules.max_running, web.gateway.rules.max_queued) == (5, 7)
+    await expect(page.get_by_text("1 unsaved change")).to_have_count(0)
 
     await field.fill("9")
     page.once("dialog", lambda dialog: dialog.dismiss())
@@ -110,7 +110,7 @@ async def test_changes_of_two_owners_do_not_overwrite_each_other_unnoticed(
     await expect(page.get_by_role("heading", name="Memory", exact=True)).to_be_visible()
 
 
-async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_see(
+async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_see_who_set_up_nothing(
     start_web: StartWebServer, visitors: Visitors, tmp_path: Path
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
@@ -167,14 +167,38 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     rule = member.get_by_role("listitem").filter(has=member.get_by_role("heading", name="Profile “The clerk”"))
     await expect(rule).to_contain_text("30 minutes")
     await expect(rule).to_contain_text("profiles.clerk.session_reset")
+    visitors.allowed_errors = ("404",)
+    await check_member_sees_no_setup(web, member)
 
 
-async def test_an_owner_adds_an_mcp_server_with_a_header_and_chooses_names_that_are_known(
+async def check_member_sees_no_setup(web: WebServer, page: Page) -> None:
+    """Members get no server settings, and nothing of the prompts of others."""
+    owner = await web.sign_in()
+    assert (await owner.post("/api/prompts", json={"name": "Of the owner", "text": "secret"})).is_success
+    await page.goto(f"{web.url}/server")
+    await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    await open_path(page, "/prompts")
+    await expect(page.get_by_role("heading", name="No saved prompts yet")).to_be_visible()
+    await open_path(page, "/platforms")
+    await expect(page.get_by_role("heading", name="Platforms")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Connect a platform")).to_have_count(0)
+
+
+async def test_an_owner_sets_up_tools_deletes_old_conversations_and_connects_a_platform(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, path="/server#tools", reduced_motion="reduce")
     visitors.allowed_errors = ("422",)
+    await add_mcp_server(web, page)
+    await choose_known_names(web, page)
+    await delete_old_conversations(web, page)
+    await open_path(page, "/platforms")
+    await set_up_platform(web, page)
+
+
+async def add_mcp_server(web: WebServer, page: Page) -> None:
+    """Add an MCP server with a header."""
     servers = page.get_by_role("region", name="MCP servers")
     await servers.get_by_label("Name", exact=True).fill("library")
     await servers.get_by_role("button", name="Add", exact=True).click()
@@ -199,11 +223,21 @@ async def test_an_owner_adds_an_mcp_server_with_a_header_and_chooses_names_that_
     await expect(entry.get_by_label("X-Api-Key")).to_have_count(0)
     assert dict(web.gateway.profile.mcp_servers["library"].headers) == {}
 
+
+async def choose_known_names(web: WebServer, page: Page) -> None:
+    """Choose toolsets and platforms among those that the server knows, and go to the conversations."""
     toolsets = page.get_by_role("region", name="Toolsets")
-    await toolsets.get_by_role("combobox", name="Name").select_option(label="Web")
-    await toolsets.get_by_role("button", name="Add", exact=True).click()
-    await expect(toolsets.locator("details.entry summary")).to_have_text("webWeb")
-    await expect(toolsets.locator(".add-entry option", has_text="Web")).to_have_count(0)
+    names = ("Earlier conversations", "Memory", "Jobs", "Messages", "Web")
+    for index, name in enumerate(names):  # all of them, though none was changed yet
+        await expect(toolsets.locator("summary").nth(index)).to_contain_text(name)
+        await expect(toolsets.locator("summary").nth(index)).to_contain_text("On · Owner, Member")
+    await expect(toolsets.locator(".add-entry")).to_have_count(0)
+    entry = toolsets.locator("details.entry").last
+    await entry.locator("summary").click()
+    await entry.get_by_label("Enabled").select_option(label="Off")
+    await entry.get_by_role("button", name="Save", exact=True).click()
+    await expect(entry.locator("summary")).to_contain_text("Off")
+    assert "web" not in web.gateway.rules.toolsets
     assert await find_violations(page) == []
     await page.get_by_role("button", name="Conversations", exact=True).click()
     platforms = page.get_by_role("region", name="When conversations restart, by platform")
@@ -216,16 +250,13 @@ async def test_an_owner_adds_an_mcp_server_with_a_header_and_chooses_names_that_
     assert web.gateway.store.config.reset_by_platform[Platform.TELEGRAM].mode is ResetMode.DAILY
 
 
-async def test_an_owner_sees_what_would_be_deleted_before_it_is_deleted(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
+async def delete_old_conversations(web: WebServer, page: Page) -> None:
+    """See what would be deleted before it is deleted."""
     store = web.gateway.store
     for user in ("ada", "ben"):
         store.record_user_message(SessionSource("telegram", user, user_id=user), "hello")
     year_ago = to_micros(store.clock.now() - timedelta(days=400))
     store.engine.run(Write(lambda tx: age_sessions(tx, "ada", year_ago)))
-    page = await visitors.visit(web, path="/server#conversations", reduced_motion="reduce")
     card = page.get_by_role("region", name="Delete old conversations")
     await card.get_by_label("Not used for (days)").fill("500")
     await card.get_by_role("button", name="Show what would be deleted").click()
@@ -241,6 +272,28 @@ async def test_an_owner_sees_what_would_be_deleted_before_it_is_deleted(
     await page.get_by_role("dialog").get_by_role("button", name="Delete 1 conversation").click()
     await expect(page.get_by_text("1 conversation was deleted.")).to_be_visible()
     assert [session.origin.user_id for session in store.list_sessions()] == ["ben"]
+
+
+async def set_up_platform(web: WebServer, page: Page) -> None:
+    """Set up a platform on its page."""
+    await page.get_by_role("link", name="Telegram").click()
+    await expect(page.get_by_role("heading", name="Connect Telegram")).to_be_visible()
+    await expect(page.get_by_text("Open a chat with @BotFather")).to_be_visible()
+    await expect(page.get_by_role("link", name="@BotFather")).to_have_attribute("href", "https://t.me/BotFather")
+    await expect(page.get_by_role("heading", name="Connection")).to_have_count(0)  # there is none before it is set up
+    assert await find_violations(page) == []
+    await page.get_by_role("link", name="All platforms").click()
+    await page.get_by_role("link", name="Webhook").click()
+    await expect(page.get_by_text(f"{web.url}/hooks/webhook")).to_be_visible()
+    await expect(page.get_by_role("button", name="Copy: Webhook address")).to_be_visible()
+    await page.get_by_label("Secret").fill("short")
+    await page.get_by_role("button", name="Save and connect").click()
+    await expect(page.get_by_role("alert").filter(has_text="24 to 512")).to_be_visible()
+    await page.get_by_label("Secret").fill("0123456789abcdefghijklmnopqrst")
+    await page.get_by_role("button", name="Save and connect").click()
+    await expect(page.get_by_text("ends in …qrst")).to_be_visible()
+    await expect(page.locator(".account-status")).to_be_visible()
+    assert await find_violations(page) == []
 
 
 async def test_the_providers_own_error_is_shown_and_a_key_only_by_its_end(
@@ -287,47 +340,9 @@ async def test_the_providers_own_error_is_shown_and_a_key_only_by_its_end(
     assert "sk-0123456789abcdef" not in await page.content()
 
 
-async def test_a_platform_is_set_up_on_its_page(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web, path="/platforms", reduced_motion="reduce")
-    visitors.allowed_errors = ("422",)
-    await page.get_by_role("link", name="Telegram").click()
-    await expect(page.get_by_role("heading", name="Connect Telegram")).to_be_visible()
-    await expect(page.get_by_text("Open a chat with @BotFather")).to_be_visible()
-    await expect(page.get_by_role("link", name="@BotFather")).to_have_attribute("href", "https://t.me/BotFather")
-    await expect(page.get_by_role("heading", name="Connection")).to_have_count(0)  # there is none before it is set up
-    assert await find_violations(page) == []
-    await page.get_by_role("link", name="All platforms").click()
-    await page.get_by_role("link", name="Webhook").click()
-    await expect(page.get_by_text(f"{web.url}/hooks/webhook")).to_be_visible()
-    await expect(page.get_by_role("button", name="Copy: Webhook address")).to_be_visible()
-    await page.get_by_label("Secret").fill("short")
-    await page.get_by_role("button", name="Save and connect").click()
-    await expect(page.get_by_role("alert").filter(has_text="24 to 512")).to_be_visible()
-    await page.get_by_label("Secret").fill("0123456789abcdefghijklmnopqrst")
-    await page.get_by_role("button", name="Save and connect").click()
-    await expect(page.get_by_text("ends in …qrst")).to_be_visible()
-    await expect(page.locator(".account-status")).to_be_visible()
-    assert await find_violations(page) == []
-
-
-async def test_members_get_no_server_settings_and_nothing_of_others_prompts(
+async def test_a_saved_prompt_asks_for_its_placeholders_and_a_project_has_instructions(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    owner = await web.sign_in()
-    assert (await owner.post("/api/prompts", json={"name": "Of the owner", "text": "secret"})).is_success
-    page = await visitors.visit(web, "Amina", path="/server")
-    visitors.allowed_errors = ("404",)
-    await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
-    await page.goto(f"{web.url}/prompts")
-    await expect(page.get_by_role("heading", name="No saved prompts yet")).to_be_visible()
-    await page.goto(f"{web.url}/platforms")
-    await expect(page.get_by_role("heading", name="Platforms")).to_be_visible()
-    await expect(page.get_by_role("heading", name="Connect a platform")).to_have_count(0)
-
-
-async def test_a_saved_prompt_asks_for_its_placeholders(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, path="/prompts")
     await page.get_by_role("button", name="New prompt").click()
@@ -354,10 +369,6 @@ async def test_a_saved_prompt_asks_for_its_placeholders(start_web: StartWebServe
     await composer.press("Enter")
     await expect(page.locator(".message.user, .user-message").first).to_contain_text("Explain tides to children.")
 
-
-async def test_a_project_has_instructions(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
     await page.get_by_role("button", name="New project").click()
     await page.get_by_label("Project name").fill("Garden")
     await page.get_by_label("Instructions").fill("Answer in rhymes.")
@@ -367,23 +378,31 @@ async def test_a_project_has_instructions(start_web: StartWebServer, visitors: V
     assert [each["instructions"] for each in projects] == ["Answer in rhymes."]
 
 
-@pytest.mark.parametrize(
-    "path", ["/server#models", "/server#conversations", "/platforms#slack", "/prompts", "/settings#about"]
-)
-async def test_the_screens_fit_a_phone_in_german_and_dark(
-    start_web: StartWebServer, visitors: Visitors, path: str
-) -> None:
+# Pages, each with a heading that is on no other one.
+PHONE_PAGES = {
+    "/server#models": "Anbieter",
+    "/server#conversations": "Alte Chats löschen",
+    "/platforms#slack": "Slack verbinden",
+    "/prompts": "Prompts",
+    "/settings#about": "Über Palaver",
+}
+
+
+async def test_the_screens_fit_a_phone_in_german_and_dark(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     provider = {"base_url": "https://models.example.org/a-rather-long-path/v1", "api_key": "sk-0123456789abcdef"}
     assert (await (await web.sign_in()).patch("/api/settings", json={"set": {"providers.lab": provider}})).is_success
     options: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
-    page = await visitors.visit(web, path=path, locale="de-DE", **options)
-    await expect(page.locator(".panel-column .card, .panel-empty").first).to_be_visible()
-    assert (await find_violations(page), await measure_overflow(page)) == ([], 0)
-    assert (await find_small_targets(page), await find_overflowing_texts(page)) == ([], [])
-    if path == "/settings#about":
-        await expect(page.get_by_role("heading", name="Über Palaver")).to_be_in_viewport()
-        await expect(page.locator(".policies h3").last).to_have_text("Überall sonst")
+    page = await visitors.visit(web, locale="de-DE", **options)
+    for path, heading in PHONE_PAGES.items():
+        await open_path(page, path)
+        await expect(page.get_by_role("heading", name=heading).first).to_be_visible()
+        await expect(page.locator(".panel-column .card, .panel-empty").first).to_be_visible()
+        assert (path, await find_violations(page), await measure_overflow(page)) == (path, [], 0)
+        assert (path, await find_small_targets(page), await find_overflowing_texts(page)) == (path, [], [])
+    await expect(page.locator(".policies h3").last).to_have_text("Überall sonst")
+    await page.reload()
+    await expect(page.get_by_role("heading", name="Über Palaver")).to_be_in_viewport()
 
 
 async def test_settings_and_steps_are_explained_in_german(start_web: StartWebServer, visitors: Visitors) -> None:

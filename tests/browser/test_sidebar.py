@@ -102,6 +102,8 @@ async def test_a_search_is_used_with_the_keyboard(start_web: StartWebServer, vis
     await field.press("Enter")  # before there are results
     await page.wait_for_function(f"() => ({_HIGHLIGHTED})[0] === 'duckbilled platypus'")
     assert await wait_for_match(page) == ["duckbilled platypus"]
+    await options.first.press("Escape")  # back to the field
+    await expect(field).to_be_focused()
     await field.press("Escape")
     await expect(field).to_have_value("")
     await field.press("Escape")

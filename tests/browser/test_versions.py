@@ -100,11 +100,16 @@ async def test_an_edited_message_replaces_the_other_version_in_place(
     await wait_for_answer(page)
     address = page.url
     await page.locator(".user-message").hover()
-    await page.get_by_role("button", name="Edit", exact=True).click()
+    edit = page.get_by_role("button", name="Edit", exact=True)
+    await edit.click()
+    await page.keyboard.press("Escape")
+    await expect(edit).to_be_focused()
+    await edit.click()
     await page.get_by_role("textbox", name="Edit").fill("what is two")
     await page.keyboard.press("Enter")
     await expect(page.locator(".user-message")).to_contain_text("what is two")
     await expect(page.locator(".user-message")).to_have_count(1)
+    await expect(page.locator("#composer")).to_be_focused()
     await expect(page.locator(".answer")).to_contain_text("Answer 2")
     await wait_for_answer(page)
     assert [message["content"] for message in agent.requests[-1].messages] == ["what is two"]

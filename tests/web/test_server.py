@@ -159,6 +159,34 @@ async def test_the_page_is_served_for_every_path_outside_the_api(start_web: Star
         assert "not part of the page" not in (await anonymous.get(path)).text
 
 
+async def test_a_page_that_is_replaced_while_the_server_runs_is_served_in_its_new_version(
+    start_web: StartWebServer, tmp_path: Path
+) -> None:
+    page = tmp_path / "static"
+    (page / "assets").mkdir(parents=True)
+    (page / "index.html").write_text("<!doctype html><title>Old</title>")
+    (page / "assets/main-old.js").write_text("export const old = 1")
+    (page / "assets/icon-old.png").write_bytes(b"png")
+    anonymous = await (await start_web(page_folder=page)).open_anonymous_client()
+    for path in ("/", "/assets/main-old.js", "/assets/icon-old.png"):
+        assert (await anonymous.get(path)).status_code == 200
+
+    for path in ("index.html", "assets/main-old.js", "assets/icon-old.png"):  # as an upgrade begins
+        (page / path).unlink()
+    for path in ("/assets/main-old.js", "/assets/icon-old.png"):
+        assert (await anonymous.get(path)).status_code == 404
+    for path in ("/", "/x/y"):
+        response = await anonymous.get(path)
+        assert (response.status_code, response.headers["content-type"]) == (503, "application/json")
+
+    (page / "assets/main-new.js").write_text("export const fresh = 1")
+    (page / "index.html").write_text("<!doctype html><title>New</title>")
+    for path in ("/", "/x/y"):
+        assert "<title>New</title>" in (await anonymous.get(path)).text
+    assert (await anonymous.get("/assets/main-new.js")).text == "export const fresh = 1"
+    assert (await anonymous.get(f"/{'x' * 5000}")).status_code == 200  # no name of a file, and no error
+
+
 async def test_the_diagram_document_cannot_make_requests(start_web: StartWebServer, tmp_path: Path) -> None:
     page = tmp_path / "static"
     (page / "assets").mkdir(parents=True)

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { errorsDe } from "../words/errors.de";
 import { errorsEn } from "../words/errors.en";
-import { ApiError, describeError, describeRejection } from "./errors";
+import { ApiError, describeError, describeRejection, UnreachableError } from "./errors";
 import type { Receipt } from "./types";
 
 const apiError = (code: string, facts: Record<string, unknown> = {}) => new ApiError(422, code, "the server's message", facts);
@@ -60,4 +60,9 @@ it("every error text is translated", () => {
     ([code, describe]) => describe(facts) === errorsDe[code as keyof typeof errorsEn](facts),
   );
   expect(untranslated).toEqual([]);
+});
+
+it("an error of the browser is not taken for a server that can't be reached", () => {
+  expect(describeError(new DOMException("push service not available", "AbortError"))).toBe("Your browser reports: push service not available");
+  expect(describeError(new UnreachableError("the server cannot be reached"))).toBe("Can’t reach the server.");
 });

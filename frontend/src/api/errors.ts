@@ -21,9 +21,11 @@ export class ApiError extends Error {
 
 export class UnreachableError extends Error {}
 
-/** Explains why a request failed. */
+/** Explains why a request, or something that the browser was to do, failed. */
 export function describeError(error: unknown): string {
-  return error instanceof ApiError ? describeErrorCode(error.code, error.facts, error.message) : words.unreachable;
+  if (error instanceof ApiError) return describeErrorCode(error.code, error.facts, error.message);
+  const isOfBrowser = error instanceof Error && !(error instanceof UnreachableError) && error.message !== "";
+  return isOfBrowser ? words.browserError(error.message) : words.unreachable;
 }
 
 /** Explains why the server did not accept a message or a command. */

@@ -1,6 +1,6 @@
 /** The field in which people write messages and commands and add files. */
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useCallback, useEffect, useRef, useState, type ClipboardEvent, type Dispatch, type KeyboardEvent, type SetStateAction } from "react";
 import * as calls from "../api/calls";
 import type { BusyPolicy } from "../api/types";
 import { focusNewField } from "../layout/focus";
@@ -18,7 +18,7 @@ import { readPastedFiles } from "./pastedFiles";
 import { PromptMenu, usePromptInsertion } from "./SavedPrompts";
 import { isComposing, isSendKey, isTouch } from "./sendKey";
 import { useCompletion } from "./useCompletion";
-import { VoiceInput } from "./VoiceInput";
+import { VoiceButton } from "./VoiceButton";
 
 interface Props {
   draftId: string; // a session id or `NEW_DRAFT`
@@ -127,10 +127,10 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
           )}
           {!isTextOnly && <PromptMenu onChoose={prompts.choose} />}
           {!isTextOnly && (
-            <VoiceInput
+            <VoiceButton
               canSend={isEmpty}
               onText={(spoken) => {
-                setText(text.trim() === "" ? spoken : `${text.trimEnd()} ${spoken}`);
+                setText((current) => (current.trim() === "" ? spoken : `${current.trimEnd()} ${spoken}`)); // it may have changed meanwhile
                 field.current?.focus();
               }}
               onVoice={(file) => onSend({ text: "", attachments: [file], ...(isRunning && { busy }) })}
@@ -169,7 +169,7 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
 }
 
 /** The text of a draft. It is stored while a person types, and changes when another part of the page suggests one. */
-function useDraftText(drafts: ComposerDrafts, draftId: string): [string, (text: string) => void] {
+function useDraftText(drafts: ComposerDrafts, draftId: string): [string, Dispatch<SetStateAction<string>>] {
   const [text, setText] = useState(() => drafts.getText(draftId));
   const suggestion = useStore(textSuggestion);
   const [handledId, setHandledId] = useState(suggestion?.id ?? 0);

@@ -1,5 +1,7 @@
-/** Records a message: its words become the text of the composer, or it is sent as a voice message. */
-import { useQuery } from "@tanstack/react-query";
+/**
+ * Records a message: its words become the text of the composer, or it is sent as a voice message. It is loaded where recordings
+ * can be transcribed (`VoiceButton.tsx`).
+ */
 import { useEffect, useRef, useState } from "react";
 import * as calls from "../api/calls";
 import { describeError } from "../api/errors";
@@ -7,24 +9,27 @@ import type { FilePart } from "../api/messageContent";
 import { CheckIcon, CloseIcon, MicrophoneIcon, SendVoiceIcon } from "../ui/icons";
 import { toast } from "../ui/toasts";
 import { words } from "../words";
-import { canRecord, useRecorder } from "./useRecorder";
+import { useRecorder } from "./useRecorder";
 
-interface Props {
+export interface VoiceProps {
   onText: (text: string) => void; // the words of a recording
   onVoice: (file: FilePart) => void; // a recording with its words, to be sent
   onFailure: (file: FilePart) => void; // a recording without words: nothing is lost
   canSend: boolean;
 }
 
-export function VoiceInput({ onText, onVoice, onFailure, canSend }: Props) {
-  const { data: speech } = useQuery({ queryKey: ["speech"], queryFn: calls.getSpeech, enabled: canRecord(), staleTime: 60_000 });
+export default function VoiceInput({ onText, onVoice, onFailure, canSend, maxSeconds }: VoiceProps & { maxSeconds: number }) {
   const [isBusy, setBusy] = useState(false);
-  const recorder = useRecorder(speech?.max_seconds ?? 60, () => void use(onText));
-  const bar = useRef<HTMLDivElement>(null);
+  const recorder = useRecorder(maxSeconds, () => void use(onText));
+  const recordButton = useRef<HTMLButtonElement>(null);
+  const insertButton = useRef<HTMLButtonElement>(null);
+  const wasRecording = useRef(false);
   const isRecording = recorder.seconds !== null;
   useEffect(() => {
-    if (isRecording) bar.current?.querySelector<HTMLElement>("[data-first]")?.focus();
-  }, [isRecording]);
+    if (isRecording) insertButton.current?.focus();
+    else if (!isBusy && wasRecording.current && document.activeElement === document.body) recordButton.current?.focus();
+    wasRecording.current = isRecording || isBusy;
+  }, [isRecording, isBusy]);
 
   async function use(onWords: (text: string, file: FilePart) => void) {
     const file = await recorder.finish();
@@ -47,7 +52,6 @@ export function VoiceInput({ onText, onVoice, onFailure, canSend }: Props) {
     }
   }
 
-  if (speech?.can_transcribe !== true) return null;
   if (isBusy) {
     return (
       <span className="voice-status" role="status">
@@ -58,19 +62,13 @@ export function VoiceInput({ onText, onVoice, onFailure, canSend }: Props) {
   }
   if (!isRecording) {
     return (
-      <button type="button" className="icon-button" title={words.recordVoice} aria-label={words.recordVoice} onClick={() => void recorder.start()}>
+      <button ref={recordButton} type="button" className="icon-button" title={words.recordVoice} aria-label={words.recordVoice} onClick={() => void recorder.start()}>
         <MicrophoneIcon />
       </button>
     );
   }
-  const buttons: [string, () => void, typeof CloseIcon][] = [
-    [words.cancelRecording, recorder.cancel, CloseIcon],
-    [words.insertTranscript, () => void use(onText), CheckIcon],
-  ];
-  if (canSend) buttons.push([words.sendAsVoice, () => void use((_, file) => onVoice(file)), SendVoiceIcon]);
   return (
     <div
-      ref={bar}
       className="voice-bar"
       role="group"
       aria-label={words.recording}
@@ -81,23 +79,29 @@ export function VoiceInput({ onText, onVoice, onFailure, canSend }: Props) {
         recorder.cancel();
       }}
     >
+      <button type="button" className="icon-button" title={words.cancelRecording} aria-label={words.cancelRecording} onClick={recorder.cancel}>
+        <CloseIcon />
+      </button>
       <meter className="voice-level" min={0} max={1} value={recorder.level} aria-hidden="true" />
       <span className="voice-time" role="timer" aria-label={words.recording}>
         {formatClock(recorder.seconds ?? 0)}
       </span>
-      {buttons.map(([label, onClick, Icon]) => (
+      <span className="spacer" />
+      <button ref={insertButton} type="button" className="chip-button" onClick={() => void use(onText)}>
+        <CheckIcon />
+        {words.insertTranscript}
+      </button>
+      {canSend && (
         <button
-          key={label}
           type="button"
-          className="icon-button"
-          title={label}
-          aria-label={label}
-          data-first={label === words.insertTranscript || undefined}
-          onClick={onClick}
+          className="round-button"
+          title={words.sendAsVoice}
+          aria-label={words.sendAsVoice}
+          onClick={() => void use((_, file) => onVoice(file))}
         >
-          <Icon />
+          <SendVoiceIcon />
         </button>
-      ))}
+      )}
     </div>
   );
 }

@@ -28,10 +28,6 @@ interface Running {
   chunks: Blob[];
 }
 
-export function canRecord(): boolean {
-  return isSecureContext && "mediaDevices" in navigator && "MediaRecorder" in window;
-}
-
 export function useRecorder(maxSeconds: number, onLimit: () => void): Recorder {
   const running = useRef<Running | null>(null);
   const isWanted = useRef(false); // between the click and the end of the recording

@@ -1,5 +1,5 @@
 /** The header of a conversation: title, platform, meter, model, profile, tools and menu. On a phone most of it is in the menu. */
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { ProfileMenu, ProfileSubMenu, WorkspaceDialog } from "../agent/ProfileMenu";
 import type { Session, SessionChoices } from "../api/types";
 import { SidebarButtons } from "../layout/SidebarButtons";
@@ -22,6 +22,7 @@ export function ConversationHeader({ session, canAct }: { session: Session; canA
   const client = useLiveClient();
   const me = useMe();
   const [isRenaming, setRenaming] = useState(false);
+  const titleButton = useRef<HTMLButtonElement>(null);
   const [isEditingWorkspace, setEditingWorkspace] = useState(false);
   const isPhone = useStore(isNarrow); // its header has room for the title only
   const name = getSessionName(session);
@@ -36,12 +37,13 @@ export function ConversationHeader({ session, canAct }: { session: Session; canA
           title={session.title ?? ""}
           onDone={(title) => {
             setRenaming(false);
+            requestAnimationFrame(() => document.activeElement === document.body && titleButton.current?.focus());
             if (title !== null) void updateSessions(client, [session.id], { title: title === "" ? null : title });
           }}
         />
       ) : (
         <h1 className="bar-title" dir="auto">
-          <button type="button" title={words.rename} onClick={() => setRenaming(true)}>
+          <button ref={titleButton} type="button" title={words.rename} onClick={() => setRenaming(true)}>
             {name}
           </button>
         </h1>

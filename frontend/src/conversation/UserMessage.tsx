@@ -1,11 +1,12 @@
 /** A message of a person or the system: text and files, author and time, and actions. */
-import { memo, useState } from "react";
+import { memo, useEffect, useRef, useState } from "react";
 import { readFiles, readText } from "../api/messageContent";
 import type { LogEvent, Message } from "../api/types";
 import { AlsoSentTo } from "../composer/AlsoSentTo";
 import { MessageFiles } from "../composer/Attachments";
 import { isComposing, isSendKey, isTouch } from "../composer/sendKey";
 import { formatDateTime, formatTime } from "../format/time";
+import { focusComposer } from "../layout/focus";
 import { useLiveClient, useMe } from "../live/context";
 import UserText from "../markdown/UserText";
 import { editInFork, editInPlace } from "../sessions/actions";
@@ -33,6 +34,13 @@ export const UserMessage = memo(function UserMessage(props: Props) {
   const client = useLiveClient();
   const me = useMe();
   const [edit, setEdit, hasJustStarted] = useEdit(sessionId, event.seq);
+  const editButton = useRef<HTMLButtonElement>(null);
+  const wasEditing = useRef(false);
+  const isEditing = edit !== null;
+  useEffect(() => {
+    if (wasEditing.current && !isEditing && document.activeElement === document.body) editButton.current?.focus();
+    wasEditing.current = isEditing;
+  }, [isEditing]);
   const text = readText(event.message?.content ?? null);
   const files = <MessageFiles files={readFiles(event.message?.content ?? null)} all={client.showsAll.value} />;
   const isMine = event.person?.id === me.person.id;
@@ -52,7 +60,9 @@ export const UserMessage = memo(function UserMessage(props: Props) {
           canReplace={isMine && !isAnswering}
           onDone={async (isBranch) => {
             const send = isBranch ? editInFork(client, sessionId, event, edit.trim()) : editInPlace(sessionId, event, edit.trim());
-            if (await send) setEdit(null);
+            if (!(await send)) return;
+            setEdit(null);
+            if (!isTouch()) focusComposer(); // this message is replaced by its new version
           }}
         />
       ) : (
@@ -67,6 +77,7 @@ export const UserMessage = memo(function UserMessage(props: Props) {
             <MessageActions sessionId={sessionId} seq={event.seq} text={text} canFork={canAct}>
               {canAct && (
                 <button
+                  ref={editButton}
                   type="button"
                   className="icon-button small"
                   title={words.editMessage}

@@ -35,7 +35,10 @@ export function focusNewField(field: HTMLElement): void {
   if (!isWriting && !isCovered) field.focus({ preventScroll: true });
 }
 
+/** The id of the search field in the sidebar. */
+export const SEARCH_ID = "search";
+
 export function focusSearch(): void {
   showSidebar(true);
-  requestAnimationFrame(() => document.getElementById("search")?.focus());
+  requestAnimationFrame(() => document.getElementById(SEARCH_ID)?.focus());
 }

@@ -10,14 +10,17 @@ export interface HighlightRequest {
   language: string;
 }
 
-export interface HighlightResult {
-  id: number;
+interface HighlightResult {
   html: string | null;
   isFinal: boolean; // highlighting it again would give the same
 }
 
+/** The worker has loaded the language and starts to highlight, or it has ended. */
+export type HighlightReply = { id: number; isLoaded: true } | { id: number; result: HighlightResult };
+
 const MAX_CODE_CHARS = 50_000;
-const MAX_HIGHLIGHT_MS = 3000; // includes loading the language
+const MAX_LOAD_MS = 60_000; // for the worker and the language, on a slow connection
+const MAX_HIGHLIGHT_MS = 3000; // after that
 const MAX_RESULT_CHARS = 2_000_000;
 
 const results = new Map<string, string | null>(); // the newest ones: null is a text that stays plain
@@ -45,32 +48,29 @@ export async function highlightCode(code: string, language: string, isNeeded: ()
   return waiting;
 }
 
-function askWorker(code: string, language: string): Promise<Omit<HighlightResult, "id">> {
+function askWorker(code: string, language: string): Promise<HighlightResult> {
   const current = (worker ??= new Worker(new URL("./highlight.worker.ts", import.meta.url), { type: "module" }));
   const id = ++lastId;
   return new Promise((resolve) => {
-    const finish = (html: string | null, isFinal: boolean) => {
+    const finish = (result: HighlightResult) => {
       clearTimeout(timer);
       current.removeEventListener("message", onMessage);
       current.removeEventListener("error", onError);
-      resolve({ html, isFinal });
+      resolve(result);
     };
-    const replaceWorker = () => {
+    const giveUp = (result: HighlightResult) => {
       current.terminate();
       worker = null;
+      finish(result);
     };
-    const onMessage = ({ data }: MessageEvent<HighlightResult>) => {
-      if (data.id === id) finish(data.html, data.isFinal);
+    const onMessage = ({ data }: MessageEvent<HighlightReply>) => {
+      if (data.id !== id) return;
+      if ("result" in data) return finish(data.result);
+      clearTimeout(timer);
+      timer = setTimeout(() => giveUp({ html: null, isFinal: true }), MAX_HIGHLIGHT_MS);
     };
-    const onError = () => {
-      replaceWorker();
-      finish(null, false);
-    };
-    const onTimeout = () => {
-      replaceWorker();
-      finish(null, true);
-    };
-    const timer = setTimeout(onTimeout, MAX_HIGHLIGHT_MS);
+    const onError = () => giveUp({ html: null, isFinal: false }); // it could not be loaded: the next code tries again
+    let timer = setTimeout(onError, MAX_LOAD_MS);
     current.addEventListener("message", onMessage);
     current.addEventListener("error", onError);
     current.postMessage({ id, code, language } satisfies HighlightRequest);

@@ -49,9 +49,10 @@ const ALIASES: Record<string, string> = {
 };
 
 /** Highlighted code as HTML; null if its language is not known. Fails if the language cannot be loaded. */
-export async function highlightNow(code: string, language: string): Promise<string | null> {
+export async function highlightNow(code: string, language: string, onLoaded?: () => void): Promise<string | null> {
   const name = ALIASES[language] ?? language;
   if (!(await loadLanguage(name))) return null;
+  onLoaded?.();
   return highlighter.highlight(code, { language: name, ignoreIllegals: true }).value;
 }
 

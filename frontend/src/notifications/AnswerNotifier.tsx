@@ -2,12 +2,12 @@
 import { useEffect, useMemo } from "react";
 import { setUnreadCountInTitle } from "../lib/documentTitle";
 import { getLocation, parseSessionLocation, useLocation } from "../lib/router";
+import { storage } from "../lib/storage";
 import { useStore } from "../lib/store";
 import { useLiveClient, useMe, useSessions } from "../live/context";
 import type { LiveClient } from "../live/liveClient";
 import { countUnread } from "../sessions/unread";
-import { closeNotification, followNotificationClicks, notificationState, notifyAnswer } from "./browserNotifications";
-import { restorePush } from "./pushSubscription";
+import { closeNotification, followNotificationClicks, notificationState, notifyAnswer, PUSH_STORAGE_KEY } from "./browserNotifications";
 
 const LOCK_NAME = "palaver-notifications";
 const READ_DELAY_MS = 1000; // time for another device that shows the answer to mark it as read
@@ -21,6 +21,12 @@ export function AnswerNotifier() {
   useEffect(() => void restorePush(personId).catch(() => undefined), [personId]); // tried again when the page is opened the next time
   useUnreadCountInTitle(client);
   return null;
+}
+
+/** Loads what it needs only in browsers in which the person has switched push on. */
+async function restorePush(personId: string): Promise<void> {
+  if (storage.get(PUSH_STORAGE_KEY) !== personId) return;
+  await (await import("./pushSubscription")).restorePush(personId);
 }
 
 function useUnreadCountInTitle(client: LiveClient): void {

@@ -14,6 +14,9 @@ import { words } from "../words";
 
 const STORAGE_KEY = "notifications";
 
+/** Where the browser remembers who has switched on notifications while the page is closed. */
+export const PUSH_STORAGE_KEY = "push";
+
 export type NotificationState = "on" | "off" | "denied" | "unsupported";
 
 /** The state in this browser, shared by all its tabs. */
@@ -66,8 +69,10 @@ export async function closeNotification(sessionId: string): Promise<void> {
 /** Opens the conversation of a clicked notification. Returns a function that stops it. */
 export function followNotificationClicks(): () => void {
   if (!("serviceWorker" in navigator)) return () => undefined;
-  const onMessage = ({ data }: MessageEvent<{ kind?: unknown; session?: unknown } | null>) => {
-    if (data?.kind === "open" && typeof data.session === "string") navigate(data.session);
+  const onMessage = ({ data, ports }: MessageEvent<{ kind?: unknown; session?: unknown } | null>) => {
+    if (data?.kind !== "open") return;
+    ports[0]?.postMessage("here"); // the service worker asks whether this page is still there
+    if (typeof data.session === "string" && data.session !== "") navigate(data.session); // a test is about no conversation
   };
   navigator.serviceWorker.addEventListener("message", onMessage);
   return () => navigator.serviceWorker.removeEventListener("message", onMessage);

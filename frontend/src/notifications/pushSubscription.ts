@@ -7,8 +7,7 @@
 import * as calls from "../api/calls";
 import { baseUrl } from "../lib/baseUrl";
 import { storage } from "../lib/storage";
-
-const STORAGE_KEY = "push"; // who has switched it on in this browser
+import { PUSH_STORAGE_KEY } from "./browserNotifications";
 
 export function canUsePush(): boolean {
   return isSecureContext && "serviceWorker" in navigator && "PushManager" in window;
@@ -22,18 +21,18 @@ export async function turnPushOn(personId: string): Promise<void> {
   if (old !== null && !hasKey(old, server_key)) await old.unsubscribe();
   const subscription = await manager.subscribe({ userVisibleOnly: true, applicationServerKey: decodeKey(server_key) });
   await sendSubscription(subscription);
-  storage.set(STORAGE_KEY, personId);
+  storage.set(PUSH_STORAGE_KEY, personId);
 }
 
 export async function turnPushOff(): Promise<void> {
-  storage.set(STORAGE_KEY, null);
+  storage.set(PUSH_STORAGE_KEY, null);
   await calls.unsubscribeFromPush();
   await (await (await getManager()).getSubscription())?.unsubscribe();
 }
 
 /** Subscribes again if the server has lost the subscription: it may have a new key, or the person signed in again. */
 export async function restorePush(personId: string): Promise<void> {
-  if (storage.get(STORAGE_KEY) !== personId || !canUsePush() || Notification.permission !== "granted") return;
+  if (storage.get(PUSH_STORAGE_KEY) !== personId || !canUsePush() || Notification.permission !== "granted") return;
   const { is_enabled, is_subscribed, server_key } = await calls.getPushStatus();
   if (!is_enabled) return;
   const subscription = await (await getManager()).getSubscription();

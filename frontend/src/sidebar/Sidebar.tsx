@@ -1,6 +1,6 @@
 /** The sidebar: search, projects, the list of conversations and the account menu. */
 import { useEffect, type ReactNode } from "react";
-import { focusContent, openTemporaryConversation, startConversation } from "../layout/focus";
+import { focusContent, focusSearch, openTemporaryConversation, SEARCH_ID, startConversation } from "../layout/focus";
 import { TOGGLE_ID, toggleSidebar } from "../layout/sidebarVisibility";
 import { useStore } from "../lib/store";
 import { useLiveClient, useMe } from "../live/context";
@@ -42,7 +42,18 @@ export function Sidebar({ accountMenu, onOrder, onReach }: Props) {
   useEffect(() => end, [view, showsAll, end]); // a selection ends when the list changes
   const isOwner = useMe().person.role === "owner";
   return (
-    <nav className="sidebar" aria-label={words.conversations} onPointerMove={onReach} onFocus={onReach}>
+    <nav
+      className="sidebar"
+      aria-label={words.conversations}
+      onPointerMove={onReach}
+      onFocus={onReach}
+      onKeyDown={(event) => {
+        const isInSearch = isSearching && event.currentTarget.contains(event.target as Node) && (event.target as Element).id !== SEARCH_ID;
+        if (event.key !== "Escape" || event.shiftKey || !isInSearch) return;
+        event.stopPropagation(); // on a phone, it would hide the sidebar
+        focusSearch();
+      }}
+    >
       <div className="sidebar-head">
         <span className="brand">Palaver</span>
         <span className="spacer" />
@@ -65,7 +76,7 @@ export function Sidebar({ accountMenu, onOrder, onReach }: Props) {
         <TemporaryButton />
       </div>
       <SearchField
-        id="search"
+        id={SEARCH_ID}
         text={query}
         label={words.searchPlaceholder}
         shortcut="/"

@@ -1,6 +1,9 @@
 /** A modal dialog. The browser keeps the focus inside and closes it on Escape. Afterwards the focus is where it was. */
 import { useLayoutEffect, useRef, useState, type ReactNode } from "react";
 
+/** The buttons of menus that were closed after a dialog was opened from them, by id. */
+export const menuButtons = new WeakMap<Element, string>();
+
 interface Props {
   label: string;
   className?: string;
@@ -18,7 +21,7 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
     dialog.showModal();
     return () => {
       dialog.close();
-      menuButton?.focus({ preventScroll: true });
+      (menuButton ?? document.getElementById(menuButtons.get(dialog) ?? ""))?.focus({ preventScroll: true });
       refocusField();
     };
   }, [menuButton]);

@@ -3,7 +3,8 @@
  *
  * Pages are loaded when they are first shown. The server may be unreachable by then, or serve other files after an update.
  */
-import { Component, useEffect, type ReactNode } from "react";
+import { Component, useEffect, useState, type ReactNode } from "react";
+import { isPageOutdated } from "../lib/pageVersion";
 import { words } from "../words";
 import { toast } from "./toasts";
 
@@ -34,13 +35,15 @@ export class ErrorBoundary extends Component<Props, State> {
   }
 }
 
-/** The fallback for a page. */
+/** The fallback for a page. It says so if the files of this version are gone because there is a new one. */
 export function LoadError() {
+  const [isOutdated, setOutdated] = useState(false);
+  useEffect(() => void isPageOutdated().then(setOutdated), []);
   return (
     <div className="empty-page" role="alert">
-      <h1>{words.loadFailed}</h1>
-      <p>{words.loadFailedHint}</p>
-      <button type="button" className="button" onClick={() => location.reload()}>
+      <h1>{isOutdated ? words.newVersion : words.loadFailed}</h1>
+      <p>{isOutdated ? words.newVersionHint : words.loadFailedHint}</p>
+      <button type="button" className="button" onClick={reloadPage}>
         {words.reloadPage}
       </button>
     </div>
@@ -50,8 +53,12 @@ export function LoadError() {
 /** The fallback for a dialog: it shows a toast and closes the dialog. */
 export function DialogLoadError({ close }: { close: () => void }) {
   useEffect(() => {
-    toast(words.loadFailed);
+    void isPageOutdated().then((isOutdated) => {
+      toast(isOutdated ? words.newVersion : words.loadFailed, { label: words.reloadPage, act: reloadPage });
+    });
     close();
   }, [close]);
   return null;
 }
+
+const reloadPage = () => location.reload();

@@ -6,6 +6,7 @@
  */
 import * as Radix from "@radix-ui/react-dropdown-menu";
 import { useState, type ReactNode } from "react";
+import { menuButtons } from "./Dialog";
 import { CheckIcon, ChevronDownIcon, ChevronIcon } from "./icons";
 
 const NARROW_QUERY = "(max-width: 800px)";
@@ -22,12 +23,22 @@ export function Menu({ button, children, align = "end", side = "bottom" }: MenuP
     <Radix.Root modal={false}>
       <Radix.Trigger asChild>{button}</Radix.Trigger>
       <Radix.Portal>
-        <Radix.Content className="menu" align={align} side={side} sideOffset={4} collisionPadding={8}>
+        <Radix.Content className="menu" align={align} side={side} sideOffset={4} collisionPadding={8} onCloseAutoFocus={keepFocus}>
           {children}
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>
   );
+}
+
+/** An item may have opened a field or a dialog, which has the focus then. A dialog returns it to the button of the menu. */
+function keepFocus(event: Event): void {
+  const active = document.activeElement;
+  if (active === null || active === document.body) return;
+  event.preventDefault();
+  const dialog = active.closest("dialog");
+  const buttonId = (event.target as Element).getAttribute("aria-labelledby");
+  if (dialog !== null && buttonId !== null) menuButtons.set(dialog, buttonId);
 }
 
 interface ItemProps {

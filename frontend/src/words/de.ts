@@ -27,8 +27,11 @@ export const de: Words = {
   tryAgain: "Erneut versuchen",
   loading: "Wird geladen …",
   unreachable: "Der Server ist nicht erreichbar.",
+  browserError: (reason) => `Dein Browser meldet: ${reason}`,
   loadFailed: "Dieser Teil der Seite konnte nicht geladen werden.",
   loadFailedHint: "Der Server ist möglicherweise nicht erreichbar oder wurde gerade aktualisiert. Dein Entwurf ist gespeichert.",
+  newVersion: "Palaver wurde aktualisiert.",
+  newVersionHint: "Lade die Seite neu, um die neue Version zu verwenden. Dein Entwurf ist gespeichert.",
   reloadPage: "Seite neu laden",
   skipToContent: "Zum Inhalt springen",
 

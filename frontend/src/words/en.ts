@@ -29,8 +29,11 @@ export const en = {
   tryAgain: "Try again",
   loading: "Loading…",
   unreachable: "Can’t reach the server.",
+  browserError: (reason: string) => `Your browser reports: ${reason}`,
   loadFailed: "This part of the page failed to load.",
   loadFailedHint: "The server may be down or was just updated. Your draft is saved.",
+  newVersion: "Palaver was updated.",
+  newVersionHint: "Reload the page to use the new version. Your draft is saved.",
   reloadPage: "Reload page",
   skipToContent: "Skip to content",
 

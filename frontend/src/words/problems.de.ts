@@ -1,5 +1,12 @@
 /** Why the server refused a setting, in German, by its own text. `{allowed}` says what is valid (`allowedDe`). */
 export const problemTextsDe: Readonly<Record<string, string>> = {
+  // speech engines
+  "speech.{name} is `command`, but speech.{command} is not set.": "speech.{name} ist „command“, aber speech.{command} ist nicht gesetzt.",
+  "{provider} has no speech API that Palaver can use. Set speech.transcription and speech.speaking to a model of OpenAI or of a server with an OpenAI-compatible API, to command, or to off.":
+    "{provider} hat keine Sprach-API, die Palaver nutzen kann. Setze Spracherkennung und Vorlesen auf ein Modell von OpenAI oder eines Servers mit OpenAI-kompatibler API, auf command oder auf off.",
+  // codes of people who ask for access
+  "That code isn't valid. It may have expired, or it was used already.": "Dieser Code ist nicht gültig. Er ist abgelaufen, oder er wurde schon verwendet.",
+  "Too many attempts. Try again in {seconds} seconds.": "Zu viele Versuche. Versuche es in {seconds} Sekunden erneut.",
   // any setting
   "{value} is not allowed ({allowed})": "{value} ist nicht erlaubt ({allowed})",
   "{key} is not the key of a setting. Write it with dots, as in turns.max_running, and put a part that contains a dot in double quotes, as in {example}.":

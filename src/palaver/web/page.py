@@ -3,7 +3,8 @@
 The frontend is a single-page application, so every path outside the API returns the same document, which refers to
 its files relative to its own address. The page itself says when it does not know an address. Browsers cache files with
 a content hash in their name forever and revalidate all others. Text files are compressed with gzip, each once, for
-browsers that support it.
+browsers that support it. An upgrade or a build may replace the files while the server runs: then it serves the new
+ones, and an old file that an open page asks for is not found.
 
 `diagram.html`, the document that renders diagrams (decision 12), may be embedded in a frame of our own page. Its
 content security policy is stricter: it runs its inline script and what the page passes to it, and cannot make
@@ -14,19 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import os
 import re
 from base64 import b64encode
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from mimetypes import guess_type
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fastapi.responses import FileResponse, Response
 from starlette.exceptions import HTTPException
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
     from fastapi import FastAPI, Request
 
 HASHED_FOLDER: Final = "assets/"  # the build puts files with a content hash in their name here
@@ -35,6 +37,9 @@ _CACHE_FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
 _API_PREFIXES = ("api/", "v1/", "hooks/")
 _COMPRESSED_SUFFIXES = frozenset({".css", ".html", ".js", ".json", ".svg", ".webmanifest"})
+_FILE_PATH = re.compile(r"(?:[\w-][\w.-]{0,99}/){0,3}[\w-][\w.-]{0,199}", re.ASCII)  # of the files that a build makes
+_MAX_COMPRESSED_FILES = 1000  # more than a build has
+_REPLACED = "This file of the page was replaced. Reload the page."
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -43,43 +48,66 @@ def install_page(app: FastAPI, folder: Path) -> None:
     document = folder / "index.html"
     if not document.is_file():
         return
-    document_text = document.read_text("utf-8")
-    paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    files = {file.relative_to(folder).as_posix(): file for file in paths}
-    own_headers = {
-        path: build_diagram_headers(file.read_bytes()) for path, file in files.items() if path == DIAGRAM_FILE
-    }
-
-    async def serve_file(file: Path, headers: dict[str, str], request: Request) -> Response:
-        if file.suffix not in _COMPRESSED_SUFFIXES:
-            return FileResponse(file, headers=headers)
-        headers = {**headers, "Vary": "Accept-Encoding"}
-        if "gzip" not in request.headers.get("accept-encoding", ""):
-            return FileResponse(file, headers=headers)
-        media_type = guess_type(file.name)[0] or "application/manifest+json"
-        body = await asyncio.to_thread(_compress, file)  # compressing the largest file would block the event loop
-        return Response(body, media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
 
     async def serve_page(request: Request) -> Response:
         path: str = request.path_params["path"]
-        file = files.get(path)
-        if file is not None:
-            caching = _CACHE_FOREVER if path.startswith(HASHED_FOLDER) else _REVALIDATE
-            return await serve_file(file, {"Cache-Control": caching, **own_headers.get(path, {})}, request)
-        if f"{path}/".startswith((*_API_PREFIXES, HASHED_FOLDER)):
-            raise HTTPException(404, "Not found.")
-        depth = path.count("/")
-        if depth:  # below the folder that the document expects to be in
-            body = document_text.replace('="./', f'="{"../" * depth}')
-            return Response(body, media_type="text/html", headers={"Cache-Control": _REVALIDATE})
-        return await serve_file(document, {"Cache-Control": _REVALIDATE}, request)
+        is_hashed = f"{path}/".startswith(HASHED_FOLDER)
+        try:
+            file = _find_file(folder, path)
+            if file is not None:
+                return await _serve_file(file, {"Cache-Control": _CACHE_FOREVER if is_hashed else _REVALIDATE}, request)
+            if is_hashed or f"{path}/".startswith(_API_PREFIXES):
+                raise HTTPException(404, "Not found.")
+            depth = path.count("/")
+            if depth:  # below the folder that the document expects to be in
+                body = _read_text(document).replace('="./', f'="{"../" * depth}')
+                return Response(body, media_type="text/html", headers={"Cache-Control": _REVALIDATE})
+            return await _serve_file(document, {"Cache-Control": _REVALIDATE}, request)
+        except FileNotFoundError as error:  # an upgrade or a build replaces the files right now
+            raise HTTPException(404 if is_hashed else 503, _REPLACED) from error
 
     app.add_route("/{path:path}", serve_page, methods=["GET"], include_in_schema=False)
 
 
-@cache
-def _compress(file: Path) -> bytes:
+async def _serve_file(file: Path, headers: dict[str, str], request: Request) -> Response:
+    info = _get_info(file)
+    if file.name == DIAGRAM_FILE:
+        headers = {**headers, **_load_diagram_headers(file, info.st_mtime_ns)}
+    if file.suffix not in _COMPRESSED_SUFFIXES:
+        return FileResponse(file, headers=headers, stat_result=info)
+    headers = {**headers, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return FileResponse(file, headers=headers, stat_result=info)
+    media_type = guess_type(file.name)[0] or "application/manifest+json"
+    # in a thread: compressing the largest file would block the event loop
+    body = await asyncio.to_thread(_compress, file, info.st_mtime_ns)
+    return Response(body, media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
+
+
+def _get_info(file: Path) -> os.stat_result:
+    return file.stat()
+
+
+def _find_file(folder: Path, path: str) -> Path | None:
+    """Find a file of the page. It is looked up on disk, because an upgrade or a build may have replaced the files."""
+    if _FILE_PATH.fullmatch(path) is None:
+        return None
+    file = folder / path
+    return file if file.is_file() else None
+
+
+def _read_text(file: Path) -> str:
+    return file.read_text("utf-8")
+
+
+@lru_cache(maxsize=_MAX_COMPRESSED_FILES)
+def _compress(file: Path, _changed_at: int) -> bytes:
     return gzip.compress(file.read_bytes(), mtime=0)
+
+
+@lru_cache(maxsize=1)
+def _load_diagram_headers(file: Path, _changed_at: int) -> dict[str, str]:
+    return build_diagram_headers(file.read_bytes())
 
 
 def build_diagram_headers(document: bytes) -> dict[str, str]:

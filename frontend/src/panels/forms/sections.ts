@@ -33,7 +33,13 @@ export function listCollections(settings: Settings, section: string): string[] {
   const found = settings.templates.flatMap(({ key }) =>
     key.includes(`.${NAME}`) && findSection(key) === section ? [key.slice(0, key.indexOf(`.${NAME}`))] : [],
   );
-  return [...new Set(found)];
+  return [...new Set(found)].sort((one, other) => findPosition(section, one) - findPosition(section, other));
+}
+
+/** Where a collection is listed in its section. */
+function findPosition(section: string, key: string): number {
+  const prefixes: readonly string[] = section in SECTION_PREFIXES ? SECTION_PREFIXES[section as keyof typeof SECTION_PREFIXES] : [];
+  return prefixes.indexOf(splitKey(key)[0] ?? "");
 }
 
 /** The names of the entries of a collection that exist. */

@@ -24,6 +24,7 @@ test("keys have names and headings for people", () => {
     "Public address (URL)",
     "When conversations restart",
   ]);
+  expect(getHeading("platforms.local.busy_policy")).toBe("platforms › Terminal");
 });
 
 test("problems are found by key, and those of other keys are kept", () => {

@@ -1,5 +1,6 @@
 /** Values of settings as text in a field, names of settings, and the errors of a change by key. Pure. */
 import { ApiError, describeError } from "../../api/errors";
+import { getPlatformName } from "../../format/platforms";
 import { translateChoice, translateKeyPart, translateKnown, translateText } from "../../words/settings";
 import type { Setting, SettingTemplate } from "./settingsApi";
 
@@ -53,7 +54,9 @@ export function nameKey(key: string): string {
 
 /** The heading above settings that belong together: what is before the last part of the key, without the first parts. */
 export function getHeading(key: string, skippedParts = 0): string {
-  return splitKey(key).slice(skippedParts, -1).map((part) => translateKeyPart(part) ?? part.replaceAll("_", " ")).join(" › ");
+  const isPlatform = (index: number) => index === 1 && key.startsWith("platforms.");
+  const parts = splitKey(key).map((part, index) => (isPlatform(index) ? getPlatformName(part) : (translateKeyPart(part) ?? part.replaceAll("_", " "))));
+  return parts.slice(skippedParts, -1).join(" › ");
 }
 
 export function isPinned({ source }: Setting): boolean {

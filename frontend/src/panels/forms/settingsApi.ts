@@ -80,7 +80,7 @@ export function useRefreshSettings(): () => Promise<unknown> {
   const queryClient = useQueryClient();
   return () =>
     Promise.all(
-      [SETTINGS_KEY, HISTORY_KEY, ["models"], ["offered-models"], ["profiles"], ["policies"], ["platform-accounts"]].map((queryKey) =>
+      [SETTINGS_KEY, HISTORY_KEY, ["models"], ["offered-models"], ["profiles"], ["policies"], ["platform-accounts"], ["speech"]].map((queryKey) =>
         queryClient.invalidateQueries({ queryKey }),
       ),
     );

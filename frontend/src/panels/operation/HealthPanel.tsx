@@ -3,8 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { formatDateTime } from "../../format/time";
 import { CopyButton } from "../../ui/CopyButton";
+import { Link } from "../../ui/Link";
 import { words } from "../../words";
 import { translateFinding } from "../../words/settings";
+import { setupWords } from "../../words/setup";
 import type { Finding, HealthReport } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { PanelPage } from "../shared/PanelPage";
@@ -81,20 +83,50 @@ function Report({ report }: { report: HealthReport }) {
 function FindingRow({ finding }: { finding: Finding }) {
   const { severity } = finding;
   const { subject, text, fix } = translateFinding(finding);
+  const command = fix?.includes(finding.facts.command ?? "\0") === true ? finding.facts.command : undefined;
+  const place = severity === "ok" ? null : findPlace(finding.code);
   return (
     <li className="card-row health-finding" data-severity={severity}>
       <div className="card-row-text">
         <b>
           <span className="health-mark">{words.healthSeverities[severity]}</span> {subject}
         </b>
-        <span dir="auto">{text}</span>
+        <span dir="auto">
+          <CodeText text={text} />
+        </span>
         {fix !== null && (
           <span className="health-fix">
-            {words.healthFix} <code>{fix}</code>
+            {words.healthFix} <CodeText text={fix} command={command} />
           </span>
         )}
+        {place !== null && (
+          <Link to={place.to} section={place.section} className="button">
+            {place.label}
+          </Link>
+        )}
       </div>
-      {fix !== null && <CopyButton text={fix} label={words.healthCopyFix(subject)} />}
+      {command !== undefined && <CopyButton text={command} label={setupWords.healthCopyCommand(subject)} />}
     </li>
   );
+}
+
+/** A text in which the command, or else what is between backticks, looks like code. */
+function CodeText({ text, command }: { text: string; command?: string | undefined }) {
+  const parts = command === undefined ? text.split("`") : [text.slice(0, text.indexOf(command)), command, text.slice(text.indexOf(command) + command.length)];
+  return parts.map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
+}
+
+interface Place {
+  to: string; // path
+  section: string;
+  label: string;
+}
+
+/** Where on the page something can be fixed; null if only a terminal can do it. */
+function findPlace(code: string): Place | null {
+  if (code === "model_over_budget") return { to: "server", section: "budgets", label: setupWords.openBudgets };
+  if (code.startsWith("model_")) return { to: "server", section: "models", label: setupWords.openModels };
+  if (code.startsWith("account_") || code.startsWith("sign_in_") || code === "deliveries_failed") return { to: "platforms", section: "", label: setupWords.openPlatforms };
+  if (code.startsWith("backup_")) return { to: "server", section: "jobs", label: setupWords.openBackups };
+  return code === "setting_problem" ? { to: "server", section: "", label: setupWords.openSettings } : null;
 }

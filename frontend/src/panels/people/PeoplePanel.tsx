@@ -9,7 +9,7 @@ import * as calls from "../shared/calls";
 import { LoadMoreButton } from "../shared/LoadMoreButton";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
-import { AccessRequests } from "../shared/AccessRequests";
+import { AccessRequests } from "../forms/AccessRequests";
 import { InviteDialog, LinkDialog } from "./dialogs";
 import { PersonRow } from "./PersonRow";
 import "./people.css";

@@ -10,7 +10,13 @@ import { LinkingPrompt } from "./LinkingPrompt";
 const BUILT_IN_PLATFORMS = new Set(["web", "local", "api"]); // they need no connection
 const TESTABLE_STATES = new Set(["connecting", "live", "deaf", "refused"]); // a process runs it, and it does not wait to be linked
 
-export function AccountStatuses({ platform, accounts }: { platform: string; accounts: readonly PlatformAccount[] }) {
+interface Props {
+  platform: string;
+  accounts: readonly PlatformAccount[];
+  isStarting?: boolean; // it was saved a moment ago, and a server takes it over now
+}
+
+export function AccountStatuses({ platform, accounts, isStarting = false }: Props) {
   if (BUILT_IN_PLATFORMS.has(platform)) return null;
   if (accounts.length === 0)
     return (
@@ -21,7 +27,8 @@ export function AccountStatuses({ platform, accounts }: { platform: string; acco
         <p>{words.platformNotConnectedHint}</p>
       </div>
     );
-  return accounts.map((account) => <AccountStatus key={account.account} account={account} />);
+  const shown = accounts.map((each) => (isStarting && each.state === "off" && each.configured ? { ...each, state: "connecting" as const, error: null } : each));
+  return shown.map((account) => <AccountStatus key={account.account} account={account} />);
 }
 
 function AccountStatus({ account }: { account: PlatformAccount }) {

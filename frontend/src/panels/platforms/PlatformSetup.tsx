@@ -1,4 +1,5 @@
 /** The page of one platform, for owners: the steps, the fields to paste, a test, the connection, and who asks for access. */
+import { useEffect, useState } from "react";
 import { getPlatformName } from "../../format/platforms";
 import { confirm } from "../../ui/ConfirmDialog";
 import { Link } from "../../ui/Link";
@@ -10,12 +11,14 @@ import { listEntrySettings } from "../forms/sections";
 import { formatValue, isPinned } from "../forms/settingValues";
 import { SettingsForm } from "../forms/SettingsForm";
 import { changeSettings, useRefreshSettings, useSettingsAction, type PlatformForm, type Settings } from "../forms/settingsApi";
-import { AccessRequests } from "../shared/AccessRequests";
+import { AccessRequests } from "../forms/AccessRequests";
 import type { PlatformAccount } from "../shared/calls";
 import { AccountForm } from "./AccountForm";
 import { AccountStatuses } from "./AccountStatus";
 import { ConnectSteps } from "./ConnectSteps";
 import { listAccountNames, NamedAccounts } from "./NamedAccounts";
+
+const START_MS = 15_000; // until a server should have taken over an account that was saved
 
 interface Props {
   form: PlatformForm;
@@ -32,6 +35,12 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
   const isConfigured = settings.settings.some((each) => each.is_set && each.key.startsWith(`${key}.`));
   const unnamed = settings.settings.filter((each) => each.is_set && each.key.startsWith(`${key}.settings.`));
   const hasOthers = listAccountNames(settings, form.platform).length > 0;
+  const [isStarting, setStarting] = useState(false);
+  useEffect(() => {
+    if (!isStarting) return;
+    const timer = setTimeout(() => setStarting(false), START_MS);
+    return () => clearTimeout(timer);
+  }, [isStarting]);
   const refresh = useRefreshSettings();
   const run = useSettingsAction();
   const disconnect = async () => {
@@ -73,7 +82,7 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
           </p>
         )}
         <ConnectSteps form={form} publicUrl={publicUrl?.value == null ? null : formatValue(publicUrl.value)} />
-        <AccountForm form={form} settings={settings} />
+        <AccountForm form={form} settings={settings} onSave={() => setStarting(true)} />
         {unnamed.length > 0 && !unnamed.some(isPinned) && (
           <button type="button" className="text-button" onClick={() => void remove()}>
             {setupWords.removeOnlyAccount}
@@ -85,7 +94,7 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
           <h2 id="setup-state" className="section-title">
             {setupWords.accountState}
           </h2>
-          <AccountStatuses platform={form.platform} accounts={accounts} />
+          <AccountStatuses platform={form.platform} accounts={accounts} isStarting={isStarting} />
           {isConfigured && accounts.length > 0 && (
             <button type="button" className="text-button" onClick={() => void disconnect()}>
               {hasOthers ? setupWords.disconnectAll : setupWords.disconnect}

@@ -7,7 +7,7 @@ import { listEntries, nameCollection } from "../forms/sections";
 import { quotePart } from "../forms/settingValues";
 import { changeSettings, useSettingsAction, type Settings } from "../forms/settingsApi";
 import { Entry } from "./Entry";
-import { describeEntryName, listEntryNames } from "./entryNames";
+import { describeEntryName, listBuiltInNames, listEntryNames } from "./entryNames";
 
 interface Props {
   settings: Settings;
@@ -19,7 +19,8 @@ export function Collection({ settings, collection, modelNames }: Props) {
   const [added, setAdded] = useState<readonly string[]>([]);
   const run = useSettingsAction();
   const existing = listEntries(settings, collection);
-  const entries = [...existing, ...added.filter((each) => !existing.includes(each))];
+  const builtIn = listBuiltInNames(collection);
+  const entries = [...new Set([...builtIn, ...existing, ...added])];
   const title = nameCollection(collection);
 
   const remove = async (entry: string) => {
@@ -38,9 +39,11 @@ export function Collection({ settings, collection, modelNames }: Props) {
       {collection in setupWords.collectionHints && <p className="hint">{setupWords.collectionHints[collection]}</p>}
       {entries.map((entry) => (
         <Entry key={entry} settings={settings} collection={collection} entry={entry} isNew={added.includes(entry)} modelNames={modelNames}>
-          <button type="button" className="text-button" onClick={() => void remove(entry)}>
-            {setupWords.entryRemove(entry)}
-          </button>
+          {!builtIn.includes(entry) && (
+            <button type="button" className="text-button" onClick={() => void remove(entry)}>
+              {setupWords.entryRemove(entry)}
+            </button>
+          )}
         </Entry>
       ))}
       <AddEntry settings={settings} collection={collection} entries={entries} modelNames={modelNames} onAdd={(entry) => setAdded([...added, entry])} />

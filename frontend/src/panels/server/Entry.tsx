@@ -1,6 +1,8 @@
 /** One entry that the owner named, such as a profile or an MCP server: its settings, and the names within it. */
 import { useState, type ReactNode } from "react";
 import { ProfilePicture } from "../../agent/ProfilePicture";
+import { words } from "../../words";
+import { translateChoice } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { listEntrySettings, listNestedTemplates, makeNestedKey, makeSetting, nameCollection } from "../forms/sections";
 import { SettingsForm } from "../forms/SettingsForm";
@@ -25,14 +27,16 @@ export function Entry({ settings, collection, entry, isNew, modelNames, children
   const shown = [...stored, ...added.filter(({ key }) => !known.has(key))];
   const find = (part: string) => formatValue(stored.find(({ key }) => key === `${collection}.${quotePart(entry)}.${part}`)?.value);
   const [picture, title] = collection === "profiles" ? [find("picture"), find("title")] : ["", describeEntryName(collection, entry)];
+  const isToolset = collection === "toolsets";
   return (
     <details className="entry" open={isNew}>
       <summary>
-        <span className="profile-name">
+        <span className={isToolset ? undefined : "profile-name"}>
           {picture !== "" && <ProfilePicture url={picture} />}
-          <b dir="auto">{entry}</b>
-          {title !== "" && <span dir="auto">{title}</span>}
+          <b dir="auto">{isToolset ? title : entry}</b>{" "}
+          {title !== "" && <span dir="auto">{isToolset ? (words.toolsetHints[entry] ?? "") : title}</span>}
         </span>
+        {isToolset && <span className="tag entry-state">{describeToolset(stored)}</span>}
       </summary>
       <SettingsForm settings={settings} shown={shown} modelNames={modelNames} namedParts={splitKey(collection).length + 1} />
       {listNestedTemplates(settings, collection).map((template) => (
@@ -41,6 +45,14 @@ export function Entry({ settings, collection, entry, isNew, modelNames, children
       {children}
     </details>
   );
+}
+
+/** Whether the agent has a toolset, and for whom. */
+function describeToolset(stored: readonly Setting[]): string {
+  const find = (part: string) => stored.find(({ key }) => key.endsWith(`.${part}`))?.value;
+  if (find("enabled") === false) return setupWords.toolsetOff;
+  const roles = find("roles");
+  return setupWords.toolsetOn(Array.isArray(roles) ? roles.map((role) => translateChoice("roles", String(role))).join(", ") : "");
 }
 
 /** Adds a name to a map within an entry, such as an HTTP header. */

@@ -13,6 +13,7 @@ import { Collection } from "./Collection";
 import { History } from "./History";
 import { Models } from "./Models";
 import { Prune } from "./Prune";
+import { SpeechStatus } from "./SpeechStatus";
 import "./server.css";
 
 const HISTORY = "history";
@@ -78,6 +79,7 @@ function Section({ id, settings }: { id: string; settings: Settings }) {
       {listCollections(settings, id).map((collection) => (
         <Collection key={collection} settings={settings} collection={collection} modelNames={modelNames} />
       ))}
+      {id === "turns" && <SpeechStatus />}
       {id === "conversations" && <Prune />}
       {settings.problems.length > 0 && (
         <p className="field-problem" role="alert">

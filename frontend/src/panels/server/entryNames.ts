@@ -12,11 +12,16 @@ export interface EntryNames {
   isOpen: boolean; // whether an entry can have another name, too
 }
 
+/** The entries that are always there, also while nothing in them is changed. */
+export function listBuiltInNames(collection: string): readonly string[] {
+  return collection === "toolsets" ? Object.keys(words.toolsetNames) : [];
+}
+
 /** The names to offer for a new entry. */
 export function listEntryNames(settings: Settings, collection: string, modelNames: readonly string[]): EntryNames {
   switch (collection) {
     case "toolsets":
-      return { names: Object.keys(words.toolsetNames), isOpen: false };
+      return { names: listBuiltInNames(collection), isOpen: false };
     case "reset_by_platform":
       return { names: [...BUILT_IN_PLATFORMS, ...settings.platforms.map(({ platform }) => platform)], isOpen: false };
     case "reset_by_type":

@@ -14,14 +14,15 @@ export function PushSetting() {
   const personId = useMe().person.id;
   const { data: status } = useQuery({ queryKey: ["push"], queryFn: calls.getPushStatus, enabled: canUsePush() });
   const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
   const isOn = status?.is_subscribed === true;
   const change = async (on: boolean) => {
     setBusy(true);
+    setProblem(null);
     try {
       await (on ? turnPushOn(personId) : turnPushOff());
     } catch (error) {
-      const isDenied = error instanceof DOMException && error.name === "NotAllowedError";
-      toast(isDenied ? words.notificationsDenied : (on ? words.notifyClosedFailed : words.notifyClosedStillOn)(describeError(error)));
+      setProblem(describeProblem(error, on));
     }
     await queryClient.invalidateQueries({ queryKey: ["push"] });
     setBusy(false);
@@ -31,7 +32,8 @@ export function PushSetting() {
       () => toast(words.testNotificationSent),
       (error: unknown) => toast(words.testNotificationFailed(describeError(error))),
     );
-  const hint = !canUsePush() ? words.notifyClosedUnsupported : status?.is_enabled === false ? words.notifyClosedDisabled : words.notifyClosedHint;
+  const state = !canUsePush() ? words.notifyClosedUnsupported : status?.is_enabled === false ? words.notifyClosedDisabled : words.notifyClosedHint;
+  const hint = problem ?? state;
   return (
     <>
       <div className="setting-line" aria-busy={isBusy}>
@@ -58,4 +60,11 @@ export function PushSetting() {
       )}
     </>
   );
+}
+
+/** Why notifications could not be switched on or off. A browser without a push service says so itself. */
+function describeProblem(error: unknown, on: boolean): string {
+  if (!(error instanceof DOMException)) return (on ? words.notifyClosedFailed : words.notifyClosedStillOn)(describeError(error));
+  if (error.name !== "NotAllowedError") return words.notifyClosedRefused(error.message.replace(/\.$/, ""));
+  return Notification.permission === "denied" ? words.notificationsDenied : words.notifyClosedDismissed;
 }

@@ -34,7 +34,7 @@ export default function SettingsPanel() {
   ];
   return (
     <PanelPage title={words.settings}>
-      <nav className="settings-nav" aria-label={words.settingsSections}>
+      <nav className="section-tabs" aria-label={words.settingsSections}>
         {sections.map(([id, title]) => (
           <button
             key={id}

@@ -3,7 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useRef, useState, type ReactNode } from "react";
 import { attempt } from "../../api/attempt";
 import { setStepSkipped } from "../../api/calls";
+import { isTouch } from "../../composer/sendKey";
 import { getPlatformName } from "../../format/platforms";
+import { focusContent } from "../../layout/focus";
 import { navigate } from "../../lib/router";
 import { useAccount } from "../../live/context";
 import { ErrorBoundary, LoadError } from "../../ui/ErrorBoundary";
@@ -32,6 +34,7 @@ export default function SetupSteps() {
     if (!(await attempt(() => setStepSkipped(step, skipped)))) return;
     setFormShown(step === "model" && !skipped);
     await refetch();
+    requestAnimationFrame(() => document.activeElement === document.body && !isTouch() && focusContent()); // the last step is gone
   };
   const closeForm = () => {
     setFormShown(false);

@@ -1,4 +1,5 @@
 /** The requests that only panels make. */
+import { createKey } from "../../api/calls";
 import { request } from "../../api/http";
 import type { components } from "../../api/schema";
 
@@ -67,6 +68,8 @@ export const unlinkAccount = (id: string, { platform, account }: ChatAccount) =>
 export const listAccessRequests = () => request<{ requests: AccessRequest[] }>("GET", "/people/requests");
 export const approveAccessRequest = (id: string, grant: Grant) =>
   request<Member>("POST", itemPath("people/requests", id, "/approve"), { body: { grant } });
+/** Whose code it is: `facts.id` is the id of the request. */
+export const checkPairingCode = (code: string) => request<Schemas["ReceiptOut"]>("POST", "/commands", { body: { text: `/pair ${code}`, key: createKey() } });
 export const denyAccessRequest = (id: string) => request<undefined>("POST", itemPath("people/requests", id, "/deny"));
 export const createSignInLink = (id: string) => request<Invitation>("POST", itemPath("people", id, "/link"));
 

@@ -47,8 +47,8 @@ export default function ShareDialog({ sessionId }: { sessionId: string }) {
         </>
       ) : (
         <>
-          <h2>{words.shareLink}</h2>
-          <SecretField label={words.shareLink} text={link} hint={words.shareLinkHint} />
+          <h2>{words.shareCreated}</h2>
+          <SecretField label={words.shareLink} text={link} hint={words.shareLinkHint} takesFocus />
           <div className="dialog-actions">
             <button type="button" className="button primary" onClick={closeShareDialog}>
               {words.done}

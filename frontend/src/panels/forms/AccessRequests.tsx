@@ -1,16 +1,20 @@
 /** Strangers who ask for access: the owner approves or denies each of them. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { attempt } from "../../api/attempt";
 import { getPlatformName } from "../../format/platforms";
 import { formatDateTime, formatRecent } from "../../format/time";
+import { focusContent } from "../../layout/focus";
 import { ChevronDownIcon, LinkIcon, PeopleIcon, UserIcon } from "../../ui/icons";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import type { AccessRequest, Grant } from "./calls";
-import * as calls from "./calls";
+import { translateText } from "../../words/settings";
+import { setupWords } from "../../words/setup";
+import type { AccessRequest, Grant } from "../shared/calls";
+import * as calls from "../shared/calls";
 
 const REQUESTS_KEY = ["access-requests"];
 const REFRESH_INTERVAL_MS = 5_000; // while the panel is open
@@ -25,13 +29,17 @@ export function AccessRequests({ platform, onApprove }: Props) {
   const query = useQuery({ queryKey: REQUESTS_KEY, queryFn: calls.listAccessRequests, refetchInterval: REFRESH_INTERVAL_MS });
   const requests = (query.data?.requests ?? []).filter((each) => platform === undefined || each.platform === platform);
   if (requests.length === 0) return null;
-  const refresh = () => Promise.all([queryClient.invalidateQueries({ queryKey: REQUESTS_KEY }), onApprove()]);
+  const refresh = async () => {
+    await Promise.all([queryClient.invalidateQueries({ queryKey: REQUESTS_KEY }), onApprove()]);
+    requestAnimationFrame(moveFocus);
+  };
   return (
-    <section aria-labelledby="access-requests">
+    <section className="access-requests" aria-labelledby="access-requests">
       <h2 id="access-requests" className="access-heading">
         {words.accessRequests}
       </h2>
       <p className="panel-intro">{words.accessRequestsIntro}</p>
+      <CodeCheck requests={requests} />
       <ul className="card rows-card">
         {requests.map((request) => (
           <RequestRow key={request.id} request={request} onChange={refresh} />
@@ -41,9 +49,67 @@ export function AccessRequests({ platform, onApprove }: Props) {
   );
 }
 
+/** After an answer its row is gone, and the focus with it: the next request is there, or the page. */
+function moveFocus(): void {
+  if (document.activeElement !== document.body) return;
+  const next = document.querySelector<HTMLElement>(".access-requests li .button");
+  if (next === null) focusContent();
+  else next.focus();
+}
+
+/** Says whose code it is that a person has given the owner. */
+function CodeCheck({ requests }: { requests: readonly AccessRequest[] }) {
+  const [code, setCode] = useState("");
+  const [result, setResult] = useState("");
+  const runOnce = useSingleFlight();
+  const check = () =>
+    runOnce(() =>
+      attempt(async () => {
+        const { facts, outcome, reply } = await calls.checkPairingCode(code.trim());
+        const found = requests.find(({ id }) => id === facts.id);
+        if (found !== undefined) setResult(setupWords.codeIsOf(getName(found), getPlatformName(found.platform), found.account));
+        else setResult(outcome === "rejected" ? setupWords.codeMalformed : translateText(reply ?? ""));
+      }),
+    );
+  return (
+    <form
+      className="code-check"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void check();
+      }}
+    >
+      <label className="field">
+        {setupWords.codeCheck}
+        <input
+          value={code}
+          required
+          maxLength={40}
+          placeholder="ABCD-EFGH"
+          spellCheck={false}
+          autoComplete="off"
+          autoCapitalize="characters"
+          onChange={(event) => {
+            setCode(event.target.value);
+            setResult("");
+          }}
+        />
+      </label>
+      <button type="submit" className="button">
+        {setupWords.checkCode}
+      </button>
+      <p role="status" dir="auto">
+        {result}
+      </p>
+    </form>
+  );
+}
+
+const getName = ({ name, account }: AccessRequest) => (name === "" ? account : name);
+
 function RequestRow({ request, onChange }: { request: AccessRequest; onChange: () => Promise<unknown> }) {
   const runOnce = useSingleFlight();
-  const name = request.name === "" ? request.account : request.name;
+  const name = getName(request);
   const approve = (grant: Grant) =>
     void runOnce(async () => {
       if (await attempt(() => calls.approveAccessRequest(request.id, grant))) toast(words.accessApproved(name));
