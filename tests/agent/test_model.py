@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.model import Timeouts
 from palaver.domain.draft import START_POSITION, Draft, Piece, PieceKind, build_turn_messages
 from palaver.domain.errors import AgentRejected, InvalidInput
 from palaver.domain.profile import Provider
@@ -62,8 +63,10 @@ async def test_reasoning_is_separate_from_the_answer(make_agent: MakeAgent, serv
 
 
 async def test_a_slow_answer_is_received_completely(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.add_replies(reply_slowly(["one ", "two ", "three"], 0.1))
-    assert get_text(await collect_events(make_agent(), make_request())) == "one two three"
+    """It takes longer than the agent waits for one piece of it."""
+    server.add_replies(reply_slowly(["one ", "two ", "three"], 0.4))
+    agent = make_agent(timeouts=Timeouts(read_seconds=1))
+    assert get_text(await collect_events(agent, make_request())) == "one two three"
 
 
 async def test_an_answer_that_was_cut_off_has_a_notice(make_agent: MakeAgent, server: OpenAIServer) -> None:
@@ -108,7 +111,7 @@ async def test_closing_the_answer_closes_the_connection(make_agent: MakeAgent, s
     answer = make_agent().run(make_request())
     await anext(answer)
     await answer.aclose()
-    assert await asyncio.to_thread(server.client_left.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 60)
 
 
 async def test_cancellation_closes_the_connection(make_agent: MakeAgent, server: OpenAIServer) -> None:
@@ -124,7 +127,7 @@ async def test_cancellation_closes_the_connection(make_agent: MakeAgent, server:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(server.client_left.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 60)
 
 
 async def test_cancellation_stops_the_tools(make_agent: MakeAgent, server: OpenAIServer) -> None:

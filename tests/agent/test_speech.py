@@ -233,7 +233,8 @@ async def test_a_program_speaks_the_text_of_its_input(tmp_path: Path, meter: Fak
 async def test_a_program_that_fails_is_explained(
     tmp_path: Path, meter: FakeMeter, recording: Recording, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(speech_command, "COMMAND_SECONDS", 2.0)
+    if "longer" in words:
+        monkeypatch.setattr(speech_command, "COMMAND_SECONDS", 0.5)
     monkeypatch.setattr(speech_command, "MAX_OUTPUT_BYTES", 1_000_000)
     profile = AgentProfile(speech=SpeechRules(transcription_command=make_command(tmp_path, code)))
     engine = choose_transcriber(profile, {})

@@ -15,6 +15,7 @@ from palaver.domain.platform_health import AccountState, LinkingPrompt
 from palaver.services.live import feed
 from palaver.services.platforms import connected_platforms
 from palaver.services.platforms.adapter import AccountInfo
+from support.gateway import TIMEOUT_SECONDS
 from support.platform_accounts import PigeonAccount, PigeonAdapter, is_live, run_gateways, wait_for_health
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ async def follow_link(home: Home, drawn: list[str]) -> Result:
 
 
 async def wait_until_drawn(drawn: list[str], text: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while not any(text in each for each in drawn):  # noqa: ASYNC110  (another thread draws)
             await asyncio.sleep(0.01)
 

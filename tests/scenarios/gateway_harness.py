@@ -30,7 +30,7 @@ from gateway_process import (
     format_text_before_action,
     split_text,
 )
-from store_harness import TIMEOUT_SECONDS, fetch_rows, find_inconsistencies, wait_for_disconnect
+from store_harness import TIMEOUT_SECONDS, fetch_results, fetch_rows, find_inconsistencies, wait_for_disconnect
 
 from palaver.domain.compaction import Compaction
 from palaver.services.turns.compaction import format_compaction_notice
@@ -329,6 +329,7 @@ _DELIVERIES = """SELECT d.no, d.id, d.kind, t.id, d.address, d.content, d.state,
     (SELECT string_agg(p.state, ',') FROM delivery_part p WHERE p.delivery_no = d.no) FROM delivery d
     LEFT JOIN turn t ON t.no = d.turn_no ORDER BY d.no"""
 _INBOUND = "SELECT message_id, receipt FROM inbound_message"
+_COMPACTIONS = "SELECT body FROM event WHERE kind = 'compacted'"
 _USAGE = "SELECT turn_id, COUNT(*), SUM(input_tokens) FROM usage GROUP BY turn_id"
 
 
@@ -336,23 +337,25 @@ class FinalState:
     """Everything in an idle store and in the world outside of it, and the check that they agree."""
 
     def __init__(self, platform: FakePlatform) -> None:
-        url = platform.url
         self.platform = platform
-        self.messages = [_build_logged_message(row) for row in fetch_rows(url, _MESSAGES)]
-        self.turns = {row[1]: TurnRow(*row) for row in fetch_rows(url, _TURNS)}
-        self.deliveries = [DeliveryRow(*row) for row in fetch_rows(url, _DELIVERIES)]
-        self.receipts = {message_id: json.loads(receipt) for message_id, receipt in fetch_rows(url, _INBOUND)}
+        messages, turns, deliveries, receipts, ends, compactions, usage = fetch_results(
+            platform.url, _MESSAGES, _TURNS, _DELIVERIES, _INBOUND, _END_EVENTS, _COMPACTIONS, _USAGE
+        )
+        self.messages = [_build_logged_message(row) for row in messages]
+        self.turns = {row[1]: TurnRow(*row) for row in turns}
+        self.deliveries = [DeliveryRow(*row) for row in deliveries]
+        self.receipts = {message_id: json.loads(receipt) for message_id, receipt in receipts}
         self.end_events: dict[str, list[str]] = defaultdict(list)  # by turn
-        for kind, body in fetch_rows(url, _END_EVENTS):
+        for kind, body in ends:
             self.end_events[json.loads(body)["turn"]].append(kind)
         self.compaction_notices = [
             format_compaction_notice(
                 Compaction(seq=0, summary=facts["summary"], first_kept_seq=0, message_count=facts["message_count"])
             )
-            for (body,) in fetch_rows(url, "SELECT body FROM event WHERE kind = 'compacted'")
+            for (body,) in compactions
             if (facts := json.loads(body))
         ]
-        self.usage = {turn: (count, tokens) for turn, count, tokens in fetch_rows(url, _USAGE)}
+        self.usage = {turn: (count, tokens) for turn, count, tokens in usage}
         lines = platform.load_sends()
         self.sends = [line for line in lines if line["action"] != "delete" and not line["is_preview"]]
         self.visible_previews = _find_visible_previews(lines)
@@ -389,13 +392,15 @@ class FinalState:
 
     def _check_calls(self) -> None:
         """Check that every call to the model is counted and recorded once, and nothing is held any more."""
-        url = self.platform.url
-        assert fetch_rows(url, "SELECT id FROM model_call") == []
-        assert fetch_rows(url, "SELECT subject FROM budget_window WHERE held_nanos <> 0 OR held_tokens <> 0") == []
-        windows = fetch_rows(
-            url, "SELECT SUM(used_nanos), SUM(used_tokens) FROM budget_window WHERE scope = 'all' AND period = 'day'"
+        calls, held, windows, recorded = fetch_results(
+            self.platform.url,
+            "SELECT id FROM model_call",
+            "SELECT subject FROM budget_window WHERE held_nanos <> 0 OR held_tokens <> 0",
+            "SELECT SUM(used_nanos), SUM(used_tokens) FROM budget_window WHERE scope = 'all' AND period = 'day'",
+            "SELECT SUM(cost_nanos), SUM(input_tokens + output_tokens) FROM usage",
         )
-        recorded = fetch_rows(url, "SELECT SUM(cost_nanos), SUM(input_tokens + output_tokens) FROM usage")
+        assert calls == []
+        assert held == []
         assert windows == recorded
         tokens = int(windows[0][1] or 0)
         lost, rest = divmod(tokens, HELD_TOKENS)

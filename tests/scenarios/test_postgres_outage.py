@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 OUTAGE_SECONDS = 4.5
 WAITING_CALLERS = 150
-RECOVERY_SECONDS = 5.0  # generous: it took 20 to 27 s
+RECOVERY_SECONDS = 15.0  # on a busy machine; when every caller waited for its own attempt, it took 20 to 27 s
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 

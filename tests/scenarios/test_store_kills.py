@@ -146,6 +146,9 @@ class Ledger:
             assert stored[session].keys() - turns.keys() <= self.uncertain
         self.check_search(store, chance)
 
+    def count_texts(self) -> int:
+        return sum(map(len, self.texts.values()))
+
     def check_search(self, store: SessionStore, chance: random.Random, max_texts: int = 5) -> None:
         known = [(session, seq, text) for session, texts in self.texts.items() for seq, text in texts.items()]
         for session, seq, text in chance.sample(known, min(max_texts, len(known))):
@@ -164,7 +167,9 @@ def wait_for_journal(journal: Path) -> None:
 def test_kill_9_loses_nothing_that_was_acknowledged(process: StoreProcess, store_url: str, tmp_path: Path) -> None:
     rounds = settings().max_examples // (2 if store_url.startswith("sqlite:") else 4)
     chance, ledger = random.Random(SEED), Ledger()
-    for number in range(rounds):
+    for number in range(10 * rounds):
+        if number >= rounds and ledger.hidden and ledger.count_texts() > 10 * rounds:
+            break  # later than planned only on a machine so busy that the writers did little before they were killed
         print(f"seed {SEED}, round {number}")  # noqa: T201  (shown when the test fails)
         journal = tmp_path / f"journal{number}"
         with ExitStack() as stack:
@@ -187,7 +192,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(process: StoreProcess, store
         for session in ledger.texts:
             ledger.check(store, session)
         ledger.check_search(store, chance, max_texts=200)
-    assert sum(map(len, ledger.texts.values())) > 10 * rounds
+    assert ledger.count_texts() > 10 * rounds
     assert ledger.hidden
 
 

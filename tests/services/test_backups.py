@@ -240,7 +240,7 @@ def test_a_store_waits_for_a_restore_that_is_ending(home: Path) -> None:
         thread.start()
         thread.join(0.2)
         assert opened == []
-    thread.join(10)
+    thread.join(60)
     assert len(opened) == 1
 
 

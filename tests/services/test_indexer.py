@@ -26,5 +26,5 @@ def test_the_thread_ends_if_the_store_is_closed_just_when_it_starts_to_work(
     monkeypatch.setattr(indexer._wake, "clear", close_and_clear)
     indexer.notify()
     assert indexer._thread is not None
-    indexer._thread.join(10)
+    indexer._thread.join(60)
     assert not indexer._thread.is_alive()

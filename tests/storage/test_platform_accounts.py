@@ -129,7 +129,7 @@ def test_an_account_is_taken_over_only_after_what_its_owner_was_storing(store: S
     def store_something(tx: Transaction) -> None:
         platform_accounts.check_fence(tx, first)
         has_checked.set()
-        assert may_commit.wait(20)
+        assert may_commit.wait(60)
 
     def write() -> None:
         store.engine.run(Write(store_something))
@@ -141,11 +141,11 @@ def test_an_account_is_taken_over_only_after_what_its_owner_was_storing(store: S
 
     writer, taker = threading.Thread(target=write), threading.Thread(target=take_over)
     writer.start()
-    assert has_checked.wait(20)
+    assert has_checked.wait(60)
     taker.start()
     taker.join(0.3)
     assert taker.is_alive()
     may_commit.set()
     for thread in (writer, taker):
-        thread.join(20)
+        thread.join(60)
     assert sorted(order) == ["stored", "taken over"]

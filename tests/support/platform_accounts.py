@@ -18,6 +18,7 @@ from palaver.services.platforms.adapter import AccountInfo
 from palaver.services.platforms.configured_account import ConfiguredAccount
 from palaver.services.platforms.health import load_account_health
 from palaver.testing import ScriptedAgent
+from support.gateway import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -133,7 +134,7 @@ async def wait_for_health(
     gateway: Gateway, condition: Callable[[AccountHealth], Any], account: str = ""
 ) -> AccountHealth:
     """Wait until what is stored about an account is as expected."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while not condition(health := await get_health(gateway, account)):  # noqa: ASYNC110  (another process may change it)
             await asyncio.sleep(0.01)
     return health

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.web.body_limit import LARGE_BODY_BYTES, MAX_BODY_BYTES, MAX_JSON_VALUES, MAX_LARGE_REQUESTS_PER_PERSON
+from support.gateway import TIMEOUT_SECONDS
 from support.web import build_api_document
 from web.test_attachments import make_png
 
@@ -35,7 +36,7 @@ async def send_headers_only(web: WebServer, first_line: str, *lines: str) -> byt
     reader, writer = await asyncio.open_connection(*host.split(":"))
     text = "\r\n".join([f"{first_line} HTTP/1.1", f"Host: {host}", f"Origin: {web.url}", *lines, "", ""])
     writer.write(text.encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         line = await reader.readline()
     writer.close()
     return line
@@ -139,7 +140,7 @@ async def test_a_person_has_only_a_few_large_requests_in_memory_at_once(web: Web
         writer.write(head.encode())
     waiting = {asyncio.create_task(reader.readline()): writer for reader, writer in connections}
     while len(waiting) > 1:
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=10)
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=TIMEOUT_SECONDS)
         assert done
         for task in done:
             assert b" 100 " in task.result()
@@ -148,6 +149,6 @@ async def test_a_person_has_only_a_few_large_requests_in_memory_at_once(web: Web
     [last] = waiting
     assert not last.done()
     first.write(b"{}".ljust(LARGE_BODY_BYTES + 1))
-    assert b" 100 " in await asyncio.wait_for(last, 10)
+    assert b" 100 " in await asyncio.wait_for(last, TIMEOUT_SECONDS)
     for _, writer in connections:
         writer.close()

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from palaver.web.connections import MAX_CONNECTIONS, MIN_CONNECTIONS, ConnectionLimits, Connections
-from palaver.web.http_protocol import Timeouts
+from palaver.web.http_protocol import HttpProtocol, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from support.web import StartWebServer, WebServer
 
-PATIENCE_SECONDS = 20.0  # for what happens within milliseconds
+PATIENCE_SECONDS = 60.0  # for what happens within milliseconds
 NEVER = 1000.0
 PATIENT = Timeouts(header_seconds=NEVER, body_seconds=NEVER, send_seconds=NEVER)
 LIMITS = ConnectionLimits(total=12, per_address=4)
@@ -71,11 +71,24 @@ async def connect(web: WebServer, address: str = "127.0.0.1") -> AsyncIterator[R
         writer.close()
 
 
+async def wait_for_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait until the server has ended a connection."""
+    is_lost, end = asyncio.Event(), HttpProtocol.connection_lost
+
+    def note_end(protocol: HttpProtocol, error: Exception | None) -> None:
+        end(protocol, error)
+        is_lost.set()
+
+    monkeypatch.setattr(HttpProtocol, "connection_lost", note_end)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await is_lost.wait()
+
+
 # ---- deadlines -------------------------------------------------------------------------------------------
 
 
 async def test_unfinished_headers_get_408(start_web: StartWebServer) -> None:
-    web = await start_web(timeouts=Timeouts(header_seconds=0.2))
+    web = await start_web(timeouts=Timeouts(header_seconds=1))
     async with connect(web) as client:
         client.send_headers(complete=False)
         assert (await client.read_all()).startswith(b"HTTP/1.1 408 ")
@@ -97,7 +110,7 @@ async def test_headers_that_come_byte_by_byte_do_not_extend_the_deadline(start_w
 
 
 async def test_the_second_request_of_a_connection_has_the_same_deadline(start_web: StartWebServer) -> None:
-    web = await start_web(timeouts=Timeouts(header_seconds=0.2))
+    web = await start_web(timeouts=Timeouts(header_seconds=1))
     async with connect(web) as client:
         assert await client.get_health() == 200
         client.send_headers(complete=False)
@@ -148,7 +161,9 @@ async def test_a_body_that_no_route_reads_does_not_keep_the_connection(start_web
         assert (await client.read_all()).startswith(b"HTTP/1.1 401 ")
 
 
-async def test_a_client_that_does_not_read_its_response_is_disconnected(start_web: StartWebServer) -> None:
+async def test_a_client_that_does_not_read_its_response_is_disconnected(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     web = await start_web(timeouts=Timeouts(send_seconds=0.2))
     owner = await web.sign_in()
     upload = await owner.post("/api/attachments", files={"file": ("long.txt", b"x" * 15_000_000)})
@@ -156,7 +171,7 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected(start_we
     async with connect(web) as client:
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         client.send_headers(f"GET /api/attachments/{upload.json()['id']} HTTP/1.1", f"Cookie: {cookie}")
-        await asyncio.sleep(0.6)
+        await wait_for_lost_connection(monkeypatch)
         client.writer.transport.resume_reading()  # type: ignore[attr-defined]
         assert len(await client.read_all()) < 15_000_000
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from support.warm_process import WarmLauncher
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 60.0
 
 
 class EmulatedScreen(pyte.HistoryScreen):

@@ -136,7 +136,7 @@ async def test_a_server_that_hangs_is_left(
     server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palaver.platforms.email.receiver.IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(imap, "COMMAND_SECONDS", 0.2)
+    monkeypatch.setattr(imap, "COMMAND_SECONDS", 1.0)
     inbox = MemoryInbox()
     task = asyncio.create_task(make_adapter().run(MemoryLink(inbox)))
     await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
@@ -156,7 +156,6 @@ async def test_a_cut_while_idle_is_noticed_at_once(server: MailServer, make_adap
 
 
 async def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imap, "CONNECT_SECONDS", 0.5)
     context, trusted = make_certificate(tmp_path)
     _, other = make_certificate(tmp_path, address="127.0.0.2")
     tls = {"imap_security": "tls", "smtp_security": "tls"}
@@ -168,6 +167,7 @@ async def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for ca_file in (None, other):
             with pytest.raises(AccountRefused, match=r"certificate of 127\.0\.0\.1 is not valid"):
                 await make_adapter_for(server, ca_file=ca_file, **tls).probe()
+        monkeypatch.setattr(imap, "CONNECT_SECONDS", 0.5)
         with pytest.raises(ConnectionLost, match="does not answer"):  # it waits for the encryption
             await make_adapter_for(server).probe()
     assert PASSWORD.encode() not in server.imap.sent

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from palaver.services.gateway import Gateway
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Starter(GatewayStarter):

@@ -21,7 +21,7 @@ from .signal_server import ADA, SignalServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 ADDRESS = Address(Platform.SIGNAL, ADA)
 
 

@@ -123,9 +123,15 @@ class RealSignal:
         _write_config(classes, f"https://localhost:{port}")
         write_key_store(classes / KEY_STORE)
         options = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+        version = self.folder / "version"
+        # Java takes seconds for its version, which is always the same: it is asked for it once.
         self.program.write_text(
-            f'#!/bin/sh\nexec "{JAVA_HOME}/bin/java" {options} --enable-native-access=ALL-UNNAMED '
+            "#!/bin/sh\n"
+            f'set -- "{JAVA_HOME}/bin/java" {options} --enable-native-access=ALL-UNNAMED '
             f'-cp "{classes}:{JARS}/*" org.asamk.signal.Main --service-environment staging "$@"\n'
+            f'case "$*" in *\' --version\') ;; *) exec "$@" ;; esac\n'
+            f'[ -s "{version}" ] || "$@" >"{version}" || exit\n'
+            f'cat "{version}"\n'
         )
         self.program.chmod(0o755)
 

@@ -216,7 +216,7 @@ async def test_a_device_that_is_unlinked_meanwhile_is_refused(server: SignalServ
 async def test_a_signal_cli_that_hangs_is_ended(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapter_module, "START_SECONDS", 0.2)
+    monkeypatch.setattr(adapter_module, "START_SECONDS", 1.5)
     server.fail("listDevices", faults.HANG)
     with pytest.raises(ConnectionLost, match="did not answer"):
         await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
@@ -225,7 +225,7 @@ async def test_a_signal_cli_that_hangs_is_ended(
 async def test_another_program_that_uses_the_account_is_named(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapter_module, "START_SECONDS", 0.5)
+    monkeypatch.setattr(adapter_module, "START_SECONDS", 1.5)
     server.is_locked = True
     with pytest.raises(ConnectionLost, match="in use by another instance"):
         await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
@@ -234,7 +234,7 @@ async def test_another_program_that_uses_the_account_is_named(
 async def test_a_server_that_cannot_be_reached_is_no_connection(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapter_module, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(adapter_module, "PING_SECONDS", 0.7)
     inbox = MemoryInbox()
     server.fail("listDevices", *[faults.Fault(-3, "Failed to get linked devices: timeout")] * 2)
     async with run_adapter(make_adapter(), inbox):
@@ -247,7 +247,7 @@ async def test_nothing_is_received_while_the_disk_is_full(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox = MemoryInbox()
-    monkeypatch.setattr(adapter_module, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(adapter_module, "PING_SECONDS", 0.7)
     async with run_adapter(make_adapter(), inbox) as task:
         monkeypatch.setattr(adapter_module, "MIN_FREE_BYTES", 10**18)
         with pytest.raises(ConnectionLost, match="disk is almost full"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.services.gateway import Gateway
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 MENTION = [{"name": OWN_ACI, "number": None, "uuid": OWN_ACI, "start": 0, "length": 1}]
 
 

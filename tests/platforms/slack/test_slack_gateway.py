@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from palaver.services.gateway import Gateway
 
 MENTION = f"<@{BOT_USER}>"
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Starter(GatewayStarter):

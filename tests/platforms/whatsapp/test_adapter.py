@@ -15,7 +15,7 @@ from palaver.platforms.whatsapp.adapter import MAX_WEBHOOK_BYTES, NO_PUBLIC_URL,
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_platform_error
 from palaver.services.platforms.adapter import OutgoingFile, WebhookRequest
 from palaver.testing.account_link import MemoryInbox, MemoryLink
-from support.gateway import wait_until
+from support.gateway import TIMEOUT_SECONDS, wait_until
 
 from .conftest import ADDRESS, WEBHOOK_URL, make_outgoing
 from .graph_server import (
@@ -279,13 +279,13 @@ async def test_without_a_public_address_a_warning_says_so(make_adapter: MakeAdap
 async def test_an_expired_token_is_noticed_by_the_first_send(server: GraphServer, adapter: WhatsAppAdapter) -> None:
     inbox = MemoryInbox()
     running = asyncio.create_task(adapter.run(MemoryLink(inbox)))
-    await inbox.wait_until(lambda: inbox.connected_count, 5)
+    await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
     server.is_revoked = True
     with pytest.raises(SendRetryable) as caught:
         await adapter.send(make_outgoing())
     assert caught.value.whole_account
     with pytest.raises(AccountRefused):
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, TIMEOUT_SECONDS)
 
 
 async def test_one_failed_check_is_not_the_end(server: GraphServer, adapter: WhatsAppAdapter) -> None:
@@ -294,7 +294,7 @@ async def test_one_failed_check_is_not_the_end(server: GraphServer, adapter: Wha
     running = asyncio.create_task(adapter.run(MemoryLink(inbox)))
     await wait_until(lambda: server.requests)
     adapter._check_now.set()
-    await inbox.wait_until(lambda: inbox.connected_count, 5)
+    await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
     running.cancel()
 
 

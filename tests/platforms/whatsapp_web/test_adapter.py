@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Runner:

@@ -117,7 +117,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 def test_events_wait_for_the_connection_and_for_room(start: Callable[..., Palaver]) -> None:
     palaver = start()
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
     for number in range(70):
         palaver.library.receive({"n": number})  # does not wait for Palaver
     palaver.library.report(State.CONNECTED, {})
@@ -136,7 +136,7 @@ def test_events_wait_for_the_connection_and_for_room(start: Callable[..., Palave
 def test_when_too_much_waits_the_connection_ends_and_nothing_is_lost(start: Callable[..., Palaver]) -> None:
     palaver = start(max_events=3)
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
     for number in range(4):
         palaver.library.receive({"n": number})
     assert palaver.library.is_stopped.is_set()
@@ -147,7 +147,7 @@ def test_when_too_much_waits_the_connection_ends_and_nothing_is_lost(start: Call
 def test_what_waits_is_handed_over_first_when_it_is_too_much(start: Callable[..., Palaver]) -> None:
     first = start()
     first.connect()
-    assert first.library.is_connected.wait(10)
+    assert first.library.is_connected.wait(60)
     for number in range(3):
         first.library.receive({"n": number})
     first.close()
@@ -157,7 +157,7 @@ def test_what_waits_is_handed_over_first_when_it_is_too_much(start: Callable[...
     assert event["event"] == {"n": 0}
     assert not second.library.is_connected.is_set()
     second.write(ack=event["seq"])
-    assert second.library.is_connected.wait(10)
+    assert second.library.is_connected.wait(60)
 
 
 def test_a_disk_that_is_full_ends_the_connection(
@@ -165,7 +165,7 @@ def test_a_disk_that_is_full_ends_the_connection(
 ) -> None:
     palaver = start()
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
 
     def fail(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -185,7 +185,7 @@ def test_a_disk_that_is_full_ends_the_connection(
 def test_downloads_that_hang_do_not_block_sending(start: Callable[..., Palaver]) -> None:
     palaver = start()
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
     for number in range(100, 140):
         palaver.write(id=number, do="download")
     refused = [palaver.read() for _ in range(40 - MAX_WAITING_REQUESTS)]
@@ -200,7 +200,7 @@ def test_downloads_that_hang_do_not_block_sending(start: Callable[..., Palaver])
 def test_an_event_that_is_too_long_for_a_line_is_left_out_and_stops_nothing(start: Callable[..., Palaver]) -> None:
     palaver = start()
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
     palaver.library.receive({"n": "x" * MAX_LINE_BYTES})
     assert palaver.read() == {"state": "unreadable", "reason": "too long"}
     palaver.library.report(State.CONNECTED, {})
@@ -214,7 +214,7 @@ def test_an_event_that_cannot_be_read_from_the_disk_ends_the_connection_and_stay
 ) -> None:
     palaver = start()
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
 
     def fail(_path: Path) -> bytes:
         raise OSError(24, "Too many open files")
@@ -244,7 +244,7 @@ def test_an_error_is_passed_on_without_what_it_may_hold(
 ) -> None:
     palaver = start()
     palaver.connect()
-    assert palaver.library.is_connected.wait(10)
+    assert palaver.library.is_connected.wait(60)
     palaver.library.error = error
     palaver.write(id=2, do="send_text", key="d_1.1")
     assert palaver.read() == {"re": 2, "error": {"kind": kind, "text": text}}

@@ -138,7 +138,7 @@ def test_with_a_phone_number_one_code_to_type_is_asked_for(
     found.client.error = error
     for code in (b"2@one", b"2@two"):
         found.library._on_code(None, code)
-    assert found.reported.wait(10)
+    assert found.reported.wait(60)
     state, fields = found.states[0]
     if error:
         assert (state, fields["reason"]) == (State.UNAVAILABLE, f"WhatsApp: {error}")
@@ -155,7 +155,7 @@ def test_codes_that_are_never_scanned_are_noticed(
     found.reported.clear()
     watching = threading.Thread(target=found.library._watch_linking)
     watching.start()
-    assert found.reported.wait(10)
+    assert found.reported.wait(60)
     found.library._is_done.set()
     watching.join()
     assert found.states[-1] == (State.LINKING_ENDED, {})

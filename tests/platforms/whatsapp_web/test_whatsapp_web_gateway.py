@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from palaver.services.gateway import Gateway
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 60.0
 MENTION = [f"{LID}@lid"]
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

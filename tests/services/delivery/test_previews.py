@@ -187,7 +187,7 @@ async def test_a_tool_step_is_one_line_until_the_answer_goes_on(start_gateway: S
 
 
 async def test_edits_keep_to_the_pace_and_show_the_newest_text(start_gateway: StartGateway) -> None:
-    capabilities = replace(EDITS, edit_pace=Pace(0.3))
+    capabilities = replace(EDITS, edit_pace=Pace(1.0))
     loopback, steps = LoopbackAdapter(capabilities=capabilities), SteppingAgent()
     gateway = await start_gateway(steps.agent, loopback=loopback)
     receipt = await loopback.say("hello")

@@ -16,7 +16,7 @@ from palaver.domain.turn import StopRequest
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.jobs import firing
 from palaver.services.jobs import scheduler as scheduler_module
-from palaver.storage import job_runs, jobs, turns
+from palaver.storage import job_deletion, job_runs, jobs, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
@@ -457,7 +457,7 @@ async def test_the_answer_of_a_deleted_job_is_not_sent(make_town: MakeTown) -> N
     agent = GatedAgent()
     town = await make_town(agent)
     job_row, run = await start_run(town)
-    town.store.engine.run(Write(lambda tx: jobs.delete(tx, job_row.no)))
+    town.store.engine.run(Write(lambda tx: job_deletion.delete(tx, job_row.no)))
     agent.gate.set()
     await town.wait_until_ended()
     assert town.sent == []

@@ -250,8 +250,8 @@ async def test_an_interrupted_answer_has_a_reason_that_can_be_translated(
         ScriptedAgent(answer), timeout=timedelta(seconds=seconds), busy_policy=BusyPolicy.INTERRUPT
     )
     turn_id = await send_message(gateway, dm(), "hello")
-    await wait_until(lambda: gateway.turn_worker.running_count)
     if reason == "interrupted_by_message":
+        await wait_until(lambda: gateway.turn_worker.running_count)
         await send_message(gateway, dm(), "stop that")
     turn = await wait_for_turn(gateway, turn_id)
     [event] = [event for event in gateway.store.load_events(turn.session_id) if event.facts.get("turn") == turn_id]

@@ -229,15 +229,27 @@ async def test_a_stop_request_reaches_a_run_in_another_process(start_gateway: St
 
 
 async def test_a_stop_request_during_a_hand_over_is_obeyed_by_the_next_worker(
-    start_gateway: StartGateway, dm: MakeSource
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endless = EndlessAgent()
-    gateway = await start_gateway(endless.agent)
+    started, is_canceled, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def end_slowly(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+            yield TextDelta("never")
+        finally:
+            is_canceled.set()
+            await may_end.wait()
+
+    monkeypatch.setattr(worker, "CANCEL_TIMEOUT_SECONDS", TIMEOUT_SECONDS)
+    gateway = await start_gateway(ScriptedAgent(end_slowly))
     turn_id = await send_message(gateway, dm(), "hello")
-    await endless.started.wait()
-    stopping = asyncio.create_task(gateway.turn_worker.stop(grace_seconds=0.3))  # it no longer reads stop requests
-    await asyncio.sleep(0.1)
+    await started.wait()
+    stopping = asyncio.create_task(gateway.turn_worker.stop(grace_seconds=0))
+    await is_canceled.wait()  # the worker no longer reads stop requests, and has not released the turn
     await gateway.inbox.accept(Inbound(source=dm(), content="/stop"))
+    may_end.set()
     await stopping
     other = await start_gateway(EndlessAgent().agent)
     assert (await wait_for_turn(other, turn_id)).state is TurnState.INTERRUPTED
@@ -311,8 +323,8 @@ async def test_a_complete_answer_is_stored_once_with_its_usage_when_the_process_
     holding = asyncio.create_task(asyncio.to_thread(engine.run, Write(hold_turns)))
     await asyncio.to_thread(is_held.wait, TIMEOUT_SECONDS)
     may_end.set()
-    stopping = asyncio.create_task(gateway.turn_worker.stop(grace_seconds=0.1))
-    await asyncio.sleep(0.3)  # the grace is over, and the answer is still being stored
+    stopping = asyncio.create_task(gateway.turn_worker.stop(grace_seconds=0.5))
+    await asyncio.sleep(0.8)  # the grace is over, and the answer is still being stored
     may_store.set()
     await asyncio.gather(holding, stopping)
     turn = await get_turn(gateway, turn_id)

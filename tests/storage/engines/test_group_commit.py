@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Transaction
 
-TIMEOUT_SECONDS = 10.0  # only something that hangs takes longer
+TIMEOUT_SECONDS = 60.0  # only something that hangs takes longer
 
 
 class FakeConnection:

@@ -20,7 +20,7 @@ from palaver.storage.engines.sqlite import SqliteEngine
 if TYPE_CHECKING:
     from pathlib import Path
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 COMMIT = """
 import sys, apsw
 db = apsw.Connection(sys.argv[1])
