@@ -4,6 +4,7 @@
  */
 const CACHE_NAME = "palaver-shell";
 const LANGUAGE_CACHE_NAME = "palaver-language"; // survives the worker, which the browser stops when it has nothing to do
+const RETRY_DELAYS_MS = [500, 1000, 2000]; // in which a connection comes back, or a server that is started again
 const ANSWER_MS = 500; // how long a page may take to answer; a browser allows to open a window for a second after a click
 const CHECK_MS = 50;
 const baseUrl = new URL("./", self.location.href);
@@ -144,9 +145,21 @@ async function fetchFile(request) {
   const cache = await caches.open(CACHE_NAME);
   const cached = await cache.match(request.url);
   if (cached !== undefined) return cached;
-  const response = await fetch(request);
+  const response = await fetchWithRetries(request);
   if (response.ok) await cache.put(request.url, response.clone());
   return response;
+}
+
+/** A part of the page that fails to load stays away until the page is reloaded, so a short interruption is bridged. */
+async function fetchWithRetries(request) {
+  for (const delay of RETRY_DELAYS_MS) {
+    try {
+      return await fetch(request);
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, delay));
+    }
+  }
+  return fetch(request);
 }
 
 /** Caches the document and its files, and deletes the files of an older document. */
