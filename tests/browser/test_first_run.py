@@ -92,6 +92,7 @@ async def test_from_the_link_to_an_answer_of_a_provider_without_a_file(
             assert await find_violations(page) == []
             await dialog.get_by_role("searchbox", name="Search models").fill("small")
             await page.keyboard.press("Enter")
+            await expect(dialog).to_have_count(0)  # it returns the focus to the button of its menu
             await expect(page.get_by_role("button", name="Model: lab:small")).to_be_visible()
 
             provider.add_replies(reply_with_text("High tide ", "is at noon."), reply_with_text("Tides"))

@@ -138,6 +138,18 @@ const describe = ({ body, dataMessage, source }) => ({
   quote: dataMessage.quote && { id: toNumber(dataMessage.quote.id), text: dataMessage.quote.text },
 });
 
+// Signal keeps a message until a device has confirmed it. The mock server forgets one whose connection ends before that.
+const sendUntilConfirmed = async (send) => {
+  for (;;) {
+    try {
+      return await send();
+    } catch (error) {
+      if (!error.message.includes("WebSocket is gone")) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+};
+
 const commands = {
   // Scans a code with the owner's phone.
   scan: async ({ url }) => {
@@ -149,7 +161,7 @@ const commands = {
   // Alice writes to the owner.
   say: async ({ text }) => {
     const timestamp = Date.now();
-    await alice.sendText(device, text, { timestamp });
+    await sendUntilConfirmed(() => alice.sendText(device, text, { timestamp }));
     return { timestamp };
   },
   // Alice writes in a group and mentions the owner, where the text has its first character.
@@ -162,7 +174,7 @@ const commands = {
       bodyRanges: [{ start: 0, length: 1, mentionAci: owner.device.aci }],
       timestamp: Long.fromNumber(timestamp),
     };
-    await alice.sendRaw(device, { dataMessage }, { timestamp });
+    await sendUntilConfirmed(() => alice.sendRaw(device, { dataMessage }, { timestamp }));
     return { timestamp };
   },
   // The owner writes a note to self on the phone.
