@@ -175,7 +175,7 @@ async def check_color_theme(page: Page) -> None:
 
 
 async def check_message_and_shared_conversation(web: WebServer, visitors: Visitors, page: Page) -> None:
-    """Diagrams of people are rendered, too, also for somebody who reads a shared conversation."""
+    """Diagrams of people are rendered, too, also for a visitor who reads a shared conversation."""
     owner = await web.sign_in()
     session = await web.create_conversation(
         owner, f"What about *this*?\n\n{format_diagrams(build_chain('Ask', 'Hear'))}"

@@ -50,7 +50,7 @@ async def clean_search_index(engine: Engine) -> int:
     import asyncio
 
     count = 0
-    while await engine.arun(_MERGE_PIECE):
+    while count < search_merge.MAX_MERGE_STEPS and await engine.arun(_MERGE_PIECE):
         await asyncio.sleep(PIECE_PAUSE_SECONDS)
         count += 1
     return count

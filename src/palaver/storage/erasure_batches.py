@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH: Final = 200
 EVENTS_PER_BATCH: Final = 200
 _USAGE_ROUNDING_MICROS: Final = 900_000_000  # every time zone's day begins at a multiple of 15 minutes
-MAX_MERGE_STEPS: Final = 100_000
 MERGED_DELETIONS_PERCENT: Final = 10  # FTS5's own default of `deletemerge`, which is 0 otherwise (migration 13)
 _NO_SESSION: Final = 0  # the `session_no` of anonymous usage: no session has it
 
@@ -268,7 +267,7 @@ def clean_search_index(tx: Transaction, row: ErasureRow) -> ErasureRow:
     if row.position == 0:
         search_merge.set_delete_merge(tx, MERGED_DELETIONS_PERCENT)
     pages = -search_merge.MERGED_PAGES if row.position == 0 else search_merge.MERGED_PAGES
-    if search_merge.merge_pages(tx, pages) and row.position < MAX_MERGE_STEPS:
+    if search_merge.merge_pages(tx, pages) and row.position < search_merge.MAX_MERGE_STEPS:
         return replace(row, position=row.position + 1)
     search_merge.set_delete_merge(tx, 0)
     return row.go_on()

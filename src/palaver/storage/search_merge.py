@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 MERGED_PAGES: Final = 20  # in one transaction
+MAX_MERGE_STEPS: Final = 100_000  # one after the other, also of a very large index
 MERGED_DELETIONS_PERCENT: Final = 5  # of the messages of a part are deleted: it is merged
 
 

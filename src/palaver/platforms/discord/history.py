@@ -47,9 +47,9 @@ async def fetch_messages(client: DiscordClient, channel_id: str, since: int) -> 
         try:
             page = await ask(lambda: client.list_messages(channel_id, before=before, limit=PAGE_MESSAGES))  # noqa: B023
         except RequestRefused as error:
-            if error.status == 404:
+            if error.status == 404 and not found:
                 return None
-            if error.status not in {400, 403}:
+            if error.status not in {400, 403, 404}:
                 raise make_platform_error(error) from None
             page = []
         newer = [message for message in page if int(message["id"]) > since]
