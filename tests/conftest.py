@@ -26,7 +26,7 @@ from support.warm_connections import keep_connections, keep_no_connections
 from support.warm_process import WarmLauncher
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from gateway_harness import GatewayLauncher
 
@@ -47,6 +47,30 @@ BROWSER_TESTS = Path(__file__).parent / "browser"
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "certificate.pem")
 
 
+ENGINE_FIXTURES = ("store_url", "store_maker")  # each is an empty database of one engine, or makes some
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--soak", action="store_true", help="run everything: tests marked soak, and all tests on both engines"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that needs a database on SQLite; with the mark `both_engines`, or in a soak run, on PostgreSQL too."""
+    is_marked = metafunc.definition.get_closest_marker("both_engines") is not None
+    is_soak = metafunc.config.getoption("--soak") and not metafunc.definition.path.is_relative_to(BROWSER_TESTS)
+    engines = ["sqlite", "postgres"] if is_marked or is_soak else ["sqlite"]
+    chosen = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _list_names(mark.args[0])}
+    for fixture in ENGINE_FIXTURES:
+        if fixture in metafunc.fixturenames and fixture not in chosen:
+            metafunc.parametrize(fixture, engines, indirect=True)
+
+
+def _list_names(names: str | Sequence[str]) -> list[str]:
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
 def pytest_collection() -> None:
     gc.disable()  # thousands of tests are collected, and none of them becomes garbage
 
@@ -57,8 +81,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that needs PostgreSQL or a browser, so that `-m` can leave them out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that need PostgreSQL or a browser, for `-m`; leave out those of a soak run, unless this is one."""
+    if not config.getoption("--soak"):
+        left_out = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     for item in items:
         callspec = getattr(item, "callspec", None)
         parameters = callspec.params.values() if callspec else ()
@@ -175,17 +203,12 @@ def create_sqlite_database(folder: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def create_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Create an empty database on the engine that a test is parametrized with, or else on SQLite; return its URL."""
-    if getattr(request, "param", "sqlite") == "sqlite":
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database: SQLite, and with `@pytest.mark.both_engines` PostgreSQL as well."""
+    if request.param == "sqlite":
         return create_sqlite_database(tmp_path)
     return empty_database(request.getfixturevalue("postgres_database"))
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, once for each engine."""
-    return create_database(request, tmp_path)
 
 
 class OpenStore(Protocol):

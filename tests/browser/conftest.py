@@ -22,7 +22,6 @@ from pytest_asyncio import is_async_test
 
 from palaver.web.app import PAGE_FOLDER
 from support.web import web_server_factory
-from web.conftest import web_store_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page, Playwright
 
     from support.web import StartWebServer, WebServer
-
-__all__ = ["web_store_url"]
 
 HERE = Path(__file__).parent
 HEADLESS_SHELL = "chromium-headless-shell"  # Chromium without windows: three times as fast
@@ -116,9 +113,9 @@ async def full_browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def start_web(web_store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
+async def start_web(store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
     """Start servers on the database of this test, each with its own store, and stop them at the end."""
-    async with web_server_factory(web_store_url, tmp_path) as start:
+    async with web_server_factory(store_url, tmp_path) as start:
         yield start
 
 

@@ -27,7 +27,6 @@ from palaver.storage import people
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.sqlite import SqliteEngine
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import wait_until
 from support.log_lines import capture_log_lines
 from support.metered_work import (
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from support.gateway import StartGateway
 
     MakeSource = Callable[..., SessionSource]
-
-__all__ = ["store_url"]
 
 SECRET = "xylophone"
 ALL_DAY = ("all", "", "day")
@@ -155,7 +152,7 @@ async def test_the_agent_gets_all_messages_without_tools_and_knows_that_nothing_
     assert request.instructions.endswith(TEMPORARY_INSTRUCTIONS)
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_nothing_in_the_database_changes_except_usage(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(
         MeteredAgent().agent, budgets=make_rules(person_day_tokens=100_000), messages_per_minute={Role.MEMBER: 60}
@@ -245,7 +242,7 @@ async def test_an_answer_whose_events_are_not_read_never_starts(start_gateway: S
     assert get_end(await ask(gateway, person, make_question("hello"))).state is TurnState.DONE
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_one_person_gets_as_many_answers_at_once_as_turns(start_gateway: StartGateway, dm: MakeSource) -> None:
     metered = MeteredAgent()
     gateway = await start_gateway(metered.agent, max_running_per_person=1, max_running=2)
@@ -264,7 +261,7 @@ async def test_one_person_gets_as_many_answers_at_once_as_turns(start_gateway: S
     assert get_end(await ask(gateway, ada, make_question("hello"))).state is TurnState.DONE
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_two_people_get_their_own_answers_at_the_same_time(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(lambda request: str(request.messages)))
     ada, ben = [await add_person(gateway, dm(name)) for name in ("ada", "ben")]

@@ -8,7 +8,6 @@ import pytest
 from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
 
-from conftest import create_database
 from palaver.services.accounts import passwords
 from support.web import StartWebServer, WebServer, web_server_factory
 
@@ -27,17 +26,9 @@ def use_cheap_password_hashing(request: pytest.FixtureRequest, monkeypatch: pyte
 
 
 @pytest.fixture
-def web_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database: SQLite, unless a test asks for another engine with
-    `@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)`.
-    """
-    return create_database(request, tmp_path)
-
-
-@pytest.fixture
-async def start_web(web_store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
+async def start_web(store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
     """Start servers on this test's database, each with its own store, and stop them at the end."""
-    async with web_server_factory(web_store_url, tmp_path) as start:
+    async with web_server_factory(store_url, tmp_path) as start:
         yield start
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from support.web import WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 async def use_budget(web: WebServer, scope: BudgetScope, subject: str, **amounts: int) -> None:
     store = web.gateway.store
@@ -34,7 +32,7 @@ async def get_budgets(client: httpx2.AsyncClient, **params: Any) -> dict[str, An
     return budgets
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_owner_sets_lifts_and_clears_limits(web: WebServer) -> None:
     owner, ada = await web.sign_in(), await web.sign_in("ada")
     url = f"/api/budgets/person/{await get_person_id(ada)}/day"
@@ -52,7 +50,7 @@ async def test_an_owner_sets_lifts_and_clears_limits(web: WebServer) -> None:
     assert (await get_budgets(ada))["budgets"][0]["is_limit_set"] is False
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_owner_lists_everybodys_budgets_in_pages(web: WebServer) -> None:
     owner = await web.sign_in()
     people = [await get_person_id(await web.sign_in(name)) for name in ("ada", "ben", "cleo")]
@@ -76,7 +74,7 @@ async def test_an_owner_lists_everybodys_budgets_in_pages(web: WebServer) -> Non
     assert len(found) == 2 * len(months)
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_members_see_only_their_own(web: WebServer) -> None:
     ada, ben = await web.sign_in("ada"), await web.sign_in("ben")
     ada_id, ben_id = await get_person_id(ada), await get_person_id(ben)

@@ -28,7 +28,7 @@ async def fill(web: WebServer, client: httpx2.AsyncClient) -> list[str]:
     return [await web.create_conversation(client, f"apple {number}") for number in range(2)]
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_the_cursors_of_one_person_do_not_depend_on_what_others_do(start_web: StartWebServer) -> None:
     """A cursor with a number of the database would grow with every message of other people."""
     web = await start_web()
@@ -55,7 +55,7 @@ async def test_the_cursors_of_one_person_do_not_depend_on_what_others_do(start_w
         assert second[key] != first[key], url
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_cursor_of_another_person_is_like_one_that_does_not_exist(start_web: StartWebServer) -> None:
     web = await start_web()
     ada, ben = await web.sign_in("Ada"), await web.sign_in("Ben")

@@ -12,10 +12,8 @@ from palaver.testing import FakeClock
 if TYPE_CHECKING:
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 
-
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_owner_erases_a_person_who_is_signed_out_at_once(web: WebServer) -> None:
     owner, ada, bob = await web.sign_in(), await web.sign_in("ada"), await web.sign_in("bob")
     session = await web.create_session(ada)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from support.web import WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 async def add_job(client: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
     response = await client.post("/api/jobs", json={"prompt": "Water the plants", "schedule": "every 2h", **fields})
@@ -28,7 +26,7 @@ async def add_job(client: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
     return job
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_job_is_made_read_changed_and_deleted(web: WebServer) -> None:
     ada = await web.sign_in("ada")
     job = await add_job(ada, schedule="0 7 * * MON-FRI", timezone="Europe/Vienna", repeat=3)
@@ -104,7 +102,7 @@ async def test_an_invalid_field_is_refused_with_what_is_valid(web: WebServer) ->
     assert (await ada.get("/api/jobs")).json()["jobs"] == []
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_pausing_resuming_running_and_the_list_of_runs(web: WebServer) -> None:
     ada = await web.sign_in("ada")
     job = await add_job(ada)

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from support.warm_process import WarmLauncher
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 class WordByWord:
     """Repeats the question word by word; a test can slow it down or pause it."""
@@ -69,7 +67,7 @@ def has_message_count(session: str, messages: int) -> Callable[[LivePage], bool]
 # ---- content --------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_page_receives_the_message_the_growing_answer_and_its_end(start_web: StartWebServer) -> None:
     agent = WordByWord()
     agent.can_continue.clear()
@@ -146,8 +144,8 @@ async def test_messages_after_a_rename_have_the_new_name(web: WebServer) -> None
     assert [event["person"]["name"] for event in questions] == ["owner", "Grace"]
 
 
-@BOTH_ENGINES
-async def test_a_page_receives_each_deletion_once(web: WebServer, web_store_url: str) -> None:
+@pytest.mark.both_engines
+async def test_a_page_receives_each_deletion_once(web: WebServer, store_url: str) -> None:
     owner = await web.sign_in()
     session, other = await web.create_session(owner), await web.create_session(owner)
     await web.send_message(owner, session, "hello")
@@ -156,7 +154,7 @@ async def test_a_page_receives_each_deletion_once(web: WebServer, web_store_url:
     task = await start_listening(page, lambda page: {session, other} <= set(page.removed_ids))
     await wait_until(lambda: page.last_event_id)  # it follows the session
     await owner.delete(f"/api/sessions/{session}")
-    with SessionStore.open(web_store_url) as other_store:  # another process, like the terminal
+    with SessionStore.open(store_url) as other_store:  # another process, like the terminal
         await asyncio.to_thread(other_store.delete_session, other)
     await task
     assert sorted(page.removed_ids) == sorted([session, other]), "each once"
@@ -223,12 +221,12 @@ async def test_an_update_that_failed_is_sent_later(
     assert not errors
 
 
-@pytest.mark.parametrize("web_store_url", ["postgres"], indirect=True)  # SQLite is polled and has no connection to lose
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)  # SQLite is polled and has no connection to lose
 async def test_a_page_reloads_lists_after_the_server_lost_its_database_connection(
-    web: WebServer, web_store_url: str
+    web: WebServer, store_url: str
 ) -> None:
     task = await start_listening(LivePage(await web.sign_in()), lambda page: page.lists_event_count)
-    with psycopg.connect(web_store_url, autocommit=True) as connection:
+    with psycopg.connect(store_url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE query LIKE '%pg_current_snapshot%' AND pid <> pg_backend_pid()"
@@ -239,7 +237,7 @@ async def test_a_page_reloads_lists_after_the_server_lost_its_database_connectio
 # ---- reconnects -----------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_page_that_reconnects_often_receives_everything_exactly_once(start_web: StartWebServer) -> None:
     web = await start_web(make_agent(WordByWord(0.002)), rules={"max_running_per_person": 8})
     owner = await web.sign_in()
@@ -401,7 +399,7 @@ async def test_a_page_catches_up_after_the_server_was_killed_during_an_answer(se
 # ---- access ---------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_stream_contains_nothing_of_other_people(web: WebServer) -> None:
     owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
     ada_session, ben_session = await web.create_session(ada, title="Hers"), await web.create_session(ben, title="His")

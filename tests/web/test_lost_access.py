@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
-pytestmark = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+pytestmark = pytest.mark.both_engines
 
 NEVER_SECONDS = 1000.0
 

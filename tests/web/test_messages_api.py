@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 async def read_page(client: httpx2.AsyncClient, session_id: str, **params: Any) -> dict[str, Any]:
     response = await client.get(f"/api/sessions/{session_id}/messages", params=params)
@@ -38,7 +36,7 @@ def get_seqs(page: dict[str, Any]) -> list[int]:
 # ---- sending --------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_message_sent_twice_with_the_same_key_is_one_message(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_session(owner)
@@ -149,7 +147,7 @@ async def test_a_lone_surrogate_is_returned_as_a_question_mark(web: WebServer) -
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_pages_of_a_conversation_fit_together(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, *(f"message {number}" for number in range(5)))
@@ -182,7 +180,7 @@ async def test_two_positions_at_once_are_rejected(web: WebServer) -> None:
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (422, "invalid_input")
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_undone_messages_are_only_in_the_complete_log(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")
@@ -217,7 +215,7 @@ async def test_a_message_contains_its_tool_calls_and_reasoning(start_web: StartW
     assert messages[1]["duration_ms"] is None
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_read_position_is_stored_and_never_goes_back(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")

@@ -72,7 +72,7 @@ def get_session_id(answer: Any) -> str:
 # ---- OpenAI's client ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_the_official_client_gets_an_answer(start_web: StartWebServer) -> None:
     web, client = await start(start_web)
     answer = await client.chat.completions.create(model="palaver", messages=[user_message("hello")])

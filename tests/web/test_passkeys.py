@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 
 
@@ -127,7 +126,7 @@ async def sign_in_with(client: httpx2.AsyncClient, credential: dict[str, Any]) -
     return (await client.post("/api/sign-in/passkey", json={"credential": credential})).status_code
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_passkey_signs_in_without_a_name(web: WebServer) -> None:
     ada = await register(web, "ada")
     client, options = await request_challenge(web)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 def get_error_code(response: httpx2.Response) -> str:
     return str(response.json()["error"]["code"])
@@ -34,7 +32,7 @@ def telegram_source(user: str) -> SessionSource:
     return SessionSource("telegram", user, user_id=user, user_name=user.title())
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_invitation_link_signs_in_once(web: WebServer) -> None:
     owner = await web.sign_in()
     added = await owner.post("/api/people", json={"name": "Ada"})
@@ -48,7 +46,7 @@ async def test_an_invitation_link_signs_in_once(web: WebServer) -> None:
     assert (await (await web.open_anonymous_client()).post("/api/sign-in/link", json=token)).status_code == 401
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_web_and_api_sources_belong_to_the_same_person(web: WebServer) -> None:
     ada = await web.sign_in("ada")
     me = (await ada.get("/api/me")).json()["person"]
@@ -86,7 +84,7 @@ async def test_the_list_shows_platforms_and_sign_in_methods(web: WebServer) -> N
     assert people["Grace"]["sign_in_methods"] is None
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_people_are_listed_in_pages(start_web: StartWebServer) -> None:
     clock = FakeClock()
     web = await start_web(clock=clock)
@@ -107,7 +105,7 @@ async def test_people_are_listed_in_pages(start_web: StartWebServer) -> None:
     assert (await owner.get("/api/people?cursor=nonsense")).status_code == 422
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_guest_who_becomes_a_member_keeps_their_conversations(start_web: StartWebServer) -> None:
     web = await start_web(rules={"open_platforms": frozenset()})
     owner = await web.sign_in()
@@ -167,7 +165,7 @@ async def test_two_people_cannot_sign_in_with_the_same_name(web: WebServer) -> N
     assert (await owner.post(f"/api/people/{guest['id']}/link")).status_code == 201
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 @pytest.mark.parametrize("action", ["remove", "make guest"])
 async def test_removing_a_person_signs_them_out_and_keeps_their_conversations(web: WebServer, action: str) -> None:
     owner, ada = await web.sign_in(), await web.sign_in("ada")
@@ -214,7 +212,7 @@ async def test_a_name_is_free_again_after_its_person_was_removed(web: WebServer)
     assert (await owner.post("/api/people", json={"name": "Ada"})).status_code == 201
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_concurrent_invitations_with_the_same_name_create_one_person(web: WebServer) -> None:
     owner = await web.sign_in()
     responses = await asyncio.gather(*(owner.post("/api/people", json={"name": "Ada"}) for _ in range(6)))
@@ -294,7 +292,7 @@ async def test_an_invitation_from_the_machine_of_the_server_has_an_address_for_o
     assert link["is_local_only"] is is_local_only
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_welcome_is_offered_until_it_is_declined_or_there_is_another_way_to_sign_in(web: WebServer) -> None:
     async def needs_welcome(client: httpx2.AsyncClient) -> bool:
         return bool((await client.get("/api/me")).json()["needs_welcome"])

@@ -66,7 +66,7 @@ async def subscribe(web: WebServer, service: PushService, person: str = "owner")
     return browser
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_an_answer_that_is_not_read_is_pushed_once(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         browser = await subscribe(web, service)
@@ -102,7 +102,7 @@ async def test_the_text_is_sent_only_if_the_operator_wants_it(start_web: StartWe
         assert content["body"]
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_person_gets_nothing_about_the_conversations_of_others(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         owner_browser = await subscribe(web, service)
@@ -125,7 +125,7 @@ async def test_a_notification_about_a_conversation_that_was_deleted_is_dropped(s
         assert service.requests == []
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_subscription_ends_with_the_sign_in(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         await subscribe(web, service, "eve")
@@ -180,7 +180,7 @@ async def test_a_notification_that_is_refused_for_good_is_dropped(start_web: Sta
         assert count_rows(web, "push_subscription") == 1
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_newer_answer_replaces_the_notification_of_an_older_one(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         await subscribe(web, service)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from palaver.services.platforms.adapter import OutgoingMessage
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 QUOTED_ANSWER = "> ada, from the web: and now?\n\nDone."
 
 
@@ -39,7 +38,7 @@ async def list_deliveries(client: httpx2.AsyncClient, session_id: str) -> list[d
     return deliveries
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_answer_can_be_delivered_to_the_origin_and_the_page_sees_its_state(start_web: StartWebServer) -> None:
     loopback = LoopbackAdapter()
     web = await start_web(adapters=[loopback])

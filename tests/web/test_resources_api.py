@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 # ---- search ------------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_search_hit_marks_the_matching_words(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "the [night] train to Lisbon leaves at nine", title="Lisbon")
@@ -86,7 +84,7 @@ async def test_an_invalid_project_is_rejected(web: WebServer, body: dict[str, An
 # ---- memories ----------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_memory_can_be_created_found_changed_and_deleted(web: WebServer) -> None:
     owner = await web.sign_in()
     created = await owner.post("/api/memories", json={"text": " My cat is called Ada. "})
@@ -267,7 +265,7 @@ async def get_report(client: httpx2.AsyncClient, **params: str) -> dict[str, Any
     return report
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_usage_is_reported_by_every_grouping(start_web: StartWebServer) -> None:
     answers = iter([make_usage_events(), make_usage_events("small", None), make_usage_events()])
     web = await start_web(ScriptedAgent(lambda _request: next(answers)), clock=FakeClock())
@@ -289,7 +287,7 @@ async def test_usage_is_reported_by_every_grouping(start_web: StartWebServer) ->
     assert (await get_report(owner, all="true"))["total"]["cost_usd"] == "0.5"
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_cost_of_a_deleted_conversation_stays_in_reports(start_web: StartWebServer) -> None:
     web = await start_web(ScriptedAgent(lambda _request: make_usage_events()))
     owner = await web.sign_in()

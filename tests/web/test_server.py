@@ -46,7 +46,7 @@ async def test_a_server_without_its_store_is_alive_but_not_ready(web: WebServer)
     assert (response.status_code, response.json()["error"]["code"]) == (503, "store_closed")
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_metrics_count_turns_tokens_and_cost_once(
     start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

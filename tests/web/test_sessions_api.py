@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 async def list_names(client: httpx2.AsyncClient, **params: Any) -> list[str]:
     response = await client.get("/api/sessions", params=params)
@@ -41,7 +39,7 @@ async def read_texts(client: httpx2.AsyncClient, session_id: str) -> list[str]:
 # ---- conversations that have expired -------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_expired_conversations_are_listed_to_their_people_only(web: WebServer) -> None:
     ada, bob = await web.sign_in("ada"), await web.sign_in("bob")
     session_id = await web.create_conversation(ada, "hello", title="Old")
@@ -61,7 +59,7 @@ async def test_expired_conversations_are_listed_to_their_people_only(web: WebSer
 # ---- creating and listing -------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_conversation_is_listed_after_its_first_message(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_session(owner, title="Trip to Lisbon")
@@ -86,7 +84,7 @@ async def test_a_new_conversation_is_created_with_all_its_settings_or_not_at_all
     assert (taken.status_code, taken.json()["error"]["code"]) == (422, "title_taken")
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_creating_a_conversation_twice_with_one_key_creates_one(web: WebServer) -> None:
     owner, ben = await web.sign_in(), await web.sign_in("ben")
     body = {"title": "Trip", "key": "new-1"}
@@ -107,7 +105,7 @@ async def test_several_conversations_continue_side_by_side(web: WebServer) -> No
     assert await read_texts(owner, second) == ["two", "Done."]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_pages_of_the_list_have_no_gaps(web: WebServer) -> None:
     owner = await web.sign_in()
     for number in range(7):
@@ -124,7 +122,7 @@ async def test_pages_of_the_list_have_no_gaps(web: WebServer) -> None:
     assert titles == [f"Number {number}" for number in reversed(range(7))]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_list_can_be_filtered(web: WebServer) -> None:
     owner = await web.sign_in()
     store = web.gateway.store
@@ -170,7 +168,7 @@ async def test_an_invalid_cursor_is_rejected(web: WebServer) -> None:
 # ---- changing ----------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_changes_are_made_together_or_not_at_all(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "hello")
@@ -188,7 +186,7 @@ async def test_changes_are_made_together_or_not_at_all(web: WebServer) -> None:
     assert (reset["title"], reset["pinned"], reset["busy_policy"], reset["chosen_model"]) == (None, True, None, None)
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWebServer) -> None:
     async def run(_arguments: object) -> str:
         return ""
@@ -333,7 +331,7 @@ async def test_a_short_conversation_is_not_compacted(web: WebServer) -> None:
 # ---- copies ------------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_fork_continues_independently(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")
@@ -347,7 +345,7 @@ async def test_a_fork_continues_independently(web: WebServer) -> None:
     assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 @pytest.mark.parametrize(("index", "kept"), [(0, []), (1, ["one", "Done."])])
 async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, kept: list[str]) -> None:
     owner = await web.sign_in()
@@ -365,7 +363,7 @@ async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, k
     assert (repeated["session"]["id"], repeated["receipt"]["outcome"]) == (copy, "duplicate")
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 @pytest.mark.parametrize("index", [0, 1])
 async def test_an_edit_and_a_fork_keep_the_title_and_make_nothing_unread(web: WebServer, index: int) -> None:
     owner = await web.sign_in()
@@ -425,7 +423,7 @@ async def test_only_messages_of_people_can_be_edited(web: WebServer, branch: boo
 # ---- versions -------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_message_is_edited_in_place_and_its_versions_can_be_chosen(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")

@@ -41,7 +41,7 @@ async def create_share(client: httpx2.AsyncClient, session: str) -> dict[str, An
     return body
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_share_shows_only_messages(start_web: StartWebServer) -> None:
     web = await start_web(ScriptedAgent(lambda _request: ANSWER_WITH_TOOLS))
     ada = await web.sign_in("Ada")
@@ -201,7 +201,7 @@ async def edit_last_message(web: WebServer, client: httpx2.AsyncClient, session_
     return str(response.json()["session"]["id"])
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_member_cannot_share_a_copy_of_a_group_conversation(start_web: StartWebServer) -> None:
     web = await start_web()
     ada = await web.sign_in("Ada")
@@ -246,7 +246,7 @@ async def test_a_copy_of_ones_own_conversation_can_be_shared(web: WebServer) -> 
     await create_share(ada, await fork(ada, session))
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_an_owner_lists_and_ends_the_shares_of_everybody(start_web: StartWebServer) -> None:
     web = await start_web()
     owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
@@ -380,7 +380,7 @@ def test_files_and_tool_results_are_left_out_of_a_share() -> None:
 # ---- expiry ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_an_expired_link_says_so_and_nothing_else(start_web: StartWebServer) -> None:
     clock = FakeClock()
     web = await start_web(clock=clock)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from support.web import StartWebServer, WebServer
 
 PASSWORD = "four words are enough"
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 
 
 async def sign_in_by_password(web: WebServer, name: str = "owner", password: str = PASSWORD) -> httpx2.Response:
@@ -47,7 +46,7 @@ def get_error_code(response: httpx2.Response) -> str:
 # ---- links -----------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_owner_link_signs_in_once(web: WebServer) -> None:
     secret = await web.state.accounts.create_owner_link()
     client, late = await web.open_anonymous_client(), await web.open_anonymous_client()
@@ -61,7 +60,7 @@ async def test_an_owner_link_signs_in_once(web: WebServer) -> None:
     assert not late.cookies
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_concurrent_uses_of_a_link_sign_in_once(web: WebServer) -> None:
     secret = await web.state.accounts.create_owner_link()
     clients = [await web.open_anonymous_client() for _ in range(8)]
@@ -182,7 +181,7 @@ async def test_a_sign_in_lasts_at_most_half_a_year(start_web: StartWebServer) ->
 # ---- passwords -------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_signing_in_with_name_and_password(web: WebServer) -> None:
     await set_password(web)
     response = await sign_in_by_password(web, " OWNER ")
@@ -299,7 +298,7 @@ async def test_after_too_many_guesses_even_the_right_password_has_to_wait(start_
     assert (await sign_in_by_password(web)).status_code == 200
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_concurrent_guesses_are_all_counted(start_web: StartWebServer) -> None:
     web = await start_web(clock=FakeClock())
     await set_password(web)
@@ -307,7 +306,7 @@ async def test_concurrent_guesses_are_all_counted(start_web: StartWebServer) -> 
     assert sorted(each.status_code for each in responses) == [401] * 10 + [429] * 4
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_guesses_at_several_servers_are_counted_together(start_web: StartWebServer) -> None:
     clock = FakeClock()
     servers = [await start_web(clock=clock) for _ in range(3)]
@@ -399,7 +398,7 @@ async def try_password_at(web: WebServer, address: str, cookies: httpx2.Cookies 
         return (await client.post("/api/sign-in/password", json=body)).status_code
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_strangers_guesses_lock_out_only_the_stranger(start_web: StartWebServer) -> None:
     web = await start_web(clock=FakeClock())
     await set_password(web)
@@ -408,7 +407,7 @@ async def test_a_strangers_guesses_lock_out_only_the_stranger(start_web: StartWe
     assert await try_password_at(web, "127.0.0.3") == 200
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_guesses_from_many_addresses_lock_out_all_but_known_devices(start_web: StartWebServer) -> None:
     clock = FakeClock()
     web = await start_web(clock=clock)

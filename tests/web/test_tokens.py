@@ -13,14 +13,12 @@ if TYPE_CHECKING:
 
     from support.web import StartWebServer, WebServer
 
-BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
-
 
 def get_error_code(response: httpx2.Response) -> str:
     return str(response.json()["error"]["code"])
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_tokens_secret_is_shown_once(web: WebServer) -> None:
     client = await web.sign_in()
     created = await client.post("/api/me/tokens", json={"name": " my  script ", "scopes": ["write", "read"]})
@@ -33,7 +31,7 @@ async def test_a_tokens_secret_is_shown_once(web: WebServer) -> None:
     assert created.json()["secret"] not in tokens.text
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_revoked_token_stops_working_immediately(web: WebServer) -> None:
     client, program = await web.sign_in(), await web.open_token_client("read")
     assert (await program.get("/api/me")).status_code == 200

@@ -54,7 +54,7 @@ def list_deliveries(gateway: Gateway, user: str) -> list[str]:
     return [content for address, content in rows if f"{user}" in address]
 
 
-@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.both_engines
 async def test_a_person_is_warned_once_after_the_answer(
     start_gateway: StartGateway, agent: ScriptedAgent, dm: MakeSource
 ) -> None:

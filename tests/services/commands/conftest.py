@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from conftest import create_database
 from palaver import GatewayConfig, Role
 from palaver.domain.budget import TokenPrice
 from palaver.domain.errors import InvalidInput, PalaverError, StoreError
@@ -27,7 +26,6 @@ from support.store_content import dump_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from conftest import OpenStore
     from palaver import SessionSource, SessionStore
@@ -186,16 +184,6 @@ class Chat:
     def list_open_turns(self, session_id: str) -> list[Turn]:
         no = self.get_session_no(session_id)
         return [turn for _, turn in self.read(lambda tx: turns.list_open(tx, no))]
-
-
-@pytest.fixture
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database: SQLite, unless a test asks for both engines by
-    `@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)`.
-
-    Tests of the services that commands use run the same SQL on both engines.
-    """
-    return create_database(request, tmp_path)
 
 
 @pytest.fixture

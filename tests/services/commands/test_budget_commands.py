@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
-pytestmark = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+pytestmark = pytest.mark.both_engines
 PERSON, ALL, PROFILE = BudgetScope.PERSON, BudgetScope.ALL, BudgetScope.PROFILE
 
 

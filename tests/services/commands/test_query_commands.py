@@ -178,7 +178,7 @@ def test_export_names_the_download_where_people_read_the_conversation_itself(cha
 # ---- all of them -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)  # PostgreSQL refuses to write in a read
+@pytest.mark.both_engines  # PostgreSQL refuses to write in a read
 @pytest.mark.parametrize(
     "command",
     [

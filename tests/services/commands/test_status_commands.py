@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
-pytestmark = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+pytestmark = pytest.mark.both_engines
 
 
 # ---- /why --------------------------------------------------------------------------------------------------

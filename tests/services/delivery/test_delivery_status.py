@@ -17,7 +17,6 @@ from palaver.services.live import follower
 from palaver.storage import delivery_queries
 from palaver.testing import ScriptedAgent
 from support.deliveries import FailingTransport, chat_source, list_statuses, start_in_chat_and_web, wait_for_deliveries
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import TIMEOUT_SECONDS, wait_for_turn
 from support.linked_accounts import open_web_account, send_from_web
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
-
-
-__all__ = ["store_url"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +135,7 @@ async def test_a_follower_gets_every_state_of_a_delivery_also_when_it_is_sent_ag
     ]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_follower_learns_that_a_sent_message_has_failed_later(start_gateway: StartGateway) -> None:
     loopback = LoopbackAdapter(FailingTransport())
     gateway = await start_gateway(loopback=loopback)

@@ -30,7 +30,6 @@ from support.deliveries import (
     wait_for_deliveries,
     wait_for_delivery,
 )
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
-
-__all__ = ["store_url"]
 
 ANSWER = "one\n\ntwo\n\nthree"
 SENT, UNCERTAIN, PENDING, FAILED = (
@@ -180,7 +177,7 @@ async def test_a_key_protects_only_for_its_lifetime(start_gateway: StartGateway)
     assert (delivery.state, transport.arrived) == (UNCERTAIN, ["two", "three"])
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_process_that_dies_before_it_sends_anything_leaves_nothing_uncertain(
     start_gateway: StartGateway,
 ) -> None:
@@ -201,7 +198,7 @@ async def test_a_process_that_dies_before_it_sends_anything_leaves_nothing_uncer
 # -- confirmations ----------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_echo_turns_an_uncertain_delivery_into_a_sent_one(start_gateway: StartGateway) -> None:
     loopback = ParagraphAdapter(FailingTransport(SendUncertain("?"), None, SendUncertain("?")))
     gateway = await start_gateway(ScriptedAgent(ANSWER), loopback=loopback)
@@ -378,7 +375,7 @@ async def enqueue_with_file(gateway: Gateway, files: Attachments, loopback: Loop
     await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, new, now)))
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 @pytest.mark.parametrize("max_file_bytes", [100, 3, 0])
 async def test_a_file_is_sent_after_the_text_or_named_in_it(
     start_gateway: StartGateway, tmp_path: Path, max_file_bytes: int

@@ -24,7 +24,6 @@ from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.deliveries import list_deliveries, wait_for_delivery
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
-
-__all__ = ["store_url"]
 
 EDITS = Capabilities(can_edit=True, can_delete=True, edit_pace=Pace(0.0), max_buttons=3)
 
@@ -220,7 +217,7 @@ async def test_an_edit_that_comes_too_early_is_made_up_for(start_gateway: StartG
 # -- the end of a growing message ----------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 @pytest.mark.parametrize("can_delete", [True, False])
 async def test_if_the_growing_message_cannot_be_replaced_it_goes_away(
     start_gateway: StartGateway, can_delete: bool
@@ -461,7 +458,7 @@ async def test_taking_a_reaction_back_is_tried_again_after_each_pause(
     await wait_until(lambda: history == ["👀", "", "", ""])
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_process_that_runs_the_account_shows_the_answer_of_another_process(
     start_gateway: StartGateway,
 ) -> None:

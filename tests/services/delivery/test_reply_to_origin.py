@@ -20,7 +20,6 @@ from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.turns.finish import format_quote
 from palaver.testing import FakeClock, ScriptedAgent
 from support.deliveries import chat_source, list_statuses, start_in_chat_and_web, wait_for_deliveries
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, load_texts, wait_for_turn, wait_until
 from support.linked_accounts import open_web_account, send_from_web
 
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from support.gateway import StartGateway
 
 
-__all__ = ["store_url"]
-
 CONTINUES_ON_PAGE = "This conversation continues on the web page. Messages you send here still reach it."
 
 
@@ -41,7 +38,7 @@ def list_sent_texts(loopback: LoopbackAdapter) -> list[str]:
     return [message.body for message in loopback.sent if message.body != CONTINUES_ON_PAGE]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_an_answer_is_delivered_to_the_chat_once_with_its_question_quoted(
     start_gateway: StartGateway,
 ) -> None:

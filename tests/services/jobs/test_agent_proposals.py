@@ -22,7 +22,6 @@ from palaver.storage import accounts, job_proposals, people
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.person_merge import merge_people
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, load_texts, make_member, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from palaver.services.gateway import Gateway
     from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
-
-__all__ = ["store_url"]
 
 WATER = {"name": "Water plants", "prompt": "Remind me to water the plants.", "schedule": "0 7 * * MON-FRI"}
 
@@ -107,7 +104,7 @@ def loopback() -> LoopbackAdapter:
     return LoopbackAdapter(capabilities=Capabilities(max_buttons=3))
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_job_that_the_agent_makes_waits_for_the_person(
     start_gateway: StartGateway, caller: ToolCaller, loopback: LoopbackAdapter
 ) -> None:
@@ -223,7 +220,7 @@ async def test_only_the_person_of_a_job_can_confirm_it(start_gateway: StartGatew
     assert (await press(gateway, find_button(gateway, "confirm"), ada, "own")).outcome is Outcome.COMMAND
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_group_learns_nothing_of_jobs_made_elsewhere(start_gateway: StartGateway, caller: ToolCaller) -> None:
     config = GatewayConfig(group_sessions_per_user=False)
     gateway = await start_gateway(caller.agent, config=config, always_active_platforms=frozenset({LOOPBACK}))
@@ -247,7 +244,7 @@ async def test_a_group_learns_nothing_of_jobs_made_elsewhere(start_gateway: Star
     assert "not found" in caller.results[-1]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_group_learns_nothing_of_chats_elsewhere(start_gateway: StartGateway, caller: ToolCaller) -> None:
     """Others there could have made the agent ask for it."""
     gateway = await start_gateway(caller.agent, always_active_platforms=frozenset({LOOPBACK}))
@@ -268,7 +265,7 @@ async def test_a_group_learns_nothing_of_chats_elsewhere(start_gateway: StartGat
     assert "choir" not in caller.results[-1]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_proposal_that_is_repeated_elsewhere_belongs_there(
     start_gateway: StartGateway, caller: ToolCaller
 ) -> None:
@@ -390,7 +387,7 @@ async def test_on_the_page_the_conversation_itself_asks(start_gateway: StartGate
     ]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_origin_of_a_job_is_where_it_was_asked_for(start_gateway: StartGateway, caller: ToolCaller) -> None:
     """A conversation of a chat that goes on at the page: what is asked there is answered there."""
     gateway, ada = await start_gateway(caller.agent), make_source()
@@ -408,7 +405,7 @@ async def test_the_origin_of_a_job_is_where_it_was_asked_for(start_gateway: Star
     ]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_proposals_that_are_not_confirmed_expire(start_gateway: StartGateway, caller: ToolCaller) -> None:
     gateway, ada = await start_gateway(caller.agent), make_source()
     await make_member(gateway.store, ada)

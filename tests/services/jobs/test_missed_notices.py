@@ -51,7 +51,6 @@ async def test_a_person_gets_one_notice_for_all_their_jobs(town: JobTown) -> Non
     assert len(town.sent) == 2
 
 
-@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 async def test_a_group_reads_only_of_jobs_that_were_made_there(town: JobTown) -> None:
     for chat in ("club", "team"):
         group = town.loopback.get_source("ada", chat=chat)
@@ -64,7 +63,6 @@ async def test_a_group_reads_only_of_jobs_that_were_made_there(town: JobTown) ->
     ]
 
 
-@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 async def test_a_person_without_access_is_told_nothing(town: JobTown) -> None:
     job_row = town.add_job("0 7 * * *")
     town.store.engine.run(Write(lambda tx: people.set_role(tx, job_row.job.person_id, Role.GUEST)))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 # The statements run on PostgreSQL in `test_scheduler.py`.
-pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 
 
 class MoodyAgent(ScriptedAgent):

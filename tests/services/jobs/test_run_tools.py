@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from palaver import Role, SessionSource
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolFailed, ToolResult
 from palaver.domain.job_proposal import JobDraft
@@ -17,7 +19,6 @@ from palaver.storage import people
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, make_member, wait_until
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from palaver.domain.person import Principal
     from palaver.services.gateway import Gateway
     from support.gateway import StartGateway
-
-
-__all__ = ["store_url"]
 
 
 async def run_nothing(_arguments: Any) -> str:
@@ -141,7 +139,7 @@ def _set_role(tx: Any, principal: Principal, role: Role) -> Principal:
     return row.person.principal
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_other_tools_are_refused_at_once_and_recorded(start_gateway: StartGateway) -> None:
     agent = RunAgent(("create_job", {}), ("web_get", {}), ("web_get", {}), ("recall", {}))
     gateway = await start_gateway(agent.agent)
@@ -156,7 +154,7 @@ async def test_other_tools_are_refused_at_once_and_recorded(start_gateway: Start
     assert run.state == "done"
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_agent_reports_that_it_has_failed(start_gateway: StartGateway) -> None:
     report = ("report_failure", {"reason": "The feed did not answer."})
     agent = RunAgent(report, report, answer="I could not do it.")
@@ -219,7 +217,7 @@ async def test_a_run_sees_what_its_person_may_see_and_nothing_else(start_gateway
     assert "attic" not in "".join(agent.results)
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_run_whose_job_was_deleted_has_no_rights(start_gateway: StartGateway) -> None:
     """The turn outlives its job only if the job is deleted before it is claimed."""
     agent = RunAgent()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from support.gateway import StartGateway
 
 # The statements run on PostgreSQL in `test_scheduler.py`.
-pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from palaver.storage import memory_turns, people, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.person_merge import merge_people
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, make_member, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from palaver.services.gateway import Gateway
     from palaver.storage.engines.base import Row, Transaction
     from support.gateway import MakeSource, StartGateway
-
-__all__ = ["store_url"]
 
 LEARN = MemoryRules(learn=True)
 SHARED = GatewayConfig(group_sessions_per_user=False)
@@ -184,7 +181,7 @@ async def test_a_compaction_is_followed_by_a_memory_turn_up_to_what_it_replaces(
     assert "Mo" not in second
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_fork_is_learned_from_only_after_the_copied_messages(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
@@ -257,7 +254,7 @@ async def test_a_memory_of_the_agent_is_replaced_and_one_of_a_person_is_not(
     assert texts == ["Ada moved to Linz in May.", "Ada's dog is called Rex."]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_what_a_person_forgets_or_edits_meanwhile_is_not_replaced(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
@@ -337,7 +334,7 @@ async def test_secrets_are_not_learned(text: str, is_secret: bool) -> None:
 # -- for whom ------------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_guests_jobs_personal_lanes_and_disabled_toolsets_are_left_alone(
     start_gateway: StartGateway, dm: MakeSource, group: MakeSource
 ) -> None:
@@ -468,7 +465,7 @@ async def test_a_memory_turn_has_a_deadline_and_a_limit_of_calls(
     assert "longer than" in rows[1][2]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_what_a_lost_process_was_running_fails_when_its_lease_is_over(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:

@@ -306,7 +306,6 @@ def log_lines() -> Iterator[io.StringIO]:
         yield lines
 
 
-@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 async def test_secrets_of_an_account_are_in_no_log_line_and_in_no_status(
     start_accounts: StartAccounts, log_lines: io.StringIO
 ) -> None:

@@ -33,7 +33,6 @@ from palaver.storage import sessions, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.gateway import MakeSource, StartGateway
 
-
-__all__ = ["store_url"]
 
 OWNER = SessionSource.local_cli()
 
@@ -117,7 +114,7 @@ async def test_a_conversation_that_nearly_fills_the_context_window_is_compacted_
     assert len(gateway.store.load_transcript(turn.session_id)) == 40  # no message was removed
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_followers_get_a_notice_of_a_compaction(start_gateway: StartGateway, dm: MakeSource) -> None:
     filling = ContextFillingAgent(window=1000)
     filling.may_continue.clear()  # notices are not stored: the follower must get them before the run ends
@@ -214,7 +211,7 @@ async def test_a_failed_summary_changes_nothing(start_gateway: StartGateway) -> 
     assert agent.requests[-1].messages[0]["content"] == "tea 0"
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_compaction_whose_worker_died_after_storing_it_is_not_repeated(
     start_gateway: StartGateway,
 ) -> None:
@@ -238,7 +235,7 @@ async def test_a_compaction_whose_worker_died_after_storing_it_is_not_repeated(
     assert kinds.count(EventKind.COMPACTED) == 1
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_message_is_not_merged_into_a_queued_compaction(start_gateway: StartGateway) -> None:
     clock = FakeClock()
     gateway = await start_gateway(clock=clock, merge_window=timedelta(seconds=5))
@@ -283,7 +280,7 @@ async def test_people_in_a_chat_are_told_of_a_summary_once_and_before_the_answer
     assert "/restore" in notices[0].body
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_people_in_a_chat_are_not_told_of_a_summary_if_the_setting_says_so(start_gateway: StartGateway) -> None:
     loopback = LoopbackAdapter()
     filling = ContextFillingAgent(window=1000)
@@ -295,7 +292,7 @@ async def test_people_in_a_chat_are_not_told_of_a_summary_if_the_setting_says_so
     assert rows == []
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("summary", "text"),
     [

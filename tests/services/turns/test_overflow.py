@@ -22,7 +22,6 @@ from palaver.domain.profile import AgentProfile, CompactionRules, TurnRules
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.services.gateway import Gateway
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, load_texts, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent
     from support.gateway import MakeSource, StartGateway
-
-__all__ = ["store_url"]
 
 OWNER = SessionSource.local_cli()
 
@@ -106,7 +103,7 @@ class SmallModel:
 # -- single cases --------------------------------------------------------------------------------------------
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_conversation_is_answered_when_each_message_arrives_during_the_answer_before_it(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:

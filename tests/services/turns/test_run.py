@@ -30,7 +30,6 @@ from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, load_texts, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent
     from support.gateway import MakeSource, StartGateway
 
-
-__all__ = ["store_url"]
 
 OWNER = SessionSource.local_cli()
 
@@ -71,7 +68,7 @@ async def test_reasoning_tool_calls_and_usage_are_stored_with_the_answer(
     assert str(usage.cost) == "0.003"
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_duration_of_each_tool_is_in_the_draft_and_in_the_answer(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
@@ -171,7 +168,7 @@ async def test_a_turn_has_only_the_toolsets_that_are_enabled_in_its_conversation
     assert sets == [always | {"memory", "mcp:files"}, always, always | {"mcp:files"}, always | {"mcp:files"}]
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_guests_cannot_use_the_tools_of_servers(start_gateway: StartGateway, dm: MakeSource) -> None:
     async def run(_arguments: object) -> str:
         return "done"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from palaver import SessionSource
 from palaver.agent.base import TextDelta, UsageReport
 from palaver.domain.errors import AgentUnavailable
@@ -12,7 +14,6 @@ from palaver.domain.events import EventKind
 from palaver.domain.usage import TurnUsage
 from palaver.services.turns.title_writer import TITLE_INSTRUCTIONS
 from palaver.testing import ScriptedAgent
-from support.engines import BOTH_ENGINES, store_url
 from support.gateway import ask, send_message, wait_until
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from palaver.domain.session import Session
     from palaver.services.gateway import Gateway
     from support.gateway import MakeSource, StartGateway
-
-__all__ = ["store_url"]
 
 OWNER = SessionSource.local_cli()
 QUESTION = "How do I keep basil alive on a windowsill?"
@@ -63,7 +62,7 @@ async def wait_for_titles(gateway: Gateway) -> None:
     await wait_until(lambda: not worker.running_count and not worker._title_writer._tasks)
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_the_first_words_are_the_title_at_once(start_gateway: StartGateway) -> None:
     gateway = await start_gateway(ScriptedAgent("Fine."))
     await send_message(gateway, OWNER, "  # Hello *there*,\n how are you?")

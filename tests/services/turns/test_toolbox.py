@@ -16,7 +16,6 @@ from palaver.domain.profile import MemoryRules, ToolsetRule, TurnRules
 from palaver.services.turns.tools import Toolbox
 from palaver.storage import sessions
 from palaver.storage.engines.base import Read, Write
-from support.engines import BOTH_ENGINES, store_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from palaver.testing import FakeClock
 
     Source = Callable[..., SessionSource]
-
-__all__ = ["store_url"]
 
 SHARED_GROUPS = GatewayConfig(group_sessions_per_user=False)
 ALL_TOOLS = {"search_conversations", "read_conversation", "remember", "recall", "forget"}
@@ -211,7 +208,7 @@ async def test_a_search_does_not_find_the_question_itself(store: SessionStore, d
     assert "Nothing found" in await ada.use("search_conversations", query="hurry")
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_a_search_shows_the_newest_results_and_says_that_there_are_more(store: SessionStore, dm: Source) -> None:
     ada = create_tool_user(store, dm(), *(f"cat number {number}" for number in range(30)))
     found = (await ada.use("search_conversations", query="cat", limit=3)).splitlines()
@@ -350,7 +347,7 @@ async def test_tools_reveal_nothing_of_other_people(store: SessionStore, dm: Sou
         assert trace not in after
 
 
-@BOTH_ENGINES
+@pytest.mark.both_engines
 async def test_tools_in_a_shared_conversation_reveal_nothing_of_its_members_private_conversations(
     open_store: OpenStore, dm: Source, group: Source, clock: FakeClock
 ) -> None:
