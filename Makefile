@@ -1,5 +1,5 @@
 # Every target installs what it needs into .venv; the second run is quick.
-.PHONY: run chat test test-python test-page again quick check bench screenshots format clean lock help
+.PHONY: run chat test test-python test-page quick soak check bench screenshots format clean lock help
 .DEFAULT_GOAL := help
 
 # Some machines switch the bytecode cache off. Then every process, and every worker of the tests, compiles everything again.
@@ -101,13 +101,13 @@ test-python:
 test-page:
 	@(export NO_COLOR=1; $(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
 
-# A test that failed beside thousands of others may have waited too long on a busy machine. Alone, it has to pass.
-again: ## Run the tests that failed in the last `make test` once more, one after the other
-	$(PYTEST) --last-failed --last-failed-no-failures all
-	@$(NPM) test --silent -- --reporter=dot
-
 quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
 	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
+
+# Seeds are printed. PALAVER_SOAK_SEED repeats the kills and faults of a run, ARGUMENTS="--hypothesis-seed=…" its examples,
+# and PALAVER_SOAK_MINUTES changes how long processes are killed at random.
+soak: .venv/.dev .venv/.browser $(PAGE) $(SCHEMAS) ## Run every test on both engines, with many random examples and ten minutes of kills
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) --soak -n $(WORKERS) --dist worksteal $(ARGUMENTS)
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

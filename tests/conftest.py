@@ -33,11 +33,19 @@ if TYPE_CHECKING:
     from palaver.domain.redact import Redactor
     from support.gateway import StartGateway
 
-# HYPOTHESIS_PROFILE=thorough tries many more random examples, and kills processes as much more often.
+# `make test` tries the same examples every time, so that the same code has the same result. `make soak` tries many more,
+# and others each time: HYPOTHESIS_PROFILE=thorough.
 settings.register_profile(
-    "palaver", max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "palaver",
+    max_examples=16,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("thorough", settings.get_profile("palaver"), max_examples=400)
+settings.register_profile(
+    "thorough", settings.get_profile("palaver"), max_examples=400, derandomize=False, print_blob=True
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "palaver"))
 
 BROWSER_TESTS = Path(__file__).parent / "browser"

@@ -7,11 +7,12 @@ import itertools
 import os
 import re
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from support.warm_process import WarmLauncher, WarmProcess
@@ -21,23 +22,29 @@ SIGN_IN_LINK = re.compile(r"https?://\S+/sign-in#\S+")
 
 
 # Below the ports that the kernel itself gives to servers and connections, so that none of those takes a port between
-# the moment it was found and the start of its server, or while that server starts again. Each process has its own part.
+# the moment it was found and the start of its server, or while that server starts again.
+_FIRST_PORT, _LAST_PORT = 15_000, 32_000
 _PORTS_OF_A_PROCESS = 100
-_FIRST_PORT = 15_000 + os.getpid() % 170 * _PORTS_OF_A_PROCESS
-_ports = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS_OF_A_PROCESS))
+_held_server: socket.socket | None = None
 
 
 def find_free_port() -> int:
     """Return a port of this machine that nothing listens on, for a server that has to be told its port."""
-    for port in itertools.islice(_ports, _PORTS_OF_A_PROCESS):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+    for port in itertools.islice(_choose_ports(), _PORTS_OF_A_PROCESS):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
     raise AssertionError("all ports of this process are in use")
+
+
+@cache
+def _choose_ports() -> Iterator[int]:
+    """Choose ports that no other process of tests uses: it listens on the first of its ports for as long as it runs."""
+    global _held_server  # noqa: PLW0603
+    for first in range(_FIRST_PORT, _LAST_PORT, _PORTS_OF_A_PROCESS):
+        with suppress(OSError):
+            _held_server = socket.create_server(("127.0.0.1", first))
+            return itertools.cycle(range(first + 1, first + _PORTS_OF_A_PROCESS))
+    raise AssertionError(f"all ports from {_FIRST_PORT} to {_LAST_PORT} are in use")
 
 
 def start_palaver(launcher: WarmLauncher, home: Path, *arguments: str) -> WarmProcess:
