@@ -28,13 +28,12 @@ from support.warm_process import WarmLauncher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from gateway_harness import GatewayLauncher
-
     from palaver.domain.redact import Redactor
+    from scenarios.gateway_harness import GatewayLauncher
     from support.gateway import StartGateway
 
-# `make test` tries the same examples every time, so that the same code has the same result. `make soak` tries many more,
-# and others each time: HYPOTHESIS_PROFILE=thorough.
+# `make test` tries the same examples every time, so that the same code has the same result. `make soak` tries many
+# more, and others each time: HYPOTHESIS_PROFILE=thorough.
 settings.register_profile(
     "palaver",
     max_examples=16,
@@ -113,8 +112,8 @@ def launcher() -> Iterator[WarmLauncher]:
 
 @pytest.fixture(scope="session")
 def started_gateway_launcher() -> Iterator[GatewayLauncher]:
-    """Starts the gateways of `scenarios/`, which puts its folder on the import path."""
-    from gateway_harness import GatewayLauncher
+    """Starts the gateways of `scenarios/`."""
+    from scenarios.gateway_harness import GatewayLauncher
 
     with GatewayLauncher() as started:
         yield started
