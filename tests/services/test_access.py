@@ -62,6 +62,7 @@ def _message(source: SessionSource, number: int) -> Inbound:
     return Inbound(source=source, content=f"message {number}", message_id=f"x{number}")
 
 
+@pytest.mark.both_engines
 async def test_commands_count_too_but_stop_always_works(town: Town) -> None:
     await town.add_person(ADA)
     outcomes = [(await town.send(ADA, "/status", message_id=f"s{number}")).outcome for number in range(9)]
@@ -116,6 +117,7 @@ def test_guests_cannot_be_given_commands_of_owners_or_unknown_ones(
         Town(store, clock, TurnRules(guest_commands=frozenset({name})))
 
 
+@pytest.mark.both_engines
 async def test_a_removed_guest_loses_their_direct_messages(town: Town) -> None:
     await town.add_person(chat("olga"), Role.OWNER)
     code = find_code(await town.ask(ADA, "hello"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from palaver import SessionSource
 from palaver.domain.attachment import Attachment
 from palaver.domain.inbound import Inbound, Outcome
@@ -22,8 +24,6 @@ from support.inbox import list_rows, make_group, make_inbox, say
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from palaver import SessionStore
     from palaver.storage.engines.base import Transaction
@@ -77,6 +77,7 @@ async def test_copies_are_deleted_seven_days_after_their_links_expired(
     assert [share.expires_at for share in await shares.list(owner)] == [None]
 
 
+@pytest.mark.both_engines
 async def test_group_messages_are_kept_for_seven_days(
     store: SessionStore, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ async def test_group_messages_are_kept_for_seven_days(
     assert [entry["text"] for entry in message.extra["context"]] == ["new"]
 
 
+@pytest.mark.both_engines
 async def test_unused_files_are_deleted_after_a_day_a_few_at_a_time(
     store: SessionStore, clock: FakeClock, dm: MakeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

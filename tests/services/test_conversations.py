@@ -48,6 +48,7 @@ def test_a_guest_cannot_choose_the_model_or_toolsets_of_a_conversation(store: Se
     assert store.seen_by(guest).update(session_id, {"title": "Hello"}).session.title == "Hello"
 
 
+@pytest.mark.both_engines
 def test_two_changes_of_toolsets_do_not_overwrite_each_other(store: SessionStore, dm: MakeSource) -> None:
     session_id = store.record_user_message(dm(), "hello").session_id
     view = store.seen_by(Principal(store.get_or_create_person(dm()).id, Role.MEMBER))

@@ -64,6 +64,7 @@ def test_a_database_is_checked_without_changing_it(store: SessionStore, store_ur
     assert not any(char in findings[0].text for char in "@")  # neither user nor password
 
 
+@pytest.mark.both_engines
 def test_an_older_schema_is_a_warning_and_is_not_upgraded(store: SessionStore, store_url: str) -> None:
     last = max(store.engine.run(Write(lambda tx: tx.fetch_all("SELECT name FROM migration"))))[0]
     store.engine.run(Write(lambda tx: tx.execute("DELETE FROM migration WHERE name = $1", last)))
@@ -87,6 +88,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password() -> None
     assert "database_url" in findings[0].fix
 
 
+@pytest.mark.both_engines
 def test_the_full_check_of_a_healthy_store_finds_nothing(store: SessionStore, tmp_path: Path) -> None:
     findings = list(check_everything(store, tmp_path / "attachments", COMMANDS))
     assert {finding.severity for finding in findings} == {Severity.OK}

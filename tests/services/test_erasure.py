@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from palaver.domain.person import Person
     from palaver.storage.engines.base import Transaction
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture
 def attachments(store: SessionStore, tmp_path: Path) -> Attachments:

@@ -152,6 +152,7 @@ def describe(store: SessionStore, first: Receipt, second: Receipt) -> dict[str, 
     }
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("name", SILENCES)
 async def test_it_makes_no_difference_whether_the_watcher_or_the_message_is_first(
     open_store: OpenStore, clock: FakeClock, name: str
@@ -269,6 +270,7 @@ async def test_a_session_ends_when_its_time_has_come_and_not_before(open_store: 
     assert [event.kind for event in store.load_events(session.id)].count(EventKind.ENDED) == 1
 
 
+@pytest.mark.both_engines
 async def test_without_a_policy_the_watcher_does_nothing(open_store: OpenStore, clock: FakeClock) -> None:
     store = open_store(GatewayConfig(reset_by_platform={Platform.WEB: IDLE}))
     store.record_user_message(make_dm(), "hello")
@@ -396,6 +398,7 @@ async def test_a_clock_that_is_set_back_hides_no_session(open_store: OpenStore, 
     assert get_end(store, second.session_id) is EndReason.IDLE
 
 
+@pytest.mark.both_engines
 async def test_open_turns_and_waiting_proposals_pin_a_session(open_store: OpenStore, clock: FakeClock) -> None:
     store = open_store(IDLE_CONFIG)
     inbox = make_inbox(store)
@@ -465,6 +468,7 @@ async def test_restore_after_the_end_continues_the_conversation(
     assert (await say(inbox, make_dm(), "/restore")).session_id == earlier.session_id
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("watched", [True, False])
 async def test_a_setting_holds_from_the_next_message_even_if_that_starts_a_conversation(
     open_store: OpenStore, clock: FakeClock, watched: bool
@@ -489,6 +493,7 @@ async def test_a_setting_holds_from_the_next_message_even_if_that_starts_a_conve
     assert (await say(inbox, make_dm(), "/restore")).session_id == first.session_id
 
 
+@pytest.mark.both_engines
 async def test_status_and_why_say_that_and_why_a_conversation_has_ended(
     open_store: OpenStore, clock: FakeClock
 ) -> None:
@@ -506,6 +511,7 @@ async def test_status_and_why_say_that_and_why_a_conversation_has_ended(
         assert "Use /restore to continue this one." in reply, command
 
 
+@pytest.mark.both_engines
 async def test_a_message_on_the_page_and_a_retry_continue_an_ended_conversation(
     open_store: OpenStore, clock: FakeClock
 ) -> None:
@@ -540,6 +546,7 @@ async def test_a_message_on_the_page_and_a_retry_continue_an_ended_conversation(
 # ---- what the agent learns ---------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("watched", [True, False])
 async def test_one_memory_turn_follows_the_end(open_store: OpenStore, clock: FakeClock, watched: bool) -> None:
     store = open_store(IDLE_CONFIG)
@@ -560,6 +567,7 @@ async def test_one_memory_turn_follows_the_end(open_store: OpenStore, clock: Fak
 # ---- two watchers ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_one_process_watches_and_another_takes_over(open_store: OpenStore, clock: FakeClock) -> None:
     store = open_store(IDLE_CONFIG)
     message = store.record_user_message(make_dm(), "hello")
@@ -608,6 +616,7 @@ async def _grant() -> bool:
 # ---- the cost ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_the_watcher_uses_the_index(open_store: OpenStore, clock: FakeClock) -> None:
     """On PostgreSQL with enough rows for its planner to care; SQLite's plans do not depend on the number of rows."""
     store = open_store(IDLE_CONFIG)

@@ -113,6 +113,7 @@ async def test_an_empty_message_is_rejected(start_gateway: StartGateway, dm: Mak
         await gateway.inbox.accept(Inbound(source=dm(), content=content))
 
 
+@pytest.mark.both_engines
 async def test_a_message_that_is_too_long_is_rejected_with_a_reason(start_gateway: StartGateway) -> None:
     loopback = LoopbackAdapter()
     gateway = await start_gateway(loopback=loopback)
@@ -303,6 +304,7 @@ async def test_merging_is_limited_in_time_and_number(
     assert [burst.count(turn) for turn in dict.fromkeys(burst)] == [3, 3, 1]
 
 
+@pytest.mark.both_engines
 async def test_steering_is_never_merged(start_gateway: StartGateway, dm: MakeSource) -> None:
     looking, clock = LookupAgent(), FakeClock()
     gateway = await start_gateway(
@@ -319,6 +321,7 @@ async def test_steering_is_never_merged(start_gateway: StartGateway, dm: MakeSou
     assert load_texts(gateway.store, turn.session_id)[-1][1] == "I was told: at the cat, and at the dog."
 
 
+@pytest.mark.both_engines
 async def test_a_merged_message_can_still_interrupt(start_gateway: StartGateway, dm: MakeSource) -> None:
     gate, clock = Gate(), FakeClock()
     gateway = await start_gateway(gate.agent, clock=clock, merge_window=timedelta(seconds=1))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from palaver.services.indexer import Indexer
 
 if TYPE_CHECKING:
-    import pytest
-
     from palaver import SessionStore
 
 
+@pytest.mark.both_engines
 def test_the_thread_ends_if_the_store_is_closed_just_when_it_starts_to_work(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def test_a_store_in_order_has_no_problems(filled: SessionStore, tmp_path: Path) 
     }  # fmt: skip
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("name", "statement", "words"),
     [
@@ -77,6 +78,7 @@ def test_a_missing_file_is_named(filled: SessionStore, tmp_path: Path) -> None:
     assert problem.endswith("is missing")
 
 
+@pytest.mark.both_engines
 def test_a_missing_index_is_named(filled: SessionStore, tmp_path: Path) -> None:
     create = "CREATE INDEX event_reaction ON event (session_no, seq) WHERE kind = 'reaction'"
     filled.engine.run(Write(lambda tx: tx.execute("DROP INDEX event_reaction")))

@@ -48,6 +48,7 @@ async def get_role(town: Town, source: SessionSource) -> Role | None:
 # ---- linking -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_stranger_with_a_code_is_the_person_who_asked_for_it(town: Town) -> None:
     ada = await town.add_person(ADA)
     reply = await link(town, ADA, ADAS_MATRIX)
@@ -64,6 +65,7 @@ async def test_the_owners_telegram_is_theirs_after_one_code_from_the_terminal(to
     assert await town.find_person(chat("me")) == owner
 
 
+@pytest.mark.both_engines
 async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> None:
     ada = await town.add_account("Ada")
     on_page = await town.send(town.page(ada), "written on the page")
@@ -115,6 +117,7 @@ async def test_of_two_people_the_one_who_can_sign_in_stays(town: Town) -> None:
     assert member != on_page
 
 
+@pytest.mark.both_engines
 async def test_a_code_never_works_upward(town: Town) -> None:
     await town.add_person(OLGA, Role.OWNER)
     bob = await town.add_person(BOB)
@@ -199,6 +202,7 @@ def one_town(open_store: OpenStore, clock: FakeClock) -> Town:
     return Town(open_store(GatewayConfig(dm_scope=DmScope.PERSON)), clock)
 
 
+@pytest.mark.both_engines
 async def test_with_dm_scope_person_linked_accounts_continue_one_conversation(one_town: Town) -> None:
     town = one_town
     ada = await town.add_account("Ada")

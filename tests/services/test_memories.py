@@ -52,6 +52,7 @@ async def recall_texts(memory: ConversationMemory, query: str = "", limit: int =
 # -- remembering ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_remembered_text_is_recalled(store: SessionStore, dm: Source, clock: FakeClock) -> None:
     memory = open_memory(store, dm())
     stored = await memory.remember("  My cat is called Ada. ")
@@ -120,6 +121,7 @@ async def test_an_audience_has_a_limit_of_a_thousand_memories(store: SessionStor
 # -- recalling -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -195,6 +197,7 @@ async def test_a_group_recalls_only_what_was_said_in_it(open_store: OpenStore, g
     assert (await bob.forget(stored.id)) == stored
 
 
+@pytest.mark.both_engines
 async def test_in_a_private_chat_a_person_recalls_what_their_groups_know_and_cannot_forget_it(
     open_store: OpenStore, group: Source
 ) -> None:
@@ -333,6 +336,7 @@ def test_a_query_matches_if_each_word_begins_a_word_of_the_text(query: str, expe
     assert matches_query("My cat is called Ada 🍵", query) is expected
 
 
+@pytest.mark.both_engines
 async def test_a_change_is_visible_to_everyone_who_knows_the_memory(
     open_store: OpenStore, group: Source, clock: FakeClock
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_code_has_no_look_alikes_and_may_be_typed_in_any_way() -> None:
 # ---- strangers ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_stranger_gets_a_code_and_is_not_stored_as_a_person(town: Town) -> None:
     receipt = await town.send(ADA, "my secret is 4711")
     assert receipt.outcome is Outcome.REJECTED
@@ -141,6 +142,7 @@ async def test_me_links_the_account_to_the_owner(owner: Town) -> None:
     assert "linked to **Olga**" in (await owner.get_told(chat("phone", "matrix")))[-1]
 
 
+@pytest.mark.both_engines
 async def test_a_denied_stranger_is_told_once_and_gets_no_new_code_for_an_hour(owner: Town, clock: FakeClock) -> None:
     code = find_code(await owner.ask(ADA, "hello"))
     assert "Denied" in await owner.ask(OLGA, f"/pair {code} deny")
@@ -180,6 +182,7 @@ async def test_only_owners_pair(owner: Town) -> None:
     assert await owner.find_person(ADA) is None
 
 
+@pytest.mark.both_engines
 async def test_an_owner_lets_a_group_speak_as_guests(owner: Town) -> None:
     assert "only works in a group" in await owner.ask(OLGA, "/pair group")
     assert "direct message" in await owner.ask(group("olga"), "/pair")
@@ -208,6 +211,7 @@ async def test_an_approval_that_fails_leaves_everything_as_it_was(owner: Town, m
     assert "is a member now" in await owner.ask(OLGA, f"/pair {code} member")
 
 
+@pytest.mark.both_engines
 async def test_expired_requests_are_deleted(town: Town, clock: FakeClock) -> None:
     await town.send(ADA, "hello")
     clock.advance(seconds=timedelta(hours=1).total_seconds())

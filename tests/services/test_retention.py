@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from palaver.testing import FakeClock
 
+pytestmark = pytest.mark.both_engines
+
+
 KEEP_DAYS = 90
 
 

@@ -62,6 +62,7 @@ async def test_a_request_works_for_a_limited_time_and_the_next_one_goes_on(
     assert list_ids(sqlite_store) == set()
 
 
+@pytest.mark.both_engines
 async def test_a_long_old_conversation_is_gone_with_its_last_row(store: SessionStore, clock: FakeClock) -> None:
     long_id = start_conversation(store, "ada")
     for number in range(session_deletion.MAX_SHORT_ROWS):
@@ -113,6 +114,7 @@ async def test_a_dry_run_says_exactly_what_would_go_and_deletes_nothing(store: S
     assert (await prune(store, 90)).sessions == 0
 
 
+@pytest.mark.both_engines
 async def test_what_is_pinned_or_in_use_stays_and_what_is_archived_goes(store: SessionStore, clock: FakeClock) -> None:
     pinned, archived, busy, waiting, proposing, origin, sending, plain = (
         start_conversation(store, f"user{number}") for number in range(8)
@@ -183,6 +185,7 @@ async def test_only_owners_prune(store: SessionStore) -> None:
         await Retention(store, RetentionRules).prune(person.principal, DAY)
 
 
+@pytest.mark.both_engines
 async def test_settings_delete_by_age_with_the_hourly_cleanup(
     store: SessionStore, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -239,6 +242,7 @@ def test_a_policy_describes_itself() -> None:
 # ---- what else would grow for ever -------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_old_notices_moves_and_reports_are_deleted(store: SessionStore, clock: FakeClock, tmp_path: Path) -> None:
     clean_up = Cleanup(store, Attachments(store, tmp_path))
     inbox = make_inbox(store)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
+pytestmark = pytest.mark.both_engines
+
+
 JUNE = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
 

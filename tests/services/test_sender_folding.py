@@ -103,6 +103,7 @@ async def test_a_lid_and_a_number_are_one_person_in_groups_and_alone(town: Town)
     assert await find_address(town, alone) == "whatsapp-web::4917011111"
 
 
+@pytest.mark.both_engines
 async def test_two_ids_known_as_two_people_become_one(town: Town) -> None:
     first = await add_person(town, dm(ADAS_NUMBER), Role.MEMBER)
     second = await town.add_person(dm(None, ADAS_BSUID), Role.OWNER)
@@ -154,6 +155,7 @@ def move(old: SessionSource, number: str = NEW_NUMBER, lasting: str | None = NEW
     return ChatMoved(source=old, new_chat_id=number, new_user_ids=ids)
 
 
+@pytest.mark.both_engines
 async def test_a_changed_number_takes_the_person_and_the_chat_along(town: Town) -> None:
     first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     assert (await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))).outcome is Outcome.RECORDED
@@ -232,6 +234,7 @@ async def test_the_new_holder_of_a_number_gets_nothing_of_the_old_one(
     assert await find_person(town, dm(ADAS_NUMBER)) == await find_person(town, bob)
 
 
+@pytest.mark.both_engines
 async def test_answers_on_their_way_do_not_reach_the_new_holder(town: Town) -> None:
     await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
     await town.ask(dm(ADAS_NUMBER, ADAS_BSUID), "/whoami")
@@ -260,6 +263,7 @@ async def test_a_person_with_a_number_is_not_united_with_the_former_holder_of_th
     assert again.session_id == ada.session_id != bob.session_id
 
 
+@pytest.mark.both_engines
 async def test_the_group_lane_of_a_person_is_not_continued_by_the_new_holder(town: Town) -> None:
     first = await add_person(town, group("4917011111", "777@lid"))
     await town.add_person(group("4917011111", "888@lid"))
@@ -333,6 +337,7 @@ async def test_the_new_holder_of_a_number_is_a_stranger_to_all_our_accounts(
     assert again.session_id == ada.session_id
 
 
+@pytest.mark.both_engines
 async def test_a_request_is_approved_for_the_person_who_is_known_meanwhile(town: Town) -> None:
     first = await add_person(town, dm(None, ADAS_BSUID))
     code = find_code(await town.ask(dm(ADAS_NUMBER), "without my id"))
@@ -397,6 +402,7 @@ async def test_ids_that_a_person_writes_or_chooses_as_a_name_mean_nothing(town: 
     assert (await town.send(mallory, ADAS_BSUID)).session_id != first.session_id
 
 
+@pytest.mark.both_engines
 async def test_both_can_sign_in_stay_two_people(town: Town) -> None:
     ada, bob = await town.add_account("Ada"), await town.add_account("Bob")
 
@@ -411,6 +417,7 @@ async def test_both_can_sign_in_stay_two_people(town: Town) -> None:
     assert len(await town.rows("SELECT 1 FROM identity WHERE person_id = $1 AND platform = 'whatsapp'", ada.id)) == 1
 
 
+@pytest.mark.both_engines
 async def test_unlinking_forgets_the_other_ids(town: Town) -> None:
     owner = town.store.get_owner()
     code = find_code(await town.ask(SessionSource.local_cli(), "/link"))

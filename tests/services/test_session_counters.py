@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from palaver import TurnUsage
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def test_an_undo_keeps_the_count_and_a_fork_starts_at_zero(store: SessionStore, 
     assert store.get_session(session_id).tool_call_count == 1
 
 
+@pytest.mark.both_engines
 def test_the_provider_belongs_to_the_model_that_answered_last(store: SessionStore, dm: Source) -> None:
     session_id = store.record_user_message(dm(), "hello").session_id
 

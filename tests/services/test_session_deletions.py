@@ -54,6 +54,7 @@ def count_rows(store: SessionStore, table: str, session_no: int) -> int:
     return int(list_rows(store, f"SELECT COUNT(*) FROM {table} WHERE session_no = $1", session_no)[0][0])
 
 
+@pytest.mark.both_engines
 def test_a_long_conversation_disappears_at_once_for_every_reader(store: SessionStore, dm: Source) -> None:
     session_id, other_id = start_long(store, dm()), start_long(store, dm("bob"), "camel")
     no = get_no(store, session_id)
@@ -91,6 +92,7 @@ def test_what_comes_too_late_finds_no_session(store: SessionStore, dm: Source) -
         store.engine.run(Write(lambda tx: events.append_event(tx, no, EventKind.PINNED, 1)))
 
 
+@pytest.mark.both_engines
 async def test_the_rows_go_in_bounded_pieces_and_nothing_is_left(store: SessionStore, dm: Source) -> None:
     session_id, other_id = start_long(store, dm()), start_long(store, dm("bob"), "camel")
     no = get_no(store, session_id)
@@ -120,6 +122,7 @@ def test_a_check_of_the_store_finds_nothing_wrong_while_a_deletion_goes_on(store
     assert store.engine.run(Write(lambda tx: invariants.find_wrong_counters(tx, 0, 2**62, 10))) == []
 
 
+@pytest.mark.both_engines
 async def test_the_cleanup_of_a_server_deletes_what_is_left(store: SessionStore, dm: Source, tmp_path: Path) -> None:
     session_id = start_long(store, dm())
     no = get_no(store, session_id)
@@ -145,6 +148,7 @@ async def test_its_words_leave_the_search_index_and_the_file_soon(dm: Source, tm
     assert b"zqxjvmirage" not in path.read_bytes()
 
 
+@pytest.mark.both_engines
 def test_deleting_completely_returns_when_the_last_row_is_gone(store: SessionStore, dm: Source) -> None:
     first_id, second_id = start_long(store, dm()), start_long(store, dm("bob"))
     open_views(store, dm())[0].delete_completely(first_id)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from conftest import OpenStore
     from palaver.testing import FakeClock
 
+pytestmark = pytest.mark.both_engines
+
+
 Source = Callable[..., SessionSource]
 
 

@@ -57,6 +57,7 @@ async def say_note(inbox: Inbox, message_id: str = "1") -> Any:
     return await inbox.accept(Inbound(source=make_dm(), content="", message_id=message_id, files=[NOTE]))
 
 
+@pytest.mark.both_engines
 async def test_the_words_of_a_voice_note_are_stored_with_it(
     store: SessionStore, tmp_path: Path, server: OpenAIServer
 ) -> None:
@@ -86,6 +87,7 @@ async def test_a_message_that_comes_again_is_transcribed_once(
     assert len(server.requests) == 1
 
 
+@pytest.mark.both_engines
 async def test_the_agent_is_told_why_a_voice_note_has_no_words(
     store: SessionStore, tmp_path: Path, server: OpenAIServer
 ) -> None:

@@ -134,6 +134,7 @@ async def test_handoff_goes_to_ones_own_chats_only(town: Town) -> None:
     assert await town.get_told(bobs) == []
 
 
+@pytest.mark.both_engines
 async def test_a_shared_conversation_is_not_handed_off(open_store: OpenStore, clock: FakeClock) -> None:
     town = Town(open_store(GatewayConfig(group_sessions_per_user=False)), clock)
     await link_ada(town)
@@ -144,6 +145,7 @@ async def test_a_shared_conversation_is_not_handed_off(open_store: OpenStore, cl
 # ---- home channels -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_the_chosen_home_channel_wins_over_the_settings(open_store: OpenStore, clock: FakeClock) -> None:
     configured = HomeChannel(Platform.TELEGRAM, "-100", "Family")
     config = GatewayConfig(connected_platforms=(Platform.TELEGRAM,), home_channels={Platform.TELEGRAM: configured})

@@ -242,7 +242,6 @@ async def test_an_answer_whose_events_are_not_read_never_starts(start_gateway: S
     assert get_end(await ask(gateway, person, make_question("hello"))).state is TurnState.DONE
 
 
-@pytest.mark.both_engines
 async def test_one_person_gets_as_many_answers_at_once_as_turns(start_gateway: StartGateway, dm: MakeSource) -> None:
     metered = MeteredAgent()
     gateway = await start_gateway(metered.agent, max_running_per_person=1, max_running=2)
@@ -261,7 +260,6 @@ async def test_one_person_gets_as_many_answers_at_once_as_turns(start_gateway: S
     assert get_end(await ask(gateway, ada, make_question("hello"))).state is TurnState.DONE
 
 
-@pytest.mark.both_engines
 async def test_two_people_get_their_own_answers_at_the_same_time(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(lambda request: str(request.messages)))
     ada, ben = [await add_person(gateway, dm(name)) for name in ("ada", "ben")]

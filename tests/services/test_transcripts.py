@@ -74,6 +74,7 @@ def test_two_identical_messages_are_two_messages(store: SessionStore, session_id
     assert store.get_session(session_id).message_count == 4
 
 
+@pytest.mark.both_engines
 def test_several_messages_are_appended_in_one_transaction(store: SessionStore, session_id: str) -> None:
     good = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     last = store.append_to_transcript(session_id, [good, {"role": "tool", "content": "42", "tool_call_id": "call_1"}])
@@ -254,6 +255,7 @@ def test_a_rewrite_does_not_count_as_activity(store: SessionStore, session_id: s
     assert (after.active_at, after.last_human_at) == (before.active_at, before.last_human_at)
 
 
+@pytest.mark.both_engines
 def test_a_fork_copies_the_turns_up_to_a_message(store: SessionStore, session_id: str) -> None:
     append_turns(store, session_id, ("one", "1"), ("two", "2"), ("three", "3"))
     store.undo(session_id)

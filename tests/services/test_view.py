@@ -169,6 +169,7 @@ def test_lists_searches_and_reports_contain_only_what_is_yours(store: SessionSto
     assert stranger.usage.report().total.input_tokens == 0
 
 
+@pytest.mark.both_engines
 def test_an_id_prefix_does_not_match_sessions_of_other_people(store: SessionStore, dm: Source) -> None:
     theirs = store.record_user_message(dm("ada"), "x").session_id
     mine = store.record_user_message(dm("bob"), "y").session_id
@@ -368,6 +369,7 @@ def test_a_session_is_found_by_id_by_id_prefix_and_by_title(
         ada.find("2026111")
 
 
+@pytest.mark.both_engines
 def test_the_same_title_of_two_people_is_ambiguous_for_an_owner_who_sees_both(store: SessionStore, dm: Source) -> None:
     ids = []
     for user in ("ada", "bob"):
@@ -423,6 +425,7 @@ def test_an_invalid_title_is_refused(store: SessionStore, dm: Source, ada: Sessi
 # -- lists, projects, export ---------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 def test_pages_contain_own_and_shared_sessions_in_one_order(
     open_store: OpenStore, dm: Source, group: Source, clock: FakeClock
 ) -> None:
@@ -459,6 +462,7 @@ def test_messages_are_loaded_page_by_page_from_the_end(store: SessionStore, dm: 
     assert len(ada.load_messages(session_id, limit=None)) == 10
 
 
+@pytest.mark.both_engines
 def test_a_person_organizes_sessions_in_projects(store: SessionStore, dm: Source, ada: SessionView) -> None:
     session_id = create_session(store, dm)
     project = ada.projects.create("Garden", "#3b82f6")
@@ -472,6 +476,7 @@ def test_a_person_organizes_sessions_in_projects(store: SessionStore, dm: Source
         ada.list(project="Garden")
 
 
+@pytest.mark.both_engines
 def test_a_project_with_many_sessions_disappears_at_once_and_they_leave_it_in_pieces(
     store: SessionStore, dm: Source, ada: SessionView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -519,6 +524,7 @@ def test_a_project_with_many_sessions_disappears_at_once_and_they_leave_it_in_pi
     assert store.engine.run(Read(lambda tx: tx.fetch_all("SELECT id FROM project"))) == [(again.id,)]
 
 
+@pytest.mark.both_engines
 def test_the_store_moves_a_session_by_the_id_of_a_project(store: SessionStore, dm: Source, ada: SessionView) -> None:
     session_id = create_session(store, dm)
     project = ada.projects.create("Garden")
@@ -600,6 +606,7 @@ def test_a_search_finds_messages_by_words(
     assert [hit.message.content for hit in ada.search(query)] == expected
 
 
+@pytest.mark.both_engines
 def test_a_search_returns_newest_first_and_continues_at_a_position(
     store: SessionStore, dm: Source, ada: SessionView
 ) -> None:

@@ -18,6 +18,9 @@ from palaver.storage.timestamps import from_micros
 if TYPE_CHECKING:
     from palaver import SessionStore
 
+pytestmark = pytest.mark.both_engines
+
+
 OLD, NEW = "-100", "-1009"
 TELEGRAM = Platform.TELEGRAM
 NOW = 1_700_000_000_000_000

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from palaver.domain.compaction import Compaction
     from palaver.storage.engines.base import Transaction
 
+pytestmark = pytest.mark.both_engines
+
+
 T = TypeVar("T")
 NOW = 1_000_000
 PERSON = PersonId("p_ada")

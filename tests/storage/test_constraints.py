@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from palaver import SessionSource, SessionStore
 
+pytestmark = pytest.mark.both_engines
+
+
 # PostgreSQL's engine takes a unique violation for a conflict with a faster process, tries again, and gives up as busy.
 CONSTRAINT_ERRORS = (apsw.ConstraintError, psycopg.IntegrityError, StoreBusy)
 

@@ -158,6 +158,7 @@ def test_readers_step_over_what_is_hidden_and_miss_nothing(sqlite_store: Session
     run_state_machine_as_test(Machine, settings=settings(stateful_step_count=25, max_examples=settings().max_examples))
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("short_reads")
 def test_logs_from_before_the_marks_are_read_alike(store: SessionStore) -> None:
     log = make_log(store)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     MakeSource = Callable[..., SessionSource]
 
+pytestmark = pytest.mark.both_engines
+
 
 def test_a_reset_after_a_switch_starts_a_session_in_the_lanes_own_place(store: SessionStore, dm: MakeSource) -> None:
     """Otherwise the agent believes that it talks to another person, and an answer to the origin is sent elsewhere."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from palaver.storage.platform_accounts import Fence
 
+pytestmark = pytest.mark.both_engines
+
+
 KEY = (Platform.TELEGRAM, "work")
 LIVE = AccountStatus(
     state=AccountState.LIVE,

@@ -388,6 +388,7 @@ def use_deletions(store: SessionStore, session_id: str, person: Person) -> None:
     store.engine.run(Write(run))
 
 
+@pytest.mark.both_engines
 def test_no_statement_about_versions_prompts_shares_push_and_deletions_scans_a_table(
     store: SessionStore, calls: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

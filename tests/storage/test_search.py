@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from palaver import SessionSource, SessionStore
 
+pytestmark = pytest.mark.both_engines
+
 
 def make_distinct_words(letters: str, count: int, length: int) -> str:
     chooser = random.Random(7)

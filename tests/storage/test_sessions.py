@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver import SessionSource, SessionStore
 
 
+@pytest.mark.both_engines
 def test_a_free_title_is_found_even_if_its_number_shortens_it(
     store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:

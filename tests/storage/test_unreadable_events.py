@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from palaver import SessionSource, SessionStore
     from palaver.storage.engines.base import Transaction
 
+pytestmark = pytest.mark.both_engines
+
 DEEP = "[" * 100_000
 DAMAGED_BODIES = [
     ("{", "invalid_json"),

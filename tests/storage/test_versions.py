@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from palaver.domain.version import VersionInfo
     from palaver.storage.engines.base import Transaction
 
+pytestmark = pytest.mark.both_engines
+
 T = TypeVar("T")
 NOW = 1_000_000
 

@@ -151,7 +151,6 @@ async def test_identical_files_are_stored_once(web: WebServer, tmp_path: Path) -
 # ---- access -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_only_the_sender_can_download_a_file(web: WebServer) -> None:
     owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
     file = await upload(ada, make_png())

@@ -32,7 +32,6 @@ async def get_budgets(client: httpx2.AsyncClient, **params: Any) -> dict[str, An
     return budgets
 
 
-@pytest.mark.both_engines
 async def test_an_owner_sets_lifts_and_clears_limits(web: WebServer) -> None:
     owner, ada = await web.sign_in(), await web.sign_in("ada")
     url = f"/api/budgets/person/{await get_person_id(ada)}/day"
@@ -74,7 +73,6 @@ async def test_an_owner_lists_everybodys_budgets_in_pages(web: WebServer) -> Non
     assert len(found) == 2 * len(months)
 
 
-@pytest.mark.both_engines
 async def test_members_see_only_their_own(web: WebServer) -> None:
     ada, ben = await web.sign_in("ada"), await web.sign_in("ben")
     ada_id, ben_id = await get_person_id(ada), await get_person_id(ben)

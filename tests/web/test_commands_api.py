@@ -22,7 +22,6 @@ async def count_messages(client: httpx2.AsyncClient, session_id: str) -> Any:
     return (await client.get(f"/api/sessions/{session_id}")).json()["message_count"]
 
 
-@pytest.mark.both_engines
 async def test_a_route_and_a_text_with_the_same_key_are_one_command(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two", "three")
@@ -33,7 +32,6 @@ async def test_a_route_and_a_text_with_the_same_key_are_one_command(web: WebServ
     assert await count_messages(owner, session_id) == 4
 
 
-@pytest.mark.both_engines
 async def test_reading_commands_can_be_repeated_with_their_key(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "hello")
@@ -86,7 +84,6 @@ async def test_guests_cannot_use_the_commands_of_members(web: WebServer) -> None
     assert (await guest.post(f"/api/sessions/{session_id}/undo", json={})).status_code == 200
 
 
-@pytest.mark.both_engines
 @pytest.mark.parametrize("session_id", ["20200101_000000_00000000", "nonsense", "a%00b"])
 async def test_a_session_that_does_not_exist_is_not_found(web: WebServer, session_id: str) -> None:
     owner = await web.sign_in()

@@ -28,7 +28,6 @@ async def fill(web: WebServer, client: httpx2.AsyncClient) -> list[str]:
     return [await web.create_conversation(client, f"apple {number}") for number in range(2)]
 
 
-@pytest.mark.both_engines
 async def test_the_cursors_of_one_person_do_not_depend_on_what_others_do(start_web: StartWebServer) -> None:
     """A cursor with a number of the database would grow with every message of other people."""
     web = await start_web()

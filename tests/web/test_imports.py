@@ -75,7 +75,6 @@ def list_files(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "imports").glob("*"))
 
 
-@pytest.mark.both_engines
 async def test_a_file_is_checked_first_and_imported_when_confirmed(web: WebServer, tmp_path: Path) -> None:
     ada = await web.sign_in("ada")
     import_id = (await upload(ada, make_export()))["id"]

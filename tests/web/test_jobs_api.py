@@ -102,7 +102,6 @@ async def test_an_invalid_field_is_refused_with_what_is_valid(web: WebServer) ->
     assert (await ada.get("/api/jobs")).json()["jobs"] == []
 
 
-@pytest.mark.both_engines
 async def test_pausing_resuming_running_and_the_list_of_runs(web: WebServer) -> None:
     ada = await web.sign_in("ada")
     job = await add_job(ada)

@@ -67,7 +67,6 @@ def has_message_count(session: str, messages: int) -> Callable[[LivePage], bool]
 # ---- content --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_page_receives_the_message_the_growing_answer_and_its_end(start_web: StartWebServer) -> None:
     agent = WordByWord()
     agent.can_continue.clear()
@@ -144,7 +143,6 @@ async def test_messages_after_a_rename_have_the_new_name(web: WebServer) -> None
     assert [event["person"]["name"] for event in questions] == ["owner", "Grace"]
 
 
-@pytest.mark.both_engines
 async def test_a_page_receives_each_deletion_once(web: WebServer, store_url: str) -> None:
     owner = await web.sign_in()
     session, other = await web.create_session(owner), await web.create_session(owner)
@@ -399,7 +397,6 @@ async def test_a_page_catches_up_after_the_server_was_killed_during_an_answer(se
 # ---- access ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_stream_contains_nothing_of_other_people(web: WebServer) -> None:
     owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
     ada_session, ben_session = await web.create_session(ada, title="Hers"), await web.create_session(ben, title="His")

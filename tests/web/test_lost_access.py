@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
-pytestmark = pytest.mark.both_engines
 
 NEVER_SECONDS = 1000.0
 
@@ -92,6 +91,7 @@ async def test_a_stream_goes_on_when_someone_else_signs_out(start_web: StartWebS
     await task
 
 
+@pytest.mark.both_engines
 async def test_leaving_a_shared_conversation_ends_its_updates(start_web: StartWebServer) -> None:
     first, second = await start_web(), await start_web()
     ada = await first.sign_in("Ada")
@@ -158,6 +158,7 @@ async def test_an_openai_stream_ends_with_an_error_when_another_process_takes_ac
     assert "two" not in "".join(lines)
 
 
+@pytest.mark.both_engines
 async def test_an_openai_answer_is_withheld_from_a_revoked_token(start_web: StartWebServer) -> None:
     agent = PausedAgent()
     web = await start_web(ScriptedAgent(agent))

@@ -36,7 +36,6 @@ def get_seqs(page: dict[str, Any]) -> list[int]:
 # ---- sending --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_message_sent_twice_with_the_same_key_is_one_message(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_session(owner)
@@ -180,7 +179,6 @@ async def test_two_positions_at_once_are_rejected(web: WebServer) -> None:
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (422, "invalid_input")
 
 
-@pytest.mark.both_engines
 async def test_undone_messages_are_only_in_the_complete_log(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")

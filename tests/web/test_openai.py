@@ -72,7 +72,6 @@ def get_session_id(answer: Any) -> str:
 # ---- OpenAI's client ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_the_official_client_gets_an_answer(start_web: StartWebServer) -> None:
     web, client = await start(start_web)
     answer = await client.chat.completions.create(model="palaver", messages=[user_message("hello")])

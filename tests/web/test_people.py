@@ -32,7 +32,6 @@ def telegram_source(user: str) -> SessionSource:
     return SessionSource("telegram", user, user_id=user, user_name=user.title())
 
 
-@pytest.mark.both_engines
 async def test_an_invitation_link_signs_in_once(web: WebServer) -> None:
     owner = await web.sign_in()
     added = await owner.post("/api/people", json={"name": "Ada"})
@@ -46,7 +45,6 @@ async def test_an_invitation_link_signs_in_once(web: WebServer) -> None:
     assert (await (await web.open_anonymous_client()).post("/api/sign-in/link", json=token)).status_code == 401
 
 
-@pytest.mark.both_engines
 async def test_web_and_api_sources_belong_to_the_same_person(web: WebServer) -> None:
     ada = await web.sign_in("ada")
     me = (await ada.get("/api/me")).json()["person"]
@@ -84,7 +82,6 @@ async def test_the_list_shows_platforms_and_sign_in_methods(web: WebServer) -> N
     assert people["Grace"]["sign_in_methods"] is None
 
 
-@pytest.mark.both_engines
 async def test_people_are_listed_in_pages(start_web: StartWebServer) -> None:
     clock = FakeClock()
     web = await start_web(clock=clock)
@@ -165,7 +162,6 @@ async def test_two_people_cannot_sign_in_with_the_same_name(web: WebServer) -> N
     assert (await owner.post(f"/api/people/{guest['id']}/link")).status_code == 201
 
 
-@pytest.mark.both_engines
 @pytest.mark.parametrize("action", ["remove", "make guest"])
 async def test_removing_a_person_signs_them_out_and_keeps_their_conversations(web: WebServer, action: str) -> None:
     owner, ada = await web.sign_in(), await web.sign_in("ada")

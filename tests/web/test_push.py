@@ -102,7 +102,6 @@ async def test_the_text_is_sent_only_if_the_operator_wants_it(start_web: StartWe
         assert content["body"]
 
 
-@pytest.mark.both_engines
 async def test_a_person_gets_nothing_about_the_conversations_of_others(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         owner_browser = await subscribe(web, service)
@@ -180,7 +179,6 @@ async def test_a_notification_that_is_refused_for_good_is_dropped(start_web: Sta
         assert count_rows(web, "push_subscription") == 1
 
 
-@pytest.mark.both_engines
 async def test_a_newer_answer_replaces_the_notification_of_an_older_one(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         await subscribe(web, service)

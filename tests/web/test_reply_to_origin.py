@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from palaver.domain.errors import SendRejected
 from palaver.platforms.loopback import LoopbackAdapter
 from support.gateway import wait_for_turn, wait_until
@@ -38,7 +36,6 @@ async def list_deliveries(client: httpx2.AsyncClient, session_id: str) -> list[d
     return deliveries
 
 
-@pytest.mark.both_engines
 async def test_an_answer_can_be_delivered_to_the_origin_and_the_page_sees_its_state(start_web: StartWebServer) -> None:
     loopback = LoopbackAdapter()
     web = await start_web(adapters=[loopback])

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # ---- search ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_search_hit_marks_the_matching_words(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "the [night] train to Lisbon leaves at nine", title="Lisbon")

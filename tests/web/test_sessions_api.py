@@ -59,7 +59,6 @@ async def test_expired_conversations_are_listed_to_their_people_only(web: WebSer
 # ---- creating and listing -------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_conversation_is_listed_after_its_first_message(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_session(owner, title="Trip to Lisbon")
@@ -84,7 +83,6 @@ async def test_a_new_conversation_is_created_with_all_its_settings_or_not_at_all
     assert (taken.status_code, taken.json()["error"]["code"]) == (422, "title_taken")
 
 
-@pytest.mark.both_engines
 async def test_creating_a_conversation_twice_with_one_key_creates_one(web: WebServer) -> None:
     owner, ben = await web.sign_in(), await web.sign_in("ben")
     body = {"title": "Trip", "key": "new-1"}
@@ -105,7 +103,6 @@ async def test_several_conversations_continue_side_by_side(web: WebServer) -> No
     assert await read_texts(owner, second) == ["two", "Done."]
 
 
-@pytest.mark.both_engines
 async def test_pages_of_the_list_have_no_gaps(web: WebServer) -> None:
     owner = await web.sign_in()
     for number in range(7):
@@ -186,7 +183,6 @@ async def test_changes_are_made_together_or_not_at_all(web: WebServer) -> None:
     assert (reset["title"], reset["pinned"], reset["busy_policy"], reset["chosen_model"]) == (None, True, None, None)
 
 
-@pytest.mark.both_engines
 async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWebServer) -> None:
     async def run(_arguments: object) -> str:
         return ""
@@ -331,7 +327,6 @@ async def test_a_short_conversation_is_not_compacted(web: WebServer) -> None:
 # ---- copies ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_fork_continues_independently(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")
@@ -345,7 +340,6 @@ async def test_a_fork_continues_independently(web: WebServer) -> None:
     assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
 
 
-@pytest.mark.both_engines
 @pytest.mark.parametrize(("index", "kept"), [(0, []), (1, ["one", "Done."])])
 async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, kept: list[str]) -> None:
     owner = await web.sign_in()
@@ -363,7 +357,6 @@ async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, k
     assert (repeated["session"]["id"], repeated["receipt"]["outcome"]) == (copy, "duplicate")
 
 
-@pytest.mark.both_engines
 @pytest.mark.parametrize("index", [0, 1])
 async def test_an_edit_and_a_fork_keep_the_title_and_make_nothing_unread(web: WebServer, index: int) -> None:
     owner = await web.sign_in()
@@ -423,7 +416,6 @@ async def test_only_messages_of_people_can_be_edited(web: WebServer, branch: boo
 # ---- versions -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_message_is_edited_in_place_and_its_versions_can_be_chosen(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")

@@ -45,7 +45,6 @@ async def change(client: httpx2.AsyncClient, status: int = 200, **body: Any) -> 
     return response.json()
 
 
-@pytest.mark.both_engines
 async def test_an_owner_changes_settings_and_they_are_in_force(web: WebServer) -> None:
     owner = await web.sign_in()
     before = await get_settings(owner)
@@ -165,7 +164,6 @@ async def test_members_can_neither_read_nor_change_settings(web: WebServer) -> N
     assert web.gateway.rules.max_running == 4
 
 
-@pytest.mark.both_engines
 async def test_a_profile_gets_a_picture_and_a_reset_policy_which_members_only_see(web: WebServer) -> None:
     owner, member = await web.sign_in(), await web.sign_in("ada")
     face = f"data:image/png;base64,{base64.b64encode(make_png()).decode()}"

@@ -41,7 +41,6 @@ async def create_share(client: httpx2.AsyncClient, session: str) -> dict[str, An
     return body
 
 
-@pytest.mark.both_engines
 async def test_a_share_shows_only_messages(start_web: StartWebServer) -> None:
     web = await start_web(ScriptedAgent(lambda _request: ANSWER_WITH_TOOLS))
     ada = await web.sign_in("Ada")

@@ -46,7 +46,6 @@ def get_error_code(response: httpx2.Response) -> str:
 # ---- links -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_an_owner_link_signs_in_once(web: WebServer) -> None:
     secret = await web.state.accounts.create_owner_link()
     client, late = await web.open_anonymous_client(), await web.open_anonymous_client()
@@ -60,7 +59,6 @@ async def test_an_owner_link_signs_in_once(web: WebServer) -> None:
     assert not late.cookies
 
 
-@pytest.mark.both_engines
 async def test_concurrent_uses_of_a_link_sign_in_once(web: WebServer) -> None:
     secret = await web.state.accounts.create_owner_link()
     clients = [await web.open_anonymous_client() for _ in range(8)]
@@ -298,7 +296,6 @@ async def test_after_too_many_guesses_even_the_right_password_has_to_wait(start_
     assert (await sign_in_by_password(web)).status_code == 200
 
 
-@pytest.mark.both_engines
 async def test_concurrent_guesses_are_all_counted(start_web: StartWebServer) -> None:
     web = await start_web(clock=FakeClock())
     await set_password(web)
@@ -306,7 +303,6 @@ async def test_concurrent_guesses_are_all_counted(start_web: StartWebServer) -> 
     assert sorted(each.status_code for each in responses) == [401] * 10 + [429] * 4
 
 
-@pytest.mark.both_engines
 async def test_guesses_at_several_servers_are_counted_together(start_web: StartWebServer) -> None:
     clock = FakeClock()
     servers = [await start_web(clock=clock) for _ in range(3)]
@@ -398,7 +394,6 @@ async def try_password_at(web: WebServer, address: str, cookies: httpx2.Cookies 
         return (await client.post("/api/sign-in/password", json=body)).status_code
 
 
-@pytest.mark.both_engines
 async def test_a_strangers_guesses_lock_out_only_the_stranger(start_web: StartWebServer) -> None:
     web = await start_web(clock=FakeClock())
     await set_password(web)

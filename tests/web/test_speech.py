@@ -31,7 +31,6 @@ def make_profile(server: OpenAIServer) -> AgentProfile:
     return AgentProfile(providers={"shop": Provider(api_key=KEY, base_url=server.url)}, speech=rules)
 
 
-@pytest.mark.both_engines
 async def test_a_recording_becomes_text_and_a_voice_message_keeps_it(
     start_web: StartWebServer, server: OpenAIServer
 ) -> None:

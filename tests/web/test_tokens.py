@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ def get_error_code(response: httpx2.Response) -> str:
     return str(response.json()["error"]["code"])
 
 
-@pytest.mark.both_engines
 async def test_a_tokens_secret_is_shown_once(web: WebServer) -> None:
     client = await web.sign_in()
     created = await client.post("/api/me/tokens", json={"name": " my  script ", "scopes": ["write", "read"]})
@@ -31,7 +28,6 @@ async def test_a_tokens_secret_is_shown_once(web: WebServer) -> None:
     assert created.json()["secret"] not in tokens.text
 
 
-@pytest.mark.both_engines
 async def test_a_revoked_token_stops_working_immediately(web: WebServer) -> None:
     client, program = await web.sign_in(), await web.open_token_client("read")
     assert (await program.get("/api/me")).status_code == 200

@@ -56,7 +56,6 @@ def test_storable_data_is_not_copied() -> None:
     assert make_json_storable(data) is data
 
 
-@pytest.mark.both_engines
 async def test_every_entrance_of_the_api_replaces_unpaired_surrogates(start_web: StartWebServer) -> None:
     web = await start_web()
     owner = await web.sign_in()

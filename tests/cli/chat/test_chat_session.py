@@ -43,6 +43,7 @@ async def test_the_deletion_of_an_earlier_session_does_not_end_the_current_one(
 CHOICES = AgentProfile(profiles={"work": Profile()}, personalities={"pirate": "Talk like a pirate."})
 
 
+@pytest.mark.both_engines
 async def test_the_command_line_chooses_profile_personality_and_workspace(start_gateway: StartGateway) -> None:
     gateway = await start_gateway(profile=CHOICES)
     chat = ChatSession(gateway, await gateway.store.aio.get_owner())

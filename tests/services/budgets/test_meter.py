@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from palaver.testing import FakeClock
     from support.metered_work import FakeWork
 
+pytestmark = pytest.mark.both_engines
+
+
 MakeSource = Callable[..., "SessionSource"]
 ALL_DAY = ("all", "", "day")
 

@@ -102,6 +102,7 @@ async def test_a_call_that_is_never_settled_counts_as_held_when_its_turn_ends(
     assert read_windows(gateway.store)[ALL_DAY] == (112, 0, 112, 0, 0)
 
 
+@pytest.mark.both_engines
 async def test_a_turn_that_a_budget_does_not_allow_fails_with_its_text(
     start_gateway: StartGateway, metered: MeteredAgent, dm: MakeSource
 ) -> None:

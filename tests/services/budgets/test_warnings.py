@@ -54,7 +54,6 @@ def list_deliveries(gateway: Gateway, user: str) -> list[str]:
     return [content for address, content in rows if f"{user}" in address]
 
 
-@pytest.mark.both_engines
 async def test_a_person_is_warned_once_after_the_answer(
     start_gateway: StartGateway, agent: ScriptedAgent, dm: MakeSource
 ) -> None:
@@ -116,6 +115,7 @@ async def test_in_a_group_people_cannot_read_the_amounts(
     assert "1,000" not in turn.error
 
 
+@pytest.mark.both_engines
 async def test_owners_are_told_of_the_budget_of_everybody_and_members_are_not(
     start_gateway: StartGateway, agent: ScriptedAgent, dm: MakeSource
 ) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
-pytestmark = pytest.mark.both_engines
 PERSON, ALL, PROFILE = BudgetScope.PERSON, BudgetScope.ALL, BudgetScope.PROFILE
 
 
@@ -37,6 +36,7 @@ def limited(chat: Chat) -> Chat:
     return replace(chat, rules=TurnRules(budgets=rules), profile=AgentProfile(profiles={"research": Profile()}))
 
 
+@pytest.mark.both_engines
 def test_a_person_sees_what_they_have_used(limited: Chat, dm: Source) -> None:
     person = limited.register(dm())
     limited.write(
@@ -62,6 +62,7 @@ def test_a_call_without_a_known_price_is_not_free(limited: Chat, dm: Source) -> 
     assert "plus 2 calls whose price is unknown" in limited.run(dm(), "/budget").text
 
 
+@pytest.mark.both_engines
 def test_members_learn_nothing_of_others(limited: Chat, dm: Source) -> None:
     ada = limited.register(dm("ada"))
     limited.write(lambda tx: store_usage(tx, PERSON, ada.id, limited.clock.now(), nanos=7 * DOLLAR, tokens=777))
@@ -83,6 +84,7 @@ def test_members_learn_that_the_budget_of_everybody_is_used_up_and_no_amount(lim
     assert reply.data["used_up"] == [{"scope": "all", "period": "day"}]
 
 
+@pytest.mark.both_engines
 def test_the_profile_of_the_conversation_is_shown_to_owners(limited: Chat, dm: Source) -> None:
     limited.run(dm(), "/profile research")
     limited.write(lambda tx: store_usage(tx, PROFILE, "research", limited.clock.now(), nanos=3 * DOLLAR))
@@ -116,6 +118,7 @@ def test_an_owner_sets_limits(
     assert limited.read(budget_limits.list_all) == [BudgetLimit(key=key, unit=unit, amount=amount)]
 
 
+@pytest.mark.both_engines
 def test_an_owner_raises_lifts_and_clears_the_limit_of_a_person(limited: Chat, dm: Source) -> None:
     ada = limited.register(dm("ada"))
     reply = limited.run(dm("ben"), f"/budget set {ada.name} day $9.50", role=Role.OWNER)
@@ -143,6 +146,7 @@ def test_a_member_cannot_find_out_who_exists(limited: Chat, dm: Source) -> None:
     assert len(errors) == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -162,6 +166,7 @@ def test_mistakes_are_explained(limited: Chat, dm: Source, command: str, words: 
     assert words in limited.expect_error(dm(), command, role=Role.OWNER)
 
 
+@pytest.mark.both_engines
 def test_the_limit_of_a_profile_that_was_removed_can_be_cleared(limited: Chat, dm: Source) -> None:
     limited.run(dm(), "/budget set profile research day $1", role=Role.OWNER)
     without = replace(limited, profile=AgentProfile())

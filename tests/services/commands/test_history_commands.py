@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
-pytestmark = pytest.mark.both_engines
-
 
 def compact(chat: Chat, session_id: str, *, kept_from: int, messages: int) -> None:
     no, now = chat.get_session_no(session_id), to_micros(chat.clock.now())
@@ -38,6 +36,7 @@ def is_compacted(chat: Chat, session_id: str) -> bool:
 # ---- /undo, /redo ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 def test_undo_hides_the_last_exchange_and_redo_brings_it_back(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), "one", "1", "two", "2")
     undone = chat.run(dm(), "/undo")
@@ -117,6 +116,7 @@ def test_retry_asks_the_same_message_again(chat: Chat, dm: Source) -> None:
     assert turn.input_seq == chat.load_events(recorded.session_id)[-1].seq
 
 
+@pytest.mark.both_engines
 def test_the_answer_to_a_retry_goes_to_the_chat_it_was_asked_in(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), "one", "1")
     chat.run(dm(), "/retry")
@@ -133,6 +133,7 @@ def test_retry_needs_a_message(chat: Chat, dm: Source) -> None:
     assert "no message here to retry" in chat.expect_error(dm(), "/retry")
 
 
+@pytest.mark.both_engines
 def test_retry_finds_a_message_far_behind_many_answers(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), "far away")
     chat.store.append_to_transcript(recorded.session_id, [f"step {number}" for number in range(120)])
@@ -180,6 +181,7 @@ def test_restore_reverts_the_last_move_or_summary_whichever_is_newer(chat: Chat,
     assert chat.get_session(dm()).id == first
 
 
+@pytest.mark.both_engines
 def test_moves_that_were_reverted_do_not_hide_a_summary(chat: Chat, dm: Source) -> None:
     first = chat.add_messages(dm(), "hello").session_id
     chat.run(dm(), "/new")
@@ -204,6 +206,7 @@ def test_restore_removes_one_summary_at_a_time(chat: Chat, dm: Source) -> None:
 # ---- /compress ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 def test_compress_queues_a_summary(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), *"abcdef")
     reply = chat.run(dm(), "/compress the prices")

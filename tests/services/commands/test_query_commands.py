@@ -178,7 +178,6 @@ def test_export_names_the_download_where_people_read_the_conversation_itself(cha
 # ---- all of them -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines  # PostgreSQL refuses to write in a read
 @pytest.mark.parametrize(
     "command",
     [

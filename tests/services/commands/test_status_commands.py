@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
-pytestmark = pytest.mark.both_engines
-
 
 # ---- /why --------------------------------------------------------------------------------------------------
 
@@ -113,6 +111,7 @@ def test_why_lists_delivery_problems(chat: Chat, dm: Source, state: DeliveryStat
 # ---- /usage ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 def test_usage_shows_tokens_cost_and_model(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), "hello")
     assert chat.run(dm(), "/usage").text == "This conversation hasn't used any tokens yet."
@@ -134,6 +133,7 @@ def test_usage_shows_tokens_cost_and_model(chat: Chat, dm: Source) -> None:
     assert "900 tokens at the last answer" in text
 
 
+@pytest.mark.both_engines
 def test_usage_shows_an_unknown_cost_as_unknown(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), "hello")
     chat.store.update_session(recorded.session_id, TurnUsage(input_tokens=10, output_tokens=1))
@@ -189,6 +189,7 @@ def test_status_shows_when_conversations_restart(
     assert f"**Automatic restart**: {words}" in chat.run(dm(), "/status").text
 
 
+@pytest.mark.both_engines
 def test_status_and_why_name_who_set_the_reset_policy(open_chat: Callable[[GatewayConfig], Chat], dm: Source) -> None:
     idle = ResetPolicy(mode="idle", idle_minutes=120)  # type: ignore[arg-type]
     chat = open_chat(GatewayConfig(reset_by_type={ChatType.DM: idle}, reset_by_profile={"work": ResetPolicy()}))
@@ -211,6 +212,7 @@ def test_status_and_why_name_who_set_the_reset_policy(open_chat: Callable[[Gatew
     assert "The conversation with the profile “work” was idle for more than 2 hours" in chat.run(dm("ben"), "/why").text
 
 
+@pytest.mark.both_engines
 def test_status_on_the_page_shows_the_reset_policy_of_the_chat(
     open_chat: Callable[[GatewayConfig], Chat], dm: Source
 ) -> None:

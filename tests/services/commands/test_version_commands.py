@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
-pytestmark = pytest.mark.both_engines
-
 
 def end_turns(chat: Chat) -> None:
     chat.write(lambda tx: tx.execute("UPDATE turn SET state = 'done', ended_at = 1 WHERE state = 'queued'"))
@@ -53,6 +51,7 @@ def test_retry_keeps_the_answer_and_version_goes_back_to_it(chat: Chat, dm: Sour
     assert chat.load_texts(session_id) == ["one", "1", "two", "2 again"]
 
 
+@pytest.mark.both_engines
 def test_versions_lists_them_and_says_which_is_in_use(chat: Chat, dm: Source) -> None:
     session_id = chat.add_messages(dm(), "one", "1").session_id
     chat.run(dm(), "/retry")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from palaver.services.platforms.adapter import OutgoingMessage
     from support.gateway import MakeSource, StartGateway
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,6 +178,7 @@ async def test_an_adapter_that_never_returns_blocks_its_address_only_until_the_l
     may_return.set()
 
 
+@pytest.mark.both_engines
 async def test_a_clock_set_back_does_not_delay_deliveries(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,6 @@ def list_sent_texts(loopback: LoopbackAdapter) -> list[str]:
     return [message.body for message in loopback.sent if message.body != CONTINUES_ON_PAGE]
 
 
-@pytest.mark.both_engines
 async def test_an_answer_is_delivered_to_the_chat_once_with_its_question_quoted(
     start_gateway: StartGateway,
 ) -> None:

@@ -29,6 +29,7 @@ def list_stops(store: SessionStore) -> list[str | None]:
     return [stop for (stop,) in list_rows(store, "SELECT stop_request FROM turn ORDER BY no")]
 
 
+@pytest.mark.both_engines
 async def test_stop(store: SessionStore) -> None:
     inbox = make_inbox(store)
     question = await say(inbox, make_dm(), "hi", "1")
@@ -54,6 +55,7 @@ async def test_an_old_stop_button_does_not_stop_the_next_answer(store: SessionSt
     assert list_stops(store) == [None, None]
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("kind", ["retry", "rerun"])
 async def test_retry_asks_the_last_message_again_once(store: SessionStore, kind: str) -> None:
     inbox = make_inbox(store)

@@ -55,6 +55,7 @@ async def test_the_cursor_moves_on_with_messages_commands_and_duplicates(store: 
         assert await inbox.load_cursor(ACCOUNT) == value
 
 
+@pytest.mark.both_engines
 async def test_an_update_about_nothing_moves_the_cursor(store: SessionStore) -> None:
     inbox = make_inbox(store)
     edit = MessageEdited(source=make_dm(), message_id="404", content="?")
@@ -73,6 +74,7 @@ async def test_what_can_never_be_accepted_does_not_hold_up_the_rest(store: Sessi
         await inbox.accept(empty)
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("point", "stored"), [("inbox.files_received", False), ("inbox.before_accept", False), ("inbox.accepted", True)]
 )
@@ -104,6 +106,7 @@ async def test_a_crash_stores_the_message_with_its_file_and_the_cursor_or_nothin
     assert await inbox.load_cursor(ACCOUNT) == "1"
 
 
+@pytest.mark.both_engines
 async def test_a_process_that_lost_its_account_stores_nothing(store: SessionStore) -> None:
     inbox = make_inbox(store)
     old = take_account(store, "old")

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from palaver import GatewayConfig, Principal
 from palaver.domain.inbound import Outcome
 from palaver.domain.platform_updates import MessageDeleted, MessageEdited, MessageReaction
@@ -57,6 +59,7 @@ def mark_sent(store: SessionStore, receipt: Receipt, address: str, message_id: s
 # -- edits --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_queued_message_is_answered_as_edited(store: SessionStore) -> None:
     inbox = make_inbox(store)
     receipt = await say(inbox, make_dm(), "Helo", "1")
@@ -81,6 +84,7 @@ async def test_the_same_edit_twice_is_one_edit(store: SessionStore) -> None:
     assert list_kinds(store, receipt).count("message_edited") == 1
 
 
+@pytest.mark.both_engines
 async def test_an_edit_after_the_answer_offers_to_answer_again(start_gateway: StartGateway) -> None:
     agent = ScriptedAgent()
     gateway = await start_gateway(agent)
@@ -128,6 +132,7 @@ async def test_an_edited_message_is_found_by_its_new_text(store: SessionStore) -
     assert store.get_session(hit.session_id).preview == "a fresh phrase"
 
 
+@pytest.mark.both_engines
 async def test_a_branch_has_the_edited_text(store: SessionStore) -> None:
     inbox = make_inbox(store)
     receipt = await say(inbox, make_dm(), "Helo", "1")
@@ -170,6 +175,7 @@ async def test_an_author_without_access_can_edit_nothing(store: SessionStore) ->
 # -- deletions ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_deleted_message_is_hidden_and_not_answered(store: SessionStore) -> None:
     inbox = make_inbox(store)
     first = await say(inbox, make_dm(), "one", "1")
@@ -184,6 +190,7 @@ async def test_a_deleted_message_is_hidden_and_not_answered(store: SessionStore)
     assert list_rows(store, "SELECT state FROM turn WHERE id = $1", second.turn_id) == [("interrupted",)]
 
 
+@pytest.mark.both_engines
 async def test_where_the_platform_does_not_check_it_only_the_author_can_delete_in_a_group(store: SessionStore) -> None:
     inbox = make_inbox(store)
     spoken = await say(inbox, make_group("ada"), "ours", "1")
@@ -197,6 +204,7 @@ async def test_where_the_platform_does_not_check_it_only_the_author_can_delete_i
     assert load_texts(store, spoken) == []
 
 
+@pytest.mark.both_engines
 async def test_the_rest_of_an_album_is_answered_if_one_picture_is_deleted(store: SessionStore) -> None:
     inbox = make_inbox(store)
     receipts = [await say(inbox, make_dm(), f"picture {n}", str(n), album_id="a") for n in range(3)]
@@ -252,6 +260,7 @@ async def test_a_reaction_can_be_taken_back(store: SessionStore) -> None:
     assert [event.facts["removed"] for event in load_log(store, receipt)[-2:]] == [False, True]
 
 
+@pytest.mark.both_engines
 async def test_reactions_of_people_who_cannot_see_the_conversation_are_ignored(store: SessionStore) -> None:
     inbox = make_inbox(store)
     receipt = await say(inbox, make_group("ada"), "@bot hi", "1")

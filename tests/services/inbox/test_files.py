@@ -72,6 +72,7 @@ async def test_a_duplicate_downloads_nothing(store: SessionStore, inbox: Inbox) 
     assert file.downloads == 1
 
 
+@pytest.mark.both_engines
 async def test_nothing_is_downloaded_for_strangers(store: SessionStore, tmp_path: Path) -> None:
     inbox = make_inbox(store, Attachments(store, tmp_path), open_platforms=frozenset())
     file = FakeFile()
@@ -141,6 +142,7 @@ async def test_a_message_without_text_and_files_is_told_from_one_with_a_file(inb
 # -- albums -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_an_album_is_one_turn(store: SessionStore, inbox: Inbox, clock: Any) -> None:
     texts = ["", "the caption", ""]
     receipts = [
@@ -155,6 +157,7 @@ async def test_an_album_is_one_turn(store: SessionStore, inbox: Inbox, clock: An
     assert len(list_rows(store, "SELECT 1 FROM attachment_use")) == 3
 
 
+@pytest.mark.both_engines
 async def test_other_messages_and_other_albums_have_turns_of_their_own(store: SessionStore, inbox: Inbox) -> None:
     for number, album_id in enumerate(["a", "a", "b", None, None]):
         await say(inbox, make_dm(), "x", str(number), album_id=album_id)

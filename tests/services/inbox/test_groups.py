@@ -91,6 +91,7 @@ async def test_a_message_that_starts_a_thread_sees_what_was_said_in_the_chat_bef
     assert list(contexts.values()) == [["in the chat"], ["in the thread"]]
 
 
+@pytest.mark.both_engines
 async def test_an_unaddressed_message_starts_nothing(store: SessionStore) -> None:
     inbox = make_inbox(store)
     assert await overhear(inbox, "ada", "hello all", "1") is Outcome.RECORDED
@@ -99,6 +100,7 @@ async def test_an_unaddressed_message_starts_nothing(store: SessionStore) -> Non
     assert list_rows(store, "SELECT author, content FROM group_message") == [("Ada", "hello all")]
 
 
+@pytest.mark.both_engines
 async def test_groups_of_strangers_are_not_recorded(store: SessionStore) -> None:
     inbox = make_inbox(store, open_platforms=CLOSED)
     make_role(store, make_dm("ada"))
@@ -110,6 +112,7 @@ async def test_groups_of_strangers_are_not_recorded(store: SessionStore) -> None
     assert await overhear(inbox, "ada", "mine", chat="other") is Outcome.RECORDED
 
 
+@pytest.mark.both_engines
 async def test_an_owner_may_allow_a_group(store: SessionStore) -> None:
     inbox = make_inbox(store, open_platforms=CLOSED)
     grant = "INSERT INTO chat_access (platform, account, chat_id, granted_at) VALUES ('telegram', '', 'club', 1)"
@@ -117,6 +120,7 @@ async def test_an_owner_may_allow_a_group(store: SessionStore) -> None:
     assert await overhear(inbox, "eve", "hello") is Outcome.RECORDED
 
 
+@pytest.mark.both_engines
 async def test_only_the_newest_messages_are_kept(store: SessionStore) -> None:
     inbox = make_inbox(store)
     for number in range(60):
@@ -142,6 +146,7 @@ async def test_a_direct_message_is_always_for_the_agent(store: SessionStore) -> 
     assert (await say(make_inbox(store), make_dm(), "hi", is_addressed=False)).outcome is Outcome.ACCEPTED
 
 
+@pytest.mark.both_engines
 async def test_messages_of_programs_are_not_answered(store: SessionStore) -> None:
     inbox = make_inbox(store)
     in_group = await say(inbox, make_group("ci"), "@bot build failed", is_from_bot=True)
@@ -171,6 +176,7 @@ def test_the_limit_of_programs_counts_one_minute_and_each_account() -> None:
     assert limit.allows_answer(make_group())
 
 
+@pytest.mark.both_engines
 async def test_group_messages_are_edited_and_deleted_in_place(store: SessionStore) -> None:
     inbox = make_inbox(store)
     await overhear(inbox, "bob", "at noon", "5")
@@ -215,6 +221,7 @@ async def test_the_time_on_the_platform_is_kept_if_it_is_plausible(store: Sessio
 # -- members ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_our_account_leaves_and_returns(store: SessionStore) -> None:
     inbox = make_inbox(store)
     await inbox.accept(MembersChanged(source=make_group(), left=("Palaver",), is_own_account=True))

@@ -220,7 +220,6 @@ async def test_only_the_person_of_a_job_can_confirm_it(start_gateway: StartGatew
     assert (await press(gateway, find_button(gateway, "confirm"), ada, "own")).outcome is Outcome.COMMAND
 
 
-@pytest.mark.both_engines
 async def test_a_group_learns_nothing_of_jobs_made_elsewhere(start_gateway: StartGateway, caller: ToolCaller) -> None:
     config = GatewayConfig(group_sessions_per_user=False)
     gateway = await start_gateway(caller.agent, config=config, always_active_platforms=frozenset({LOOPBACK}))
@@ -244,7 +243,6 @@ async def test_a_group_learns_nothing_of_jobs_made_elsewhere(start_gateway: Star
     assert "not found" in caller.results[-1]
 
 
-@pytest.mark.both_engines
 async def test_a_group_learns_nothing_of_chats_elsewhere(start_gateway: StartGateway, caller: ToolCaller) -> None:
     """Others there could have made the agent ask for it."""
     gateway = await start_gateway(caller.agent, always_active_platforms=frozenset({LOOPBACK}))

@@ -216,6 +216,7 @@ def test_a_job_itself_and_a_guest_make_no_jobs(quick_desk: Desk) -> None:
             call(as_job, job.id)
 
 
+@pytest.mark.both_engines
 def test_a_name_is_taken_once_and_the_number_of_jobs_is_limited(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = desk.add_person("ada")
     job = desk.add(ada, name="Plants").job
@@ -230,6 +231,7 @@ def test_a_name_is_taken_once_and_the_number_of_jobs_is_limited(desk: Desk, monk
         desk.add(ada, name="third")
 
 
+@pytest.mark.both_engines
 def test_linked_accounts_keep_both_peoples_jobs(desk: Desk) -> None:
     ada, bob = desk.add_person("ada"), desk.add_person("bob")
     mine, theirs = desk.add(ada, name="Plants").job, desk.add(bob, "bob", name="plants").job
@@ -256,6 +258,7 @@ def test_linked_accounts_keep_both_peoples_jobs(desk: Desk) -> None:
 # ---- slots -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 def test_a_slot_is_passed_once_and_only_by_its_guarded_update(desk: Desk) -> None:
     ada = desk.add_person("ada")
     row = desk.load(desk.add(ada, repeat=2).job.id)
@@ -329,6 +332,7 @@ def test_defaults_of_a_job(open_store: OpenStore, clock: FakeClock) -> None:
     assert desk.add(ada, name="b", toolsets=("mcp:files",)).job.toolsets == ("mcp:files",)
 
 
+@pytest.mark.both_engines
 def test_a_job_for_a_group_has_no_private_tools_unless_they_are_named(desk: Desk) -> None:
     """What its runs know of the person, the group would read."""
     ada = desk.add_person("ada")
@@ -343,6 +347,7 @@ def test_a_job_for_a_group_has_no_private_tools_unless_they_are_named(desk: Desk
     assert desk.jobs.edit(ada, private.id, JobDraft(targets=("telegram:club",))).job.toolsets == ("mcp:files",)
 
 
+@pytest.mark.both_engines
 def test_an_unknown_price_is_unknown_and_never_free(desk: Desk) -> None:
     ada = desk.add_person("ada")
     estimated = desk.add(ada, name="a").preview
@@ -449,6 +454,7 @@ def test_removing_a_job_removes_its_limits(quick_desk: Desk) -> None:
     assert quick_desk.read(budget_limits.list_all) == limits[:1]
 
 
+@pytest.mark.both_engines
 def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -528,6 +534,7 @@ def test_a_proposed_job_does_nothing_until_it_is_confirmed(desk: Desk) -> None:
         desk.jobs.propose(ada, draft, chat("ada"))
 
 
+@pytest.mark.both_engines
 def test_a_proposed_change_is_made_when_it_is_confirmed(desk: Desk) -> None:
     ada = desk.add_person("ada")
     job = desk.add(ada, name="Plants").job

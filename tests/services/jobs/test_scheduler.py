@@ -61,6 +61,7 @@ def load_session(town: JobTown, session_id: str | None) -> Session:
     return town.store.get_session(session_id or "")
 
 
+@pytest.mark.both_engines
 async def test_a_job_runs_at_its_slot_in_a_new_conversation_and_its_output_arrives_once(make_town: MakeTown) -> None:
     town = await make_town(ScriptedAgent("All quiet."))
     job_row = town.add_job("0 7 * * *", name="News")
@@ -88,6 +89,7 @@ async def test_a_job_runs_at_its_slot_in_a_new_conversation_and_its_output_arriv
     ]
 
 
+@pytest.mark.both_engines
 async def test_a_run_is_private_to_the_person_of_the_job(make_town: MakeTown) -> None:
     town = await make_town()
     run = await town.run_at_slot(town.add_job("0 7 * * *", user="ada"))
@@ -127,6 +129,7 @@ async def test_a_daily_job_that_was_missed_is_told(make_town: MakeTown) -> None:
     assert "Next run: 2026-11-19 07:00 (Europe/Berlin)." in notice
 
 
+@pytest.mark.both_engines
 async def test_a_one_shot_that_was_missed_ends_the_job_and_is_told(make_town: MakeTown) -> None:
     town = await make_town()
     job_row = town.add_job("30m")
@@ -138,6 +141,7 @@ async def test_a_one_shot_that_was_missed_ends_the_job_and_is_told(make_town: Ma
     assert "It does not run again." in town.sent[0]
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("answer", ["Done.", ""])
 async def test_any_end_disables_a_one_shot(make_town: MakeTown, answer: str) -> None:
     town = await make_town(ScriptedAgent(answer))
@@ -245,6 +249,7 @@ async def test_a_clock_that_was_set_back_while_nothing_ran_is_noticed_at_the_sta
     assert next_slot - town.clock.now() <= timedelta(hours=1)
 
 
+@pytest.mark.both_engines
 async def test_an_interval_made_before_the_clock_was_set_back_goes_on(make_town: MakeTown) -> None:
     town = await make_town()
     job_row = town.add_job("every 30m")
@@ -300,6 +305,7 @@ async def test_a_manual_run_is_refused_while_the_job_runs(make_town: MakeTown) -
     assert town.summarize(job_row) == ["done", "queued"]
 
 
+@pytest.mark.both_engines
 async def test_a_run_that_has_not_started_when_its_job_is_paused_never_does(make_town: MakeTown) -> None:
     town = await make_town(GatedAgent(), max_running_jobs=1)
     blocking, job_row = town.add_job("every 1h", name="First"), town.add_job("every 1h", name="Second")
@@ -314,6 +320,7 @@ async def test_a_run_that_has_not_started_when_its_job_is_paused_never_does(make
     assert town.list_runs(job_row)[0].reason == "The job was paused before this run started."
 
 
+@pytest.mark.both_engines
 async def test_a_job_whose_schedule_cannot_be_read_is_paused_and_delays_no_other(make_town: MakeTown) -> None:
     town = await make_town()
     broken, job_row = town.add_job("every 1h", name="Broken"), town.add_job("every 1h", name="Fine")
@@ -363,6 +370,7 @@ async def test_many_jobs_that_cannot_be_fired_delay_no_other_and_are_tried_rarel
     assert tried == [*broken, "Fine"], "each once"
 
 
+@pytest.mark.both_engines
 async def test_a_broken_schedule_does_not_stop_the_correction_of_a_clock(make_town: MakeTown) -> None:
     town = await make_town()
     broken, job_row = town.add_job("every 1h", name="Broken"), town.add_job("every 1h", name="Fine")
@@ -396,6 +404,7 @@ async def start_run(town: JobTown) -> tuple[Any, Any]:
     return job_row, run
 
 
+@pytest.mark.both_engines
 async def test_a_run_that_a_person_stops_has_failed_and_sends_no_alert(make_town: MakeTown) -> None:
     town = await make_town(GatedAgent())
     job_row, run = await start_run(town)
@@ -425,6 +434,7 @@ async def test_deleting_the_conversation_of_a_run_ends_the_run(make_town: MakeTo
     )
 
 
+@pytest.mark.both_engines
 async def test_taking_a_run_out_of_the_queue_ends_it(make_town: MakeTown) -> None:
     town = await make_town(max_running=1)
     await town.gateway.turn_worker.stop(0)
@@ -443,6 +453,7 @@ async def test_taking_a_run_out_of_the_queue_ends_it(make_town: MakeTown) -> Non
     assert (ended.state, ended.reason) == (JobRunState.FAILED, "Removed from the queue.")
 
 
+@pytest.mark.both_engines
 async def test_a_run_that_takes_too_long_has_failed_and_is_not_repeated(make_town: MakeTown) -> None:
     town = await make_town(GatedAgent(), timeout=timedelta(seconds=0.05))
     job_row = town.add_job("every 1h")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.gateway import MakeSource, StartGateway
 
+pytestmark = pytest.mark.both_engines
+
 
 async def follow_until_turn_ends(
     gateway: Gateway, source: SessionSource, session_id: str, *, turn_id: str | None, after: int | None = 0

@@ -87,6 +87,7 @@ class Asker:
         return str(caught.value)
 
 
+@pytest.mark.both_engines
 async def test_a_message_goes_to_another_chat_of_the_person(store: SessionStore, dm: Source, group: Source) -> None:
     discord = SessionSource("discord", "d1", user_id="ada", user_name="Ada")
     ada = add_writer(store, discord)
@@ -121,6 +122,7 @@ async def test_it_is_stored_who_asked_for_it(store: SessionStore, dm: Source) ->
     }
 
 
+@pytest.mark.both_engines
 async def test_nothing_is_sent_to_the_chat_that_is_answered_anyway(store: SessionStore, dm: Source) -> None:
     asker = Asker(store, dm(), add_writer(store, dm()))
     for target in ("telegram:ada", "origin"):
@@ -163,6 +165,7 @@ async def test_a_group_reaches_only_itself_and_home_channels(
     assert "Queued" in await asker.use("send_message", target="telegram", text="Dinner at eight.")
 
 
+@pytest.mark.both_engines
 async def test_a_turn_sends_a_bounded_number_of_messages(store: SessionStore, dm: Source, group: Source) -> None:
     discord = SessionSource("discord", "d1", user_id="ada", user_name="Ada")
     ada = add_writer(store, discord)
@@ -176,6 +179,7 @@ async def test_a_turn_sends_a_bounded_number_of_messages(store: SessionStore, dm
     assert count == MAX_SENDS_PER_TURN
 
 
+@pytest.mark.both_engines
 async def test_a_turn_that_another_worker_has_taken_over_sends_nothing(
     store: SessionStore, dm: Source, group: Source
 ) -> None:
@@ -189,6 +193,7 @@ async def test_a_turn_that_another_worker_has_taken_over_sends_nothing(
     assert store._engine.run(Read(lambda tx: tx.fetch_all("SELECT no FROM delivery"))) == []
 
 
+@pytest.mark.both_engines
 async def test_ids_stay_hidden_from_the_agent(open_store: OpenStore, dm: Source) -> None:
     store = open_store(GatewayConfig(redact_pii=True, connected_platforms=(Platform.TELEGRAM,)))
     number = SessionSource("telegram", "491701234567", user_id="491701234567", user_name="+49 170 1234567")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from palaver import GatewayConfig, Platform, SessionSource
 from palaver.agent.history import build_messages
 from palaver.cli.chat.feed_presenter import FeedPresenter, PersonMessage
@@ -172,6 +174,7 @@ async def test_an_answer_that_comes_late_is_understood(open_store: OpenStore, dm
     assert "context" not in stored.extra  # it was answered
 
 
+@pytest.mark.both_engines
 async def test_the_agent_learns_from_a_conversation_that_a_message_has_left(
     open_store: OpenStore, dm: Source, clock: FakeClock
 ) -> None:
@@ -264,6 +267,7 @@ def test_a_chat_in_which_no_person_has_written_gets_no_conversation(open_store: 
     assert len(store.list_sessions()) == 1
 
 
+@pytest.mark.both_engines
 def test_a_dead_target_fails_visibly_and_can_be_sent_again(store: SessionStore, dm: Source) -> None:
     ada = add_writer(store, dm())
     address = str(Address(Platform.TELEGRAM, "ada"))
@@ -278,6 +282,7 @@ def test_a_dead_target_fails_visibly_and_can_be_sent_again(store: SessionStore, 
     assert (again.state, again.message_seq) == (DeliveryState.PENDING, posted.seq)
 
 
+@pytest.mark.both_engines
 def test_a_reaction_finds_the_message_that_was_sent(store: SessionStore, dm: Source) -> None:
     ada = add_writer(store, dm())
     posted = post(store, ada, "telegram:ada")
@@ -322,6 +327,7 @@ def notify(store: SessionStore, principal: Principal, preferred: SessionSource |
     return store._engine.run(Write(run))
 
 
+@pytest.mark.both_engines
 def test_a_notice_goes_to_the_preferred_chat_or_the_latest_direct_messages(
     store: SessionStore, dm: Source, group: Source, clock: FakeClock
 ) -> None:

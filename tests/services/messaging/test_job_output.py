@@ -109,6 +109,7 @@ def test_each_place_gets_one_message_and_each_bad_target_an_error(open_store: Op
     assert message.message.extra["sent_by"]["name"] == "Morning news!"
 
 
+@pytest.mark.both_engines
 def test_a_job_of_one_person_never_reaches_the_chats_of_another(open_store: OpenStore, dm: Source) -> None:
     store = open_store(CONFIG)
     add_writer(store, dm("ada"))
@@ -130,6 +131,7 @@ def test_a_person_who_became_a_guest_reaches_only_themselves(open_store: OpenSto
     assert addresses == ["telegram::ada"]
 
 
+@pytest.mark.both_engines
 def test_the_origin_on_the_page_is_a_message_there_and_no_delivery(open_store: OpenStore) -> None:
     store = open_store(CONFIG)
     page = SessionSource("web", "page", user_id="ada", user_name="Ada")

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from palaver.domain.platform_health import AccountStatus
     from support.platform_accounts import StartAccounts
 
+pytestmark = pytest.mark.both_engines
+
+
 KEY = (PIGEON, "")
 PROMPT = LinkingPrompt(
     instructions="Open Pigeon on your phone, then Settings → Linked devices.",

@@ -64,6 +64,7 @@ def fail_to_create(_number: int) -> None:
 # -- states -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_live_account_is_shown_with_its_name_warnings_and_last_message(start_accounts: StartAccounts) -> None:
     info = AccountInfo(name="@homer", user_id="7", warnings=("Switch privacy mode off with @BotFather.",))
     account = PigeonAccount(info=info)
@@ -116,6 +117,7 @@ async def test_one_account_fails_alone_and_tries_again(
     assert gateway.accounts.has_problem
 
 
+@pytest.mark.both_engines
 async def test_an_account_that_works_again_is_live_and_keeps_its_last_error(start_accounts: StartAccounts) -> None:
     async def lose_connection(adapter: PigeonAdapter) -> None:
         if len(adapter.owner.adapters) < 3:

@@ -197,6 +197,7 @@ def test_an_undo_is_validated_like_a_new_change(sqlite_town: SettingsTown) -> No
         sqlite_town.editor.undo(sqlite_town.owner, 12345)
 
 
+@pytest.mark.both_engines
 def test_the_history_is_bounded(town: SettingsTown, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings_storage, "MAX_CHANGES", 3)
     for number in range(1, 7):
@@ -211,6 +212,7 @@ def test_the_history_is_bounded(town: SettingsTown, monkeypatch: pytest.MonkeyPa
 # ---- secrets -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 def test_secrets_are_encrypted_and_never_shown(town: SettingsTown, capfd: pytest.CaptureFixture[str]) -> None:
     town.set({"providers.openai.api_key": f" {API_KEY}\n", "platforms.discord.enabled": False})
     assert town.load().settings.agent.providers["openai"].api_key == API_KEY
@@ -230,6 +232,7 @@ def test_a_url_with_a_password_is_a_secret(town: SettingsTown) -> None:
     assert (town.get("providers.a.base_url").value, town.get("providers.b.base_url").value) == (None, "http://x/v1")
 
 
+@pytest.mark.both_engines
 def test_a_secret_that_is_moved_to_another_setting_cannot_be_read(town: SettingsTown) -> None:
     town.set({"providers.openai.api_key": API_KEY})
     town.store.engine.run(
@@ -280,6 +283,7 @@ def test_a_stored_secret_is_not_sent_to_another_address(town: SettingsTown) -> N
     assert town.load().settings.agent.providers["lab"].base_url == "http://other.example/v1"
 
 
+@pytest.mark.both_engines
 def test_values_of_another_version_never_stop_the_start(town: SettingsTown) -> None:
     town.set({"turns.max_running": 4})
     for key, value in (

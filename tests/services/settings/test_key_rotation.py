@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from palaver import SessionStore
 
+pytestmark = pytest.mark.both_engines
+
+
 KEY_A, KEY_B = "a" * 40, "b" * 40
 
 

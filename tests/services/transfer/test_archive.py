@@ -46,6 +46,7 @@ def read_zip(data: bytes) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.both_engines
 async def test_an_archive_has_everything_of_a_person_and_nothing_of_others(
     open_store: OpenStore, dm: Source, tmp_path: Path
 ) -> None:

@@ -160,6 +160,7 @@ def test_hidden_messages_stay_hidden_and_compactions_are_in_effect(
     assert seen == ["good answer", "second", "third"]
 
 
+@pytest.mark.both_engines
 def test_titles_projects_settings_usage_and_parents_are_kept(
     store: SessionStore, run: Callable[..., ImportReport]
 ) -> None:
@@ -191,6 +192,7 @@ def test_titles_projects_settings_usage_and_parents_are_kept(
     assert any("Trip #2" in line for line in report.notes.lines)
 
 
+@pytest.mark.both_engines
 def test_files_become_attachments_and_those_that_cannot_are_named(
     store: SessionStore, run: Callable[..., ImportReport]
 ) -> None:
@@ -267,6 +269,7 @@ def dump(store: SessionStore) -> dict[str, Any]:
     return dump_tables(store, *tables)
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("is_long", [False, True])
 def test_a_conversation_that_grew_there_gets_its_new_messages(
     store: SessionStore, run: Callable[..., ImportReport], monkeypatch: pytest.MonkeyPatch, is_long: bool
@@ -364,12 +367,14 @@ def test_a_chat_that_has_a_conversation_here_stays_on_it(store: SessionStore, ru
     assert store.record_user_message(ADA, "again").session_id == here
 
 
+@pytest.mark.both_engines
 def test_an_empty_conversation_of_a_chat_gives_way(store: SessionStore, run: Callable[..., ImportReport]) -> None:
     store.get_or_create_session(ADA)
     run(make_conversation("c1", make_exchange("hello"), source=ADA, is_current=True))
     assert get_texts(store, store.record_user_message(ADA, "again").session_id) == ["hello", "again"]
 
 
+@pytest.mark.both_engines
 def test_people_of_a_shared_chat_see_its_conversation_and_others_do_not(
     store: SessionStore, run: Callable[..., ImportReport]
 ) -> None:
@@ -396,6 +401,7 @@ def test_accounts_become_members_once(store: SessionStore, run: Callable[..., Im
     assert store.get_or_create_person(ADA).role is Role.GUEST
 
 
+@pytest.mark.both_engines
 def test_home_channels_memories_and_jobs_come_in_once(store: SessionStore, run: Callable[..., ImportReport]) -> None:
     items = [
         ImportedHomeChannel(source=ADA),
@@ -486,6 +492,7 @@ async def test_a_persons_import_is_bounded(
     assert any("operator" in line for line in report.notes.lines)
 
 
+@pytest.mark.both_engines
 def test_what_an_import_has_left_that_was_given_up_is_deleted_later(
     store: SessionStore, run: Callable[..., ImportReport]
 ) -> None:

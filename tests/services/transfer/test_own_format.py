@@ -55,6 +55,7 @@ def read_records(data: bytes, record_type: str) -> list[dict[str, Any]]:
     return [record for record in records if record["type"] == record_type]
 
 
+@pytest.mark.both_engines
 @settings(max_examples=settings().max_examples // 5)
 @given(seed=st.integers(0, 10**9), operations=st.integers(0, 60))
 def test_an_export_that_is_imported_and_exported_again_has_the_same_bytes(
@@ -107,6 +108,7 @@ def test_importing_into_the_store_it_comes_from_changes_nothing(store_maker: Sto
     assert set(report.counts) == {"unchanged"}
 
 
+@pytest.mark.both_engines
 def test_importing_the_same_file_twice_changes_nothing(store_maker: StoreMaker, tmp_path: Path) -> None:
     store, files = store_maker.make(tmp_path / "first")
     fill(store, files, seed=7)
@@ -118,6 +120,7 @@ def test_importing_the_same_file_twice_changes_nothing(store_maker: StoreMaker, 
     assert set(report.counts) == {"unchanged"}
 
 
+@pytest.mark.both_engines
 def test_a_dry_run_counts_and_writes_nothing(store_maker: StoreMaker, tmp_path: Path) -> None:
     store, files = store_maker.make(tmp_path / "first")
     filled = fill(store, files)
@@ -170,6 +173,7 @@ def test_owners_of_a_file_are_members_in_a_store_with_an_owner(store_maker: Stor
     assert any("member here" in line for line in report.notes.lines)
 
 
+@pytest.mark.both_engines
 def test_a_bad_line_is_reported_with_its_number_and_the_rest_comes_in(store_maker: StoreMaker, tmp_path: Path) -> None:
     store, files = store_maker.make(tmp_path / "first")
     session_id = store.record_user_message(SOURCES[0], "one").session_id
@@ -192,6 +196,7 @@ def test_a_bad_line_is_reported_with_its_number_and_the_rest_comes_in(store_make
     assert copy.get_session(other_id).message_count == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("lines", [1, 2])
 def test_a_file_that_was_cut_off_is_noticed(store_maker: StoreMaker, tmp_path: Path, lines: int) -> None:
     store, files = store_maker.make(tmp_path / "first")
@@ -248,6 +253,7 @@ def test_the_export_of_a_person_has_theirs_and_nothing_of_others(store_maker: St
     assert export(copy, copied_files, ExportScope.of_person(ada.id)) == data
 
 
+@pytest.mark.both_engines
 def test_the_export_of_some_sessions_has_only_these(store_maker: StoreMaker, tmp_path: Path) -> None:
     store, files = store_maker.make(tmp_path / "first")
     wanted = store.record_user_message(SOURCES[0], "wanted").session_id
@@ -261,6 +267,7 @@ def test_the_export_of_some_sessions_has_only_these(store_maker: StoreMaker, tmp
     assert [session.id for session in copy.seen_by(person.principal).list()] == [wanted]
 
 
+@pytest.mark.both_engines
 def test_no_secret_is_exported(store_maker: StoreMaker, tmp_path: Path) -> None:
     store, files = store_maker.make(tmp_path / "first")
     session_id = store.record_user_message(SOURCES[0], "hello").session_id
@@ -309,6 +316,7 @@ def test_files_keep_their_bytes_and_damaged_ones_are_reported(store_maker: Store
     assert third.list_sessions()[0].message_count == 2
 
 
+@pytest.mark.both_engines
 def test_a_conversation_that_was_deleted_after_its_import_stays_deleted(
     store_maker: StoreMaker, tmp_path: Path
 ) -> None:

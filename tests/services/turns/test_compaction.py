@@ -114,7 +114,6 @@ async def test_a_conversation_that_nearly_fills_the_context_window_is_compacted_
     assert len(gateway.store.load_transcript(turn.session_id)) == 40  # no message was removed
 
 
-@pytest.mark.both_engines
 async def test_followers_get_a_notice_of_a_compaction(start_gateway: StartGateway, dm: MakeSource) -> None:
     filling = ContextFillingAgent(window=1000)
     filling.may_continue.clear()  # notices are not stored: the follower must get them before the run ends

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from palaver import GatewayConfig, SessionSource
 from palaver.agent.base import TextDelta
 from palaver.agent.compaction import SUMMARY_REQUEST
@@ -57,6 +59,7 @@ async def test_memories_are_chosen_at_the_start_and_at_each_compaction(
     assert await get_instructions(gateway, dm()) == later
 
 
+@pytest.mark.both_engines
 async def test_what_is_forgotten_or_edited_changes_at_once(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
     memories = open_view(gateway.store, dm()).memories
@@ -72,6 +75,7 @@ async def test_what_is_forgotten_or_edited_changes_at_once(start_gateway: StartG
     assert HEADING not in await get_instructions(gateway, dm())
 
 
+@pytest.mark.both_engines
 async def test_the_oldest_are_left_out(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
     memories = open_view(gateway.store, dm()).memories
@@ -120,6 +124,7 @@ async def test_nothing_private_reaches_a_shared_conversation(start_gateway: Star
     assert "ada" not in block
 
 
+@pytest.mark.both_engines
 async def test_a_conversation_that_others_read_loses_its_memories(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
     open_view(gateway.store, dm()).memories.remember("A private fact.")

@@ -103,7 +103,6 @@ class SmallModel:
 # -- single cases --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.both_engines
 async def test_a_conversation_is_answered_when_each_message_arrives_during_the_answer_before_it(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from palaver.storage.turn_leases import TurnLease
     from support.gateway import MakeSource, StartGateway
 
+pytestmark = pytest.mark.both_engines
+
 
 class DeadWorker:
     """Claims turns and does nothing with them, like a worker that died."""

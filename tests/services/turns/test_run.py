@@ -168,7 +168,6 @@ async def test_a_turn_has_only_the_toolsets_that_are_enabled_in_its_conversation
     assert sets == [always | {"memory", "mcp:files"}, always, always | {"mcp:files"}, always | {"mcp:files"}]
 
 
-@pytest.mark.both_engines
 async def test_guests_cannot_use_the_tools_of_servers(start_gateway: StartGateway, dm: MakeSource) -> None:
     async def run(_arguments: object) -> str:
         return "done"

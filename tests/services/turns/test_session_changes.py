@@ -41,6 +41,7 @@ def load_total_usage(gateway: Gateway) -> UsageRow:
     return store.seen_by(store.get_owner().principal, everything=True).usage.report("platform").rows[0]
 
 
+@pytest.mark.both_engines
 async def test_deleting_a_session_stops_its_run_and_keeps_its_usage(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from palaver.services.gateway import Gateway
     from support.gateway import MakeSource, StartGateway
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture(autouse=True)
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import pytest
-
 from palaver import SessionSource
 from palaver.agent.base import TextDelta, UsageReport
 from palaver.domain.errors import AgentUnavailable
@@ -62,7 +60,6 @@ async def wait_for_titles(gateway: Gateway) -> None:
     await wait_until(lambda: not worker.running_count and not worker._title_writer._tasks)
 
 
-@pytest.mark.both_engines
 async def test_the_first_words_are_the_title_at_once(start_gateway: StartGateway) -> None:
     gateway = await start_gateway(ScriptedAgent("Fine."))
     await send_message(gateway, OWNER, "  # Hello *there*,\n how are you?")

@@ -208,7 +208,6 @@ async def test_a_search_does_not_find_the_question_itself(store: SessionStore, d
     assert "Nothing found" in await ada.use("search_conversations", query="hurry")
 
 
-@pytest.mark.both_engines
 async def test_a_search_shows_the_newest_results_and_says_that_there_are_more(store: SessionStore, dm: Source) -> None:
     ada = create_tool_user(store, dm(), *(f"cat number {number}" for number in range(30)))
     found = (await ada.use("search_conversations", query="cat", limit=3)).splitlines()

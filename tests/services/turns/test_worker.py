@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.gateway import MakeSource, StartGateway
 
+pytestmark = pytest.mark.both_engines
+
 
 class CountingAgent:
     """Counts how many answers it gives at once, and remembers the order of its requests."""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Engine, Transaction
 
+pytestmark = pytest.mark.both_engines
+
+
 TABLES = {
     *("account", "api_token", "passkey", "passkey_challenge", "sign_in", "sign_in_attempt", "sign_in_link"),
     "known_device",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.storage.engines.base import Transaction
 
+pytestmark = pytest.mark.both_engines
+
 
 def test_a_read_whose_first_statement_writes_is_refused(store: SessionStore) -> None:
     def write(tx: Transaction) -> int:

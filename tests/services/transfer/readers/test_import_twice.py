@@ -73,6 +73,7 @@ def read_store(store: SessionStore) -> dict[str, Any]:
     }
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("import_format", FORMATS)
 def test_a_second_import_changes_nothing(store_maker: StoreMaker, tmp_path: Path, import_format: str) -> None:
     path = FORMATS[import_format](tmp_path)

@@ -62,6 +62,7 @@ def test_a_second_import_changes_nothing(
     assert not report.counts.get("conversations")
 
 
+@pytest.mark.both_engines
 def test_the_next_telegram_message_continues_where_hermes_stopped(
     store: SessionStore, run: Callable[..., ImportReport], read_home: Callable[[str], Any], tmp_path: Path
 ) -> None:
