@@ -7,9 +7,6 @@ which passing of it.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from palaver import GatewayConfig, SessionStore
 from palaver.domain.profile import AgentProfile, TurnRules

@@ -9,8 +9,6 @@ import asyncio
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from palaver import SessionStore
 from palaver.services.attachments import Attachments
 from palaver.services.erasure import Erasures

@@ -17,9 +17,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from gateway_process import (
+from palaver.domain.compaction import Compaction
+from palaver.services.turns.compaction import format_compaction_notice
+from palaver.services.turns.finish import format_quote
+from scenarios.gateway_process import (
     CALLS_FILE,
     ESTIMATED_TOKENS,
     HELD_TOKENS,
@@ -30,11 +31,14 @@ from gateway_process import (
     format_text_before_action,
     split_text,
 )
-from store_harness import TIMEOUT_SECONDS, fetch_results, fetch_rows, find_inconsistencies, wait_for_disconnect
-
-from palaver.domain.compaction import Compaction
-from palaver.services.turns.compaction import format_compaction_notice
-from palaver.services.turns.finish import format_quote
+from scenarios.store_harness import (
+    TIMEOUT_SECONDS,
+    fetch_results,
+    fetch_rows,
+    find_inconsistencies,
+    wait_for_disconnect,
+)
+from support.warm_process import TESTS_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +56,7 @@ class GatewayLauncher:
                 [sys.executable, str(Path(__file__).with_name("gateway_process.py"))],
                 stdin=other_end.fileno(),
                 start_new_session=True,
+                env=os.environ | {"PYTHONPATH": TESTS_FOLDER},
             )
         self._control.settimeout(TIMEOUT_SECONDS)
         self.running: list[GatewayProcess] = []

@@ -48,6 +48,7 @@ from palaver.storage.engines import postgres_pool
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
+from support.warm_process import reset_signals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -425,6 +426,7 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             control.close()
+            reset_signals()
             _run_gateway(GatewayOptions(**request["options"]), socket.socket(fileno=handles[0]))
         os.close(handles[0])
         control.send(json.dumps(pid).encode())

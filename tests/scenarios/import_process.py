@@ -8,8 +8,6 @@ import signal
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from palaver import GatewayConfig, SessionStore
 from palaver.domain.crash_points import set_crash_hook
 from palaver.services.attachments import Attachments

@@ -14,8 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from palaver import GatewayConfig, SessionStore
 from palaver.app import make_push_notifier
 from palaver.config import Settings

@@ -8,10 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from palaver import SessionStore
 from palaver.agent.base import TextDelta, UsageReport

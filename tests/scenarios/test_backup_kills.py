@@ -19,11 +19,8 @@ from palaver.domain.crash_points import CrashPoint
 from palaver.domain.errors import StoreUnavailable
 from palaver.services.backups import list_backups, verify_backup
 from palaver.storage.engines import postgres_pool
+from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.store_content import dump_tables, fill_store
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -21,11 +20,8 @@ from palaver.storage.engines.base import Read, Write
 from palaver.storage.job_deletion import RUNS_PER_PIECE
 from palaver.storage.projects import SESSIONS_PER_PIECE
 from palaver.storage.session_deletion import ROWS_PER_PIECE
+from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.inbox import list_rows
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction

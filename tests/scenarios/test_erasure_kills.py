@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -16,12 +15,9 @@ from palaver.services.attachments import Attachments
 from palaver.services.cleanup import Cleanup
 from palaver.services.erasure import Erasures
 from palaver.services.indexer import catch_up_index
+from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.erased_people import MARK, OTHER_MARK, find_everywhere, leave_traces, make_private, quote_and_copy
 from support.inbox import list_rows
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from support.warm_process import WarmLauncher

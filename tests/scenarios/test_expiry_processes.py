@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from palaver.domain.crash_points import CrashPoint
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import StoreProcess, fetch_rows, find_inconsistencies
+from scenarios.store_harness import StoreProcess, fetch_rows, find_inconsistencies
 
 if TYPE_CHECKING:
     from support.warm_process import WarmLauncher

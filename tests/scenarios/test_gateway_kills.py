@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -18,16 +16,13 @@ from hypothesis import settings
 
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
-
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("gateway_harness")
-
-from gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows  # noqa: E402
+from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-    from gateway_harness import GatewayProcess, UserMessage
+    from scenarios.gateway_harness import GatewayProcess, UserMessage
 
 pytestmark = pytest.mark.slow
 

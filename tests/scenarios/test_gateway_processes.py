@@ -6,12 +6,10 @@ import asyncio
 import os
 import random
 import signal
-import sys
 import time
 from collections import Counter
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,14 +20,7 @@ from palaver.domain.draft import PieceKind
 from palaver.domain.feed_events import DraftGrew, EventAppended, TurnChanged
 from palaver.platforms.loopback import LOOPBACK
 from palaver.services.live.feed import Feed
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from gateway_process import format_plain_answer, format_text_after_action, format_text_before_action
-from store_harness import fetch_rows
-
-pytest.register_assert_rewrite("gateway_harness")
-from gateway_harness import (  # noqa: E402
+from scenarios.gateway_harness import (
     KILLED,
     FakePlatform,
     GatewayLauncher,
@@ -37,9 +28,12 @@ from gateway_harness import (  # noqa: E402
     load_final_state,
     wait_for_rows,
 )
+from scenarios.gateway_process import format_plain_answer, format_text_after_action, format_text_before_action
+from scenarios.store_harness import fetch_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
 
     from palaver.domain.feed_events import FeedItem
     from palaver.domain.turn import Turn

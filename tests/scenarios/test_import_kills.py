@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -18,11 +17,8 @@ from palaver.domain.crash_points import CrashPoint
 from palaver.services.attachments import Attachments
 from palaver.services.transfer.exporter import Exporter, ExportScope
 from palaver.testing import FakeClock
+from scenarios.store_harness import fetch_rows, find_inconsistencies, wait_for_disconnect
 from support.random_store import RandomStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import fetch_rows, find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,10 +5,8 @@ Every slot ends as exactly one run, in one conversation, and its output arrives 
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -18,14 +16,13 @@ from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.storage import jobs
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
+from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
+from scenarios.gateway_process import format_plain_answer, split_text
+from scenarios.store_harness import fetch_rows, find_inconsistencies
 from support.job_runs import insert_job
 
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("gateway_harness")
-
-from gateway_harness import KILLED, FakePlatform, GatewayLauncher  # noqa: E402
-from gateway_process import format_plain_answer, split_text  # noqa: E402
-from store_harness import fetch_rows, find_inconsistencies  # noqa: E402
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from palaver.domain.crash_points import CrashPoint
+from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
+from scenarios.gateway_process import LEARNED_FACTS
+from scenarios.store_harness import fetch_rows, find_inconsistencies
 
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("gateway_harness")
-
-from gateway_harness import KILLED, FakePlatform, GatewayLauncher  # noqa: E402
-from gateway_process import LEARNED_FACTS  # noqa: E402
-from store_harness import fetch_rows, find_inconsistencies  # noqa: E402
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

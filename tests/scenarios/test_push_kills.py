@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,11 +13,8 @@ import pytest
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
 from palaver.storage.engines.base import Read
+from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.push_service import PushService
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from support.push_service import PushBrowser

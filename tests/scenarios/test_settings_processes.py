@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import httpx2
@@ -15,14 +13,12 @@ import pytest
 
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
+from scenarios.store_harness import StoreProcess
 from support.settings import API_KEY, SettingsTown
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import StoreProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from support.warm_process import WarmLauncher
 

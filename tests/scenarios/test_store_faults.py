@@ -37,11 +37,8 @@ from palaver.domain.errors import (
 from palaver.storage.engines import integrity, postgres_pool
 from palaver.storage.engines import sqlite as sqlite_engine
 from palaver.storage.engines.base import Read, Write
+from scenarios.store_harness import CommandFailed, StoreProcess, fetch_rows, find_inconsistencies
 from support.process import find_free_port
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import CommandFailed, StoreProcess, fetch_rows, find_inconsistencies
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction

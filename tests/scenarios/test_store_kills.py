@@ -7,13 +7,11 @@ import json
 import os
 import random
 import signal
-import sys
 import threading
 import time
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -21,13 +19,11 @@ from hypothesis import settings
 
 from palaver import SessionSource, SessionStore
 from palaver.domain.errors import StoreUnavailable
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import TIMEOUT_SECONDS, StoreProcess, fetch_rows, find_inconsistencies, wait_for_disconnect
+from scenarios.store_harness import TIMEOUT_SECONDS, StoreProcess, fetch_rows, find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.warm_process import WarmLauncher
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,10 +36,7 @@ from palaver.domain.message import make_preview
 from palaver.domain.text import make_storable
 from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies
+from scenarios.store_harness import find_inconsistencies
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +12,7 @@ import pytest
 from hypothesis import settings
 
 from palaver import SessionStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import (
+from scenarios.store_harness import (
     ProcessPool,
     StoreProcess,
     call_together,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +12,10 @@ import pytest
 
 from palaver import SessionStore
 from palaver.services.budgets.meter import Budgets
+from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
+from scenarios.temporary_process import SECRET
 from support.metered_work import count_calls, make_rules, read_recorded, read_windows
 from support.store_content import dump_tables
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies, wait_for_disconnect
-from temporary_process import SECRET
 
 if TYPE_CHECKING:
     from support.warm_process import WarmLauncher

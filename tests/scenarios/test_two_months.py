@@ -15,7 +15,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,17 +39,15 @@ from palaver.storage import accounts, jobs
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
 from palaver.testing import FakeClock, ScriptedAgent
+from scenarios.store_harness import find_inconsistencies
 from support.gateway import make_member, wait_until
 from support.inbox import list_rows
 from support.job_runs import insert_job
 from support.metered_work import NANO_PER_TOKEN, make_call, make_rules, make_usage
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies
-
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.domain.inbound import Receipt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,10 +11,7 @@ import pytest
 
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies, wait_for_disconnect
+from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
     from support.warm_process import WarmLauncher

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,7 @@ import pytest
 from palaver import SessionSource
 from palaver.storage import sessions, versions
 from palaver.storage.engines.base import Read, Write
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from store_harness import find_inconsistencies
+from scenarios.store_harness import find_inconsistencies
 
 if TYPE_CHECKING:
     from palaver import SessionStore

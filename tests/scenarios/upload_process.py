@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from palaver import SessionStore
 from palaver.domain.clock import SystemClock
 from palaver.domain.crash_points import set_crash_hook

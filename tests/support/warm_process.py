@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
 TIMEOUT_SECONDS = 60.0
+TESTS_FOLDER = str(Path(__file__).parents[1])  # where scripts import from, as tests do
 PRELOADED_MODULES = (  # what a chat, a single message and a server import while they run
     "anyio._backends._asyncio",
     "httpcore2",
@@ -176,7 +177,7 @@ class WarmLauncher:
         return self._launch_with_pipes({"args": args, "env": dict(env), "code": code})
 
     def launch_script(self, path: Path, *args: str, stderr: int | None = None) -> WarmProcess:
-        """Start a script as `python path args…` does, with a pipe for each of its streams but a given `stderr`."""
+        """Start a script that can import as tests do, with a pipe for each of its streams but a given `stderr`."""
         return self._launch_with_pipes({"args": args, "env": dict(os.environ), "script": str(path)}, stderr)
 
     def run_script(self, path: Path, *args: str, timeout: float = TIMEOUT_SECONDS) -> subprocess.CompletedProcess[str]:
@@ -240,13 +241,20 @@ def serve_launches(control: socket.socket) -> dict[str, Any] | None:
         if request["script"] is not None:
             _prepare_script(request["script"])
         if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored by everything below a `nohup make test`
+            reset_signals()
             control.close()
             _fork_program(handles)
             return request
         for handle in handles:
             os.close(handle)
+
+
+def reset_signals() -> None:
+    """Handle signals as a Python does that was started in a terminal: below `nohup` or `make &`, some are ignored."""
+    for each in (signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 def _share_memory() -> None:
@@ -262,7 +270,7 @@ def _prepare_script(path: str) -> None:
         return
     PREPARED_SCRIPTS[path] = code = compile(Path(path).read_bytes(), path, "exec")
     import_path = sys.path.copy()
-    sys.path.insert(0, str(Path(path).parent))
+    sys.path.insert(0, TESTS_FOLDER)
     gc.disable()
     exec(code, {"__name__": "prepared", "__file__": path})
     gc.enable()
@@ -308,7 +316,7 @@ def run_program(request: Mapping[str, Any]) -> None:
     if (script := request["script"]) is not None:
         sys.orig_argv[:] = [sys.executable, script, *request["args"]]
         sys.argv[:] = [script, *request["args"]]
-        sys.path.insert(0, str(Path(script).parent))
+        sys.path.insert(0, TESTS_FOLDER)
         exec(PREPARED_SCRIPTS[script], {"__name__": "__main__", "__file__": script})
     elif (code := request["code"]) is None:
         sys.orig_argv[:] = [sys.executable, "-m", "palaver", *request["args"]]
