@@ -7,9 +7,39 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import timedelta
 
-SLOW_AGENT_CODE = """
+QUICK_AGENT_CODE = """
 from palaver.agent.demo import DemoAgent
-DemoAgent.__init__.__kwdefaults__["word_delay"] = 0.3
+DemoAgent.__init__.__kwdefaults__["word_delay"] = 0.001
+from palaver.cli import main
+main()
+"""
+# Every answer pauses after its first words until there is a file `continue` in the home folder. A process that is told
+# to stop hardly waits for it. Two presses of Ctrl-C are a double press unless there is a file `later` between them.
+PAUSED_AGENT_CODE = """
+import asyncio
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from palaver.agent.demo import DemoAgent
+from palaver.cli.chat import chat_runner, screen
+
+home = Path(os.environ["PALAVER_HOME"])
+DemoAgent.__init__.__kwdefaults__["word_delay"] = 0.001
+yield_words = DemoAgent._yield_words
+
+async def yield_first_words(self, text):
+    count = 0
+    async for word in yield_words(self, text):
+        while count == 5 and not (home / "continue").exists():
+            await asyncio.sleep(0.02)
+        yield word
+        count += 1
+
+DemoAgent._yield_words = yield_first_words
+chat_runner.SHUTDOWN_GRACE_SECONDS = 0.1
+screen.DOUBLE_PRESS_SECONDS = 60
+screen.time = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * (home / "later").exists())
 from palaver.cli import main
 main()
 """
@@ -60,6 +90,5 @@ from palaver.domain.clock import SystemClock
 real_time = time.time
 time.time = lambda: real_time() + {delay.total_seconds()}
 SystemClock.now = lambda self: datetime.now(UTC) + timedelta(seconds={delay.total_seconds()})
-from palaver.cli import main
-main()
+{QUICK_AGENT_CODE}
 """

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyte
 
+from cli.chat.agent_code import QUICK_AGENT_CODE
+
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Mapping
@@ -160,7 +162,7 @@ class Terminals:
         self.env = {"PALAVER_HOME": str(home), "PALAVER_MODEL": "demo"}
         self._terminals: list[Terminal] = []
 
-    def open(self, *args: str, code: str | None = None, columns: int = 120, **env: str) -> Terminal:
+    def open(self, *args: str, code: str = QUICK_AGENT_CODE, columns: int = 120, **env: str) -> Terminal:
         """Start `palaver` in a new terminal."""
         terminal = Terminal(self._launcher, *args, env={**self.env, **env}, code=code, columns=columns)
         self._terminals.append(terminal)
@@ -172,7 +174,7 @@ class Terminals:
         self._terminals.append(terminal)
         return terminal
 
-    def open_chat(self, *args: str, code: str | None = None, columns: int = 120, **env: str) -> Terminal:
+    def open_chat(self, *args: str, code: str = QUICK_AGENT_CODE, columns: int = 120, **env: str) -> Terminal:
         """Start a chat in a new terminal and wait until it is ready for input."""
         terminal = self.open(*args, code=code, columns=columns, **env)
         terminal.wait_for("idle")
@@ -180,10 +182,14 @@ class Terminals:
 
     def run(self, *args: str) -> str:
         """Run `palaver` without a terminal and return its output."""
-        process = self._launcher.launch(*args, env={**os.environ, **self.env})
+        process = self._launcher.launch(*args, env={**os.environ, **self.env}, code=QUICK_AGENT_CODE)
         output, errors = process.communicate()
         assert process.returncode == 0, errors
         return output
+
+    def let_answers_continue(self) -> None:
+        """Let the answers of `PAUSED_AGENT_CODE` continue."""
+        (self.home / "continue").touch()
 
     def kill_all(self) -> None:
         for terminal in self._terminals:

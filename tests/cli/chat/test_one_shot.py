@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.chat.agent_code import FAILING_AGENT_CODE, SLOW_AGENT_CODE, make_later_code
+from cli.chat.agent_code import FAILING_AGENT_CODE, PAUSED_AGENT_CODE, QUICK_AGENT_CODE, make_later_code
 from palaver.cli.chat.chat_runner import MESSAGE_SAVED_TEXT
 
 if TYPE_CHECKING:
@@ -36,11 +36,14 @@ class PalaverProcesses:
     def environ(self) -> dict[str, str]:
         return {**os.environ, "PALAVER_HOME": str(self.home), "PALAVER_MODEL": "demo", **self.env}
 
-    def start(self, *args: str, code: str | None = None) -> WarmProcess:
-        """Start `palaver`, or Python code that starts it."""
+    def start(self, *args: str, code: str = QUICK_AGENT_CODE) -> WarmProcess:
+        """Start Python code that starts `palaver`."""
         process = self.launcher.launch(*args, env=self.environ, code=code)
         self.processes.append(process)
         return process
+
+    def let_answers_continue(self) -> None:
+        (self.home / "continue").touch()
 
     def kill_all(self) -> None:
         for process in self.processes:
@@ -48,7 +51,7 @@ class PalaverProcesses:
             process.communicate()
 
     def __call__(
-        self, *args: str, stdin: str = "", exit_code: int = 0, code: str | None = None
+        self, *args: str, stdin: str = "", exit_code: int = 0, code: str = QUICK_AGENT_CODE
     ) -> subprocess.CompletedProcess[str]:
         process = self.start(*args, code=code)
         stdout, stderr = process.communicate(stdin, timeout=60)
@@ -196,7 +199,7 @@ def test_a_failed_answer_has_its_own_exit_code_and_keeps_the_text_so_far(palaver
 
 
 def test_an_answer_that_is_stopped_elsewhere_has_its_own_exit_code(palaver: PalaverProcesses) -> None:
-    asking = palaver.start("-m", "show me markdown", code=SLOW_AGENT_CODE)
+    asking = palaver.start("-m", "show me markdown", code=PAUSED_AGENT_CODE)
     beginning = read_first_output(asking)
     palaver("-m", "/stop", "--continue")
     stdout, stderr = asking.communicate(timeout=30)
@@ -206,7 +209,7 @@ def test_an_answer_that_is_stopped_elsewhere_has_its_own_exit_code(palaver: Pala
 
 
 def test_an_interrupt_stops_the_answer_and_keeps_the_text_so_far(palaver: PalaverProcesses) -> None:
-    asking = palaver.start("-m", "show me markdown", code=SLOW_AGENT_CODE)
+    asking = palaver.start("-m", "show me markdown", code=PAUSED_AGENT_CODE)
     beginning = read_first_output(asking)
     asking.send_signal(signal.SIGINT)
     stdout, stderr = asking.communicate(timeout=30)
@@ -218,20 +221,21 @@ def test_an_interrupt_stops_the_answer_and_keeps_the_text_so_far(palaver: Palave
 
 
 def test_an_interrupt_while_queued_does_not_stop_the_running_answer(palaver: PalaverProcesses) -> None:
-    asking = palaver.start("-m", "hello", code=SLOW_AGENT_CODE)
+    asking = palaver.start("-m", "hello", code=PAUSED_AGENT_CODE)
     beginning = read_first_output(asking)
     waiting = palaver.start("-m", "me too")
     assert waiting.stderr is not None
     assert os.read(waiting.stderr.fileno(), 1000) == b"Queued (1 ahead)\n"
     waiting.send_signal(signal.SIGINT)
     assert (waiting.communicate(timeout=30)[0], waiting.returncode) == ("", 130)
+    palaver.let_answers_continue()
     stdout, stderr = asking.communicate(timeout=60)
     assert (asking.returncode, stderr) == (0, "")
     assert (beginning + stdout).endswith("Ask me `what can you do`.\n")
 
 
 def test_a_message_whose_process_is_terminated_is_answered_by_the_next_process(palaver: PalaverProcesses) -> None:
-    asking = palaver.start("-m", "what can you do", code=SLOW_AGENT_CODE)
+    asking = palaver.start("-m", "what can you do", code=PAUSED_AGENT_CODE)
     read_first_output(asking)
     asking.send_signal(signal.SIGTERM)
     _, stderr = asking.communicate(timeout=30)

@@ -9,12 +9,11 @@ import signal
 import stat
 import sys
 import termios
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.chat.agent_code import FAILING_AGENT_CODE, PROVIDER_AGENT_CODE, SLOW_AGENT_CODE, WARNING_AGENT_CODE
+from cli.chat.agent_code import FAILING_AGENT_CODE, PAUSED_AGENT_CODE, PROVIDER_AGENT_CODE, WARNING_AGENT_CODE
 from palaver import SessionSource, SessionStore, __version__
 from palaver.cli.chat.screen import create_raw_input
 
@@ -143,12 +142,13 @@ def test_the_input_history_is_restored_and_only_its_owner_can_read_it(terminals:
 
 
 def test_a_message_sent_during_an_answer_is_queued(terminals: Terminals) -> None:
-    terminal = terminals.open_chat(code=SLOW_AGENT_CODE)
+    terminal = terminals.open_chat(code=PAUSED_AGENT_CODE)
     terminal.type_keys("hello\r")
     terminal.wait_for(lambda _: "responding" in terminal.status_line)
     terminal.type_keys("/queue later\r")
     terminal.wait_for("· Queued (1 ahead)")
     terminal.wait_for(lambda _: "1 queued" in terminal.status_line)
+    terminals.let_answers_continue()
     terminal.wait_for("“later”")
 
 
@@ -249,7 +249,7 @@ def test_messages_and_answers_of_another_process_are_shown_once(terminals: Termi
 
 def test_another_terminal_shows_the_question_and_the_growing_answer(terminals: Terminals) -> None:
     terminals.run("-m", "hello")
-    first, second = terminals.open_chat(code=SLOW_AGENT_CODE), terminals.open_chat()
+    first, second = terminals.open_chat(code=PAUSED_AGENT_CODE), terminals.open_chat()
     first.type_keys("show me markdown\r")
     second.wait_for("You (elsewhere): show me markdown")
     second.wait_for(lambda _: "responding" in second.status_line)
@@ -295,7 +295,7 @@ def test_a_message_from_a_platform_is_shown_with_the_name_of_its_author(terminal
 
 
 def test_ctrl_c_stops_the_answer_and_keeps_its_text_and_a_double_press_quits(terminals: Terminals) -> None:
-    terminal = terminals.open_chat(code=SLOW_AGENT_CODE)
+    terminal = terminals.open_chat(code=PAUSED_AGENT_CODE)
     terminal.type_keys("show me markdown\r")
     terminal.wait_for("What Markdown looks")
     terminal.type_keys("\x03")
@@ -306,7 +306,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_its_text_and_a_double_press_quits(ter
         transcript = store.load_transcript(store.list_sessions()[0].id)
     assert transcript[-1]["role"] == "assistant"
     assert transcript[-1]["content"].startswith("## What Markdown")
-    time.sleep(2.1)  # longer than a double press
+    (terminals.home / "later").touch()  # this is no double press
     terminal.type_keys("\x03")
     terminal.wait_for("Press Ctrl-C again or Ctrl-D to quit")
     terminal.type_keys("\x03")
@@ -314,7 +314,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_its_text_and_a_double_press_quits(ter
 
 
 def test_a_double_ctrl_c_during_an_answer_quits_and_its_text_stays_on_the_screen(terminals: Terminals) -> None:
-    terminal = terminals.open_chat(code=SLOW_AGENT_CODE)
+    terminal = terminals.open_chat(code=PAUSED_AGENT_CODE)
     terminal.type_keys("show me markdown\r")
     terminal.wait_for("What Markdown looks")
     terminal.type_keys("\x03\x03")
@@ -383,7 +383,7 @@ def test_a_draft_survives_the_closing_of_the_terminal(terminals: Terminals) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_unfinished_answer_continues_in_the_next_process(terminals: Terminals, number: signal.Signals) -> None:
-    terminal = terminals.open_chat(code=SLOW_AGENT_CODE)
+    terminal = terminals.open_chat(code=PAUSED_AGENT_CODE)
     terminal.type_keys("show me markdown\r")
     terminal.wait_for("What Markdown looks")
     terminal.send_signal(number)

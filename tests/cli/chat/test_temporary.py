@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.chat.agent_code import FAILING_AGENT_CODE, SLOW_AGENT_CODE
+from cli.chat.agent_code import FAILING_AGENT_CODE, PAUSED_AGENT_CODE
 from cli.chat.test_one_shot import PalaverProcesses, palaver
 from palaver.cli.chat.temporary import BANNER
 
@@ -80,7 +80,7 @@ def test_a_chat_in_a_terminal_is_gone_when_it_ends(terminals: Terminals) -> None
 
 
 def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(terminals: Terminals) -> None:
-    terminal = terminals.open("--temporary", code=SLOW_AGENT_CODE)
+    terminal = terminals.open("--temporary", code=PAUSED_AGENT_CODE)
     terminal.wait_for("not saved")
     terminal.type_keys("show me markdown\r")
     terminal.wait_for("What Markdown")
