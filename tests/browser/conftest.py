@@ -143,9 +143,16 @@ class Visitors:
         context.on("request", lambda request: self._check_request(url, request.url))
         return context
 
-    async def visit(self, web: WebServer, person: str = "owner", *, path: str = "", **options: Any) -> Page:
-        """Sign a person in in a new browser profile, and open the home page or another one."""
+    async def visit(
+        self, web: WebServer, person: str = "owner", *, path: str = "", has_clock: bool = False, **options: Any
+    ) -> Page:
+        """Sign a person in in a new browser profile, and open the home page or another one.
+
+        With `has_clock`, the test can move the page's clock (`page.clock`) instead of waiting for its timers.
+        """
         context = await self.open_context(web.url, **options)
+        if has_clock:
+            await context.clock.install()
         await sign_in_context(context, web, person)
         page = await context.new_page()
         await page.goto(f"{web.url}{path}")

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 from browser.conftest import open_path
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from playwright.async_api import Page
 
@@ -26,12 +26,18 @@ async def make_job(web: WebServer, name: str) -> None:
     assert made.status_code == 201, made.text
 
 
-async def walk_settings(page: Page) -> AsyncIterator[str]:
-    """Open one place after the other, with everything in it unfolded, and yield its path. For an owner."""
-    for panel in PANELS:
-        await open_path(page, f"/{panel}")
+async def walk_places(page: Page, places: Sequence[str]) -> AsyncIterator[str]:
+    """Open one of these places after the other, with everything in it unfolded, and yield its path. For an owner."""
+    for place in places:
+        await open_path(page, f"/{place}")
         await _unfold(page)
-        yield panel
+        yield place
+
+
+async def walk_settings(page: Page) -> AsyncIterator[str]:
+    """Open every place, with everything in it unfolded, and yield its path. For an owner."""
+    async for place in walk_places(page, PANELS):
+        yield place
     await open_path(page, "/server")
     tabs = page.locator(".section-tabs button")
     await expect(tabs.first).to_be_visible()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.async_api import expect
 
 from agent.openai_server import OpenAIServer, reply_with_error
-from browser.conftest import PHONE_VIEWPORT, open_path, send_message, wait_for_answer
-from browser.page_checks import find_overflowing_texts, find_small_targets, find_violations, measure_overflow
+from browser.conftest import open_path, send_message, wait_for_answer
+from browser.page_checks import find_violations
 from palaver import SessionSource
 from palaver.agent.demo import DemoAgent
 from palaver.domain.policy import ResetMode
@@ -376,43 +376,3 @@ async def test_a_saved_prompt_asks_for_its_placeholders_and_a_project_has_instru
     await expect(page.get_by_role("button", name="Garden", exact=True)).to_be_visible()
     projects = (await (await web.sign_in()).get("/api/projects")).json()["projects"]
     assert [each["instructions"] for each in projects] == ["Answer in rhymes."]
-
-
-# Pages, each with a heading that is on no other one.
-PHONE_PAGES = {
-    "/server#models": "Anbieter",
-    "/server#conversations": "Alte Chats löschen",
-    "/platforms#slack": "Slack verbinden",
-    "/prompts": "Prompts",
-    "/settings#about": "Über Palaver",
-}
-
-
-async def test_the_screens_fit_a_phone_in_german_and_dark(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    provider = {"base_url": "https://models.example.org/a-rather-long-path/v1", "api_key": "sk-0123456789abcdef"}
-    assert (await (await web.sign_in()).patch("/api/settings", json={"set": {"providers.lab": provider}})).is_success
-    options: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
-    page = await visitors.visit(web, locale="de-DE", **options)
-    for path, heading in PHONE_PAGES.items():
-        await open_path(page, path)
-        await expect(page.get_by_role("heading", name=heading).first).to_be_visible()
-        await expect(page.locator(".panel-column .card, .panel-empty").first).to_be_visible()
-        assert (path, await find_violations(page), await measure_overflow(page)) == (path, [], 0)
-        assert (path, await find_small_targets(page), await find_overflowing_texts(page)) == (path, [], [])
-    await expect(page.locator(".policies h3").last).to_have_text("Überall sonst")
-    await page.reload()
-    await expect(page.get_by_role("heading", name="Über Palaver")).to_be_in_viewport()
-
-
-async def test_settings_and_steps_are_explained_in_german(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web, path="/server#turns", locale="de-DE")
-    for section in ("Chats", "Antworten", "Gedächtnis", "Budgets", "Aufgaben und Sicherungen", "Modelle"):
-        await page.get_by_label("Bereiche der Servereinstellungen").get_by_role("button", name=section).click()
-        await expect(page.locator(".setting-field").first).to_be_visible()
-        assert await page.locator(".setting-field [lang=en]").all_text_contents() == []
-    for platform in ("telegram", "slack", "email", "signal", "matrix"):
-        await page.goto(f"{web.url}/platforms#{platform}")
-        await expect(page.locator(".steps-list li").first).to_be_visible()
-        assert await page.locator(".steps-list [lang=en]").all_text_contents() == []

@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, open_panel, open_path
-from browser.page_checks import find_violations, measure_overflow
-from browser.settings_walk import make_job, walk_settings
+from browser.page_checks import find_overflowing_texts, find_small_targets, find_violations, measure_overflow
+from browser.settings_walk import make_job, walk_places, walk_settings
 from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import AgentUnavailable
@@ -73,11 +73,19 @@ _CHOSEN_NAMES = {
 _NAME_IN_ANY_LANGUAGE = re.compile(
     r"[\d-]+ [\d:]+ UTC\.|[a-z]+:\S+|[A-Z]\w+/\S+|python-httpx2/\S+|https?://\S+|[\w.]*/\S*"
 )
-SKIPPED_TO = {"jobs", "settings", "server#models"}  # where the skip link is tried
+SKIPPED_TO = {"jobs", "settings", "settings#about", "server#models"}  # where the skip link is tried
+PLACES = ("jobs", "prompts", "server#models", "server#conversations", "platforms#slack", "settings#about")
+PHONE: dict[str, Any] = {
+    "viewport": PHONE_VIEWPORT,
+    "has_touch": True,
+    "is_mobile": True,
+    "reduced_motion": "reduce",
+}
 SETTINGS_WITH_NAMES = {
     "profiles.clerk.instructions": "x",
     "personalities.pirate": "arr",
-    "providers.lab.base_url": "http://127.0.0.1:1/v1",
+    "providers.lab.base_url": "http://127.0.0.1:1/a-rather-long-path-to-the-models/v1",
+    "providers.lab.api_key": "sk-0123456789abcdef",
     'prices."lab:x".input': "1",
     "budgets.profiles.clerk.day_usd": "3",
     "reset_by_platform.telegram.mode": "daily",
@@ -131,6 +139,12 @@ async def collect_texts(page: Page, session: str) -> dict[str, set[str]]:
     return texts
 
 
+async def skip_to_content(page: Page, skip_link: str) -> None:
+    await page.get_by_role("link", name=skip_link).focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#main")).to_be_focused()
+
+
 async def check_settings(page: Page, skip_link: str) -> dict[str, set[str]]:
     """Visit everything that can be set, check that it is accessible and fits, and collect the texts by place."""
     texts, violations = {}, {}
@@ -139,9 +153,8 @@ async def check_settings(page: Page, skip_link: str) -> dict[str, set[str]]:
         assert await measure_overflow(page) == 0, place
         violations[place] = await find_violations(page)
         if place in SKIPPED_TO:
-            await page.get_by_role("link", name=skip_link).focus()
-            await page.keyboard.press("Enter")
-            await expect(page.locator("#main")).to_be_focused()
+            await skip_to_content(page, skip_link)
+        assert await page.locator("html[lang=de] :is(.setting-field, .steps-list) [lang=en]").count() == 0, place
     assert {place: found for place, found in violations.items() if found} == {}
     return texts
 
@@ -220,28 +233,53 @@ async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, v
     assert find_english(english, german) == {}
 
 
-@pytest.mark.slow
-async def test_all_settings_are_accessible_and_in_german_have_no_english_left(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
+async def create_named_settings(web: WebServer) -> None:
+    """Let everything that can be set have a name, so that every form is shown; and sign the test client out."""
     owner = await web.sign_in()
     await owner.post("/api/saved-prompts", json={"name": "clerk", "text": "arr"})
     await web.create_conversation(owner, "remember that arr", title="Alpha")
     await make_job(web, "Plants")
     await web.sign_in("Jonas")
-    assert (await owner.patch("/api/settings", json={"set": SETTINGS_WITH_NAMES})).is_success
+    changed = await owner.patch("/api/settings", json={"set": SETTINGS_WITH_NAMES})
+    assert changed.is_success, changed.text
     await owner.post("/api/sign-out")  # so that the test client is not listed as a device
+
+
+async def test_settings_fit_a_phone_in_german_and_dark_and_have_no_english_left(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    """The largest places; `make soak` visits all of them."""
+    web = await start_web(DemoAgent(word_delay=0))
+    await create_named_settings(web)
+    desktop = await visitors.visit(web, locale="en-GB", path="/jobs")
+    english = {place: set(await desktop.evaluate(_COLLECT_TEXTS)) async for place in walk_places(desktop, PLACES)}
+    await desktop.context.close()
+    page = await visitors.visit(web, locale="de-DE", path="/jobs", color_scheme="dark", **PHONE)
+    german = {}
+    async for place in walk_places(page, PLACES):
+        german[place] = set(await page.evaluate(_COLLECT_TEXTS))
+        assert (place, await find_violations(page), await measure_overflow(page)) == (place, [], 0)
+        assert (place, await find_small_targets(page), await find_overflowing_texts(page)) == (place, [], [])
+        assert await page.locator(":is(.setting-field, .steps-list) [lang=en]").all_text_contents() == [], place
+        if place in SKIPPED_TO:
+            await skip_to_content(page, "Zum Inhalt springen")
+    assert find_english(english, german) == {}
+    await expect(page.locator(".policies h3").last).to_have_text("Überall sonst")
+    await page.reload()
+    await expect(page.get_by_role("heading", name="Über Palaver")).to_be_in_viewport()
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+async def test_all_settings_are_accessible_and_in_german_have_no_english_left(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    await create_named_settings(web)
     desktop = await visitors.visit(web, locale="en-GB", color_scheme="light", reduced_motion="reduce")
     english = await check_settings(desktop, "Skip to content")
     await desktop.context.close()
-    device: dict[str, Any] = {
-        "viewport": PHONE_VIEWPORT,
-        "has_touch": True,
-        "is_mobile": True,
-        "reduced_motion": "reduce",
-    }
-    phone = await visitors.visit(web, locale="de-DE", color_scheme="dark", **device)
+    phone = await visitors.visit(web, locale="de-DE", color_scheme="dark", **PHONE)
     german = await check_settings(phone, "Zum Inhalt springen")
     assert len(german) >= 30
     assert find_english(english, german) == {}
