@@ -11,7 +11,7 @@ from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.matrix.adapter import MatrixAdapter
 from palaver.platforms.matrix.settings import MatrixSettings
 
-from .homeserver import Person, run_synapse
+from .homeserver import Person, share_synapse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def synapse() -> Iterator[str]:
     """The URL of a homeserver that runs during the test session."""
-    with run_synapse(tmp_path_factory.mktemp("synapse")) as url:
+    with share_synapse() as url:
         yield url
 
 

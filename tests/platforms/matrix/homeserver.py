@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import fcntl
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
@@ -22,7 +26,6 @@ from support.process import find_free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     import httpx2
 
@@ -31,18 +34,56 @@ TIMEOUT_SECONDS = 60.0
 REGISTRATION_SECRET = "registration"
 UNLIMITED = {"per_second": 10_000, "burst_count": 10_000}
 
-# The kernel ends the server together with the test process, also when that is killed.
+# It runs until no process uses it any more, also when the last one was killed: each holds a lock on the file `users`.
 _START = """
-import ctypes, runpy, sys
-ctypes.CDLL(None).prctl(1, 9)
-sys.argv = ["synapse", "-c", sys.argv[1]]
+import fcntl, os, runpy, shutil, sys, threading
+folder = sys.argv[1]
+users = open(os.path.join(folder, "users"))
+def wait_for_end():
+    fcntl.flock(users, fcntl.LOCK_EX)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+threading.Thread(target=wait_for_end, daemon=True).start()
+sys.argv = ["synapse", "-c", os.path.join(folder, "homeserver.yaml")]
 runpy.run_module("synapse.app.homeserver", run_name="__main__")
 """
+_started: list[subprocess.Popen[bytes]] = []  # they may outlive this process, so nothing waits for their end
 
 
 @contextmanager
-def run_synapse(folder: Path) -> Iterator[str]:
-    """Run a homeserver inside the block, and yield its URL. It keeps everything in memory, and has no rate limits."""
+def share_synapse() -> Iterator[str]:
+    """Yield the URL of a homeserver, which all processes of a test run share: it takes seconds to start one.
+
+    It keeps everything in memory, and has no rate limits. Every account has a name of its own.
+    """
+    run_id = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"process-{os.getpid()}"
+    folder = Path(tempfile.gettempdir()) / f"palaver-synapse-{run_id}"
+    with _open_users_file(folder):
+        with (folder / "starting").open("w") as starting:
+            fcntl.flock(starting, fcntl.LOCK_EX)
+            if not (folder / "url").exists():
+                (folder / "url").write_text(_start_synapse(folder))
+        yield (folder / "url").read_text()
+
+
+def run_synapse(_folder: Path) -> AbstractContextManager[str]:
+    """Yield the URL of the shared homeserver."""
+    return share_synapse()
+
+
+@contextmanager
+def _open_users_file(folder: Path) -> Iterator[None]:
+    """Keep the homeserver of a folder from ending. If one ends just now, wait until it has deleted its folder."""
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError), (folder / "users").open("a") as users:
+            fcntl.flock(users, fcntl.LOCK_SH)
+            if os.fstat(users.fileno()).st_ino == (folder / "users").stat().st_ino:
+                yield
+                return
+
+
+def _start_synapse(folder: Path) -> str:
     port = find_free_port()
     url = f"http://127.0.0.1:{port}"
     seed = base64.b64encode(secrets.token_bytes(32)).decode().rstrip("=")
@@ -74,16 +115,12 @@ def run_synapse(folder: Path) -> Iterator[str]:
     }
     (folder / "homeserver.yaml").write_text(json.dumps(settings))
     (folder / "log.yaml").write_text(json.dumps({"version": 1, "root": {"level": "ERROR"}}))
-    command = [sys.executable, "-c", _START, str(folder / "homeserver.yaml")]
-    with (
-        (folder / "output").open("w") as output,
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as process,
-    ):
-        try:
-            _wait_for_answer(process, url, folder / "output")
-            yield url
-        finally:
-            process.kill()
+    command = [sys.executable, "-c", _START, str(folder)]
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    _started.append(process)
+    _wait_for_answer(process, url, folder / "output")
+    return url
 
 
 def _wait_for_answer(process: subprocess.Popen[bytes], url: str, output: Path) -> None:

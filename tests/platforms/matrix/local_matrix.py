@@ -12,7 +12,7 @@ from palaver.testing import Fault
 from platforms.local_platform import ADA, BEN, GROUP, LocalPlatform
 
 from .fault_proxy import FaultProxy
-from .homeserver import Person, run_synapse
+from .homeserver import Person, share_synapse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ class LocalMatrix(LocalPlatform):
         self._people: dict[str, Person] = {}
 
     async def __aenter__(self) -> Self:
-        url = self._stack.enter_context(run_synapse(self.folder))
+        url = self._stack.enter_context(share_synapse())
         http = await self._stack.enter_async_context(httpx2.AsyncClient(timeout=60))
         self._proxy = await self._stack.enter_async_context(FaultProxy(url).running())
         self._bot = await Person.register(url, http, "Palaver")

@@ -46,6 +46,15 @@ class EncryptingClient:
         if self.client.should_query_keys:
             await self.client.keys_query()
 
+    async def learn_devices(self, person: Person) -> None:
+        """Wait until the keys of a person's devices are known: only those can read what is sent."""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while not list(self.client.device_store.active_user_devices(person.user_id)):
+                if self.client.should_query_keys:
+                    await self.client.keys_query()
+                else:
+                    await self.sync()
+
     async def wait_for(self, condition: Callable[[Any], object]) -> Any:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while not (found := [event for event in self.events if condition(event)]):
@@ -152,7 +161,7 @@ async def test_messages_and_files_in_an_encrypted_room(
     async with open_client(ada, tmp_path / "ada") as client, run(adapter, inbox):
         assert (await adapter.probe()).warnings == ()
         await client.wait_for(is_join_of(bot))
-        await client.sync()
+        await client.learn_devices(bot)
         await send_nonsense(ben, bot)
         event_id = await client.say(room_id, "A secret question")
         [question] = await wait_for_texts(inbox, "A secret question")
@@ -230,7 +239,7 @@ async def test_a_message_whose_key_comes_later_is_read_then(
     async with open_client(ada, tmp_path / "ada") as client:
         async with run(make_adapter(bot, encryption=True), inbox):
             await client.wait_for(is_join_of(bot))
-            await client.sync()
+            await client.learn_devices(bot)
             keys = hold_keys_back(client, monkeypatch)
             await client.say(room_id, "Too early")
             await inbox.wait_until(

@@ -11,7 +11,7 @@ import pytest
 from palaver.domain.delivery import Address
 from palaver.domain.source import Platform
 from palaver.platforms.manifest import AccountPlace
-from palaver.platforms.signal.adapter import SignalAdapter
+from palaver.platforms.signal.adapter import SignalAdapter, SignalTiming
 from palaver.platforms.signal.settings import SignalSettings
 from palaver.services.platforms.adapter import OutgoingMessage
 from palaver.testing import MemoryInbox, MemoryLink
@@ -29,11 +29,16 @@ class MakeAdapter(Protocol):
     def __call__(self, **settings: Any) -> SignalAdapter: ...
 
 
-def make_adapter_for(server: SignalServer, *, account: str = "", **settings: Any) -> SignalAdapter:
+QUICK_POLLS = SignalTiming(connect_poll=0.005, busy_poll=0.005, idle_poll=0.005)
+
+
+def make_adapter_for(
+    server: SignalServer, *, account: str = "", timing: SignalTiming = QUICK_POLLS, **settings: Any
+) -> SignalAdapter:
     """Return an adapter for the account of the server."""
     fields = {"program": str(server.program), "config_folder": str(server.config_folder), "chats": "all", **settings}
     place = AccountPlace(account=account, folder=server.folder / f"account{account}", webhook_url=None)
-    return SignalAdapter(SignalSettings(**fields), place)
+    return SignalAdapter(SignalSettings(**fields), place, timing=timing)
 
 
 def make_outgoing(adapter: SignalAdapter, markdown: str = "Hello", **fields: Any) -> OutgoingMessage:

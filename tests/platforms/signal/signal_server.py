@@ -200,6 +200,10 @@ class SignalServer:
             (self.folder / "s").unlink(missing_ok=True)
         await self.end_programs()
 
+    @property
+    def has_programs(self) -> bool:
+        return bool(self._programs)
+
     async def end_programs(self, code: int = 137) -> None:
         """End the programs that run, as a crash does."""
         for program in self._programs:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,14 @@ from palaver.domain.platform_updates import MessageEdited
 from palaver.domain.source import Platform
 from palaver.platforms.signal import adapter as adapter_module
 from palaver.platforms.signal import client as client_module
+from palaver.platforms.signal.client import SignalProcess
 from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.testing import MemoryInbox, MemoryLink
+from support.gateway import wait_until
 
 from . import signal_server as faults
-from .conftest import TIMEOUT_SECONDS, make_adapter_for, make_outgoing, run_adapter
+from .conftest import QUICK_POLLS, TIMEOUT_SECONDS, make_adapter_for, make_outgoing, run_adapter
 from .signal_server import ADA, OWN_ACI, OWN_NUMBER, SignalServer
 
 if TYPE_CHECKING:
@@ -213,33 +216,41 @@ async def test_a_device_that_is_unlinked_meanwhile_is_refused(server: SignalServ
             await asyncio.wait_for(task, TIMEOUT_SECONDS)
 
 
-async def test_a_signal_cli_that_hangs_is_ended(
-    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapter_module, "START_SECONDS", 1.5)
+async def test_a_signal_cli_that_hangs_is_ended(server: SignalServer, make_adapter: MakeAdapter) -> None:
     server.fail("listDevices", faults.HANG)
+    adapter = make_adapter(timing=replace(QUICK_POLLS, first_answer=0.05))
     with pytest.raises(ConnectionLost, match="did not answer"):
-        await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
+        await asyncio.wait_for(adapter.run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
 
 
-async def test_another_program_that_uses_the_account_is_named(
-    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapter_module, "START_SECONDS", 1.5)
+async def test_a_signal_cli_that_does_not_start_is_ended(server: SignalServer, make_adapter: MakeAdapter) -> None:
     server.is_locked = True
-    with pytest.raises(ConnectionLost, match="in use by another instance"):
-        await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
+    adapter = make_adapter(timing=replace(QUICK_POLLS, start=0.05))
+    with pytest.raises(ConnectionLost, match="did not start"):
+        await asyncio.wait_for(adapter.run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
+    await server.wait_until(lambda: not server.has_programs)
+
+
+async def test_another_program_that_uses_the_account_is_named(server: SignalServer) -> None:
+    server.is_locked = True
+    arguments = [str(server.program), "--config", str(server.config_folder), "--output", "json", "-a", OWN_NUMBER]
+    process = await SignalProcess.start(arguments, os.open(os.devnull, os.O_WRONLY), server.folder / "pid")
+    try:
+        await wait_until(lambda: process._error_lines)
+        with pytest.raises(ConnectionLost, match="in use by another instance"):
+            await process.connect(0, 0.005)
+    finally:
+        await process.stop()
 
 
 async def test_a_server_that_cannot_be_reached_is_no_connection(
-    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+    server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
-    monkeypatch.setattr(adapter_module, "PING_SECONDS", 0.7)
     inbox = MemoryInbox()
     server.fail("listDevices", *[faults.Fault(-3, "Failed to get linked devices: timeout")] * 2)
-    async with run_adapter(make_adapter(), inbox):
-        assert len(server.list_requests("listDevices")) == 3
+    async with run_adapter(make_adapter(timing=replace(QUICK_POLLS, ping=0.05)), inbox):
         await server.wait_until(lambda: len(server.list_requests("version")) > 1)
+    assert len(server.list_requests("listDevices")) == 3
     assert inbox.connected_count >= 2
 
 
@@ -247,8 +258,7 @@ async def test_nothing_is_received_while_the_disk_is_full(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox = MemoryInbox()
-    monkeypatch.setattr(adapter_module, "PING_SECONDS", 0.7)
-    async with run_adapter(make_adapter(), inbox) as task:
+    async with run_adapter(make_adapter(timing=replace(QUICK_POLLS, ping=0.05)), inbox) as task:
         monkeypatch.setattr(adapter_module, "MIN_FREE_BYTES", 10**18)
         with pytest.raises(ConnectionLost, match="disk is almost full"):
             await asyncio.wait_for(task, TIMEOUT_SECONDS)
@@ -302,30 +312,27 @@ async def test_a_stop_that_is_canceled_is_finished_when_the_adapter_is_closed(
     assert not process._socket_folder.exists()
 
 
-async def test_a_signal_cli_of_a_dead_process_is_ended_first(
-    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapter_module, "LEFTOVER_SECONDS", 0.2)
+async def test_a_signal_cli_of_a_dead_process_is_ended_first(server: SignalServer, make_adapter: MakeAdapter) -> None:
     folder = server.folder / "account"
     descriptor, _ = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
     leftover = await asyncio.create_subprocess_exec("sleep", "60", stdout=descriptor)
     os.close(descriptor)
     (folder / "signal-cli.pid").write_text(str(leftover.pid))
-    async with run_adapter(make_adapter(), MemoryInbox()):
+    async with run_adapter(make_adapter(timing=replace(QUICK_POLLS, leftover=0)), MemoryInbox()):
         assert await asyncio.wait_for(leftover.wait(), TIMEOUT_SECONDS) == -signal.SIGKILL
 
 
 async def test_only_the_process_that_writes_into_the_spool_is_killed(
-    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+    server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
-    monkeypatch.setattr(adapter_module, "LEFTOVER_SECONDS", 0.1)
+    adapter = make_adapter(timing=replace(QUICK_POLLS, leftover=0, leftover_kill=0))
     folder = server.folder / "account"
     descriptor, _ = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
     stranger = await asyncio.create_subprocess_exec("sleep", "60")
     try:
         (folder / "signal-cli.pid").write_text(str(stranger.pid))  # the number was given to another process
         with pytest.raises(ConnectionLost, match="still writes"):
-            await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
+            await asyncio.wait_for(adapter.run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
         assert stranger.returncode is None
     finally:
         os.close(descriptor)

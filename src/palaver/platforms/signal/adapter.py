@@ -9,6 +9,7 @@ import shlex
 import shutil
 import tempfile
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -61,13 +62,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-START_SECONDS: Final = 120.0  # until signal-cli answers its first request
-PING_SECONDS: Final = 30.0  # between two requests that signal-cli answers by itself, and for each of them
 PINGS_PER_SERVER_CHECK: Final = 20  # so that a request to Signal's server is made every ten minutes
-BUSY_POLL_SECONDS: Final = 0.05  # between two looks into the spool, while something goes on
-IDLE_POLL_SECONDS: Final = 0.25
 BUSY_SECONDS: Final = 10.0  # after the last line
-LEFTOVER_SECONDS: Final = 5.0  # for a signal-cli of an earlier process to stop receiving; then it is killed
 UPLOAD_SECONDS: Final = 300.0
 MAX_SPOOL_BYTES: Final = 16 * 1024 * 1024  # then signal-cli is started again with a new file
 MIN_FREE_BYTES: Final = 64 * 1024 * 1024  # on the disk
@@ -79,6 +75,21 @@ MAX_FILE_NAME_BYTES: Final = 200  # file systems allow 255
 REMOVED_REACTION: Final = "👍"  # apps take back whatever reaction there is
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalTiming:
+    """How long the adapter waits for what, in seconds."""
+
+    start: float = 120.0  # until signal-cli listens
+    first_answer: float = 120.0  # to the first request
+    ping: float = 30.0  # between two requests that signal-cli answers by itself
+    answer: float = 30.0  # to each of them
+    connect_poll: float = 0.05  # between two attempts to connect, while signal-cli starts
+    busy_poll: float = 0.05  # between two looks into the spool, while something goes on
+    idle_poll: float = 0.25
+    leftover: float = 5.0  # for a signal-cli of an earlier process to stop receiving; then it is killed
+    leftover_kill: float = 5.0  # until it is gone
+
+
 class SignalAdapter(Adapter):
     """One account on Signal."""
 
@@ -86,9 +97,10 @@ class SignalAdapter(Adapter):
     capabilities = CAPABILITIES
     silence_seconds = 300.0
 
-    def __init__(self, settings: SignalSettings, place: AccountPlace) -> None:
+    def __init__(self, settings: SignalSettings, place: AccountPlace, *, timing: SignalTiming | None = None) -> None:
         self.account = place.account
         self._settings = settings
+        self._timing = timing or SignalTiming()
         self._folder = place.folder
         self._config_folder = Path(settings.config_folder or place.folder / "signal-cli").expanduser()
         self._state: AdapterState | None = None
@@ -106,7 +118,7 @@ class SignalAdapter(Adapter):
         """Look whether signal-cli works and is linked; ask Signal itself if it is connected."""
         version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
         account = await self._read_account()
-        if self._process is not None and not await self._check_server(self._process, PING_SECONDS):
+        if self._process is not None and not await self._check_server(self._process, self._timing.answer):
             raise ConnectionLost("Signal's server can't be reached right now.")
         state = await self._load_state()
         return describe_account(
@@ -163,11 +175,11 @@ class SignalAdapter(Adapter):
     async def _end_leftovers(self, spool: Spool) -> None:
         """End the signal-cli of an earlier process that has died; it has stopped receiving by itself."""
         numbers = await asyncio.to_thread(spool.list_numbers)
-        if await self._has_writers_after(LEFTOVER_SECONDS, spool, numbers):
+        if await self._has_writers_after(self._timing.leftover, spool, numbers):
             pid = await asyncio.to_thread(read_pid, self._pid_file)
             if pid is not None and await asyncio.to_thread(spool.is_written_by, pid):
                 kill_leftover(pid)
-            if await self._has_writers_after(LEFTOVER_SECONDS, spool, numbers):
+            if await self._has_writers_after(self._timing.leftover_kill, spool, numbers):
                 raise ConnectionLost(
                     f"Another process still writes into {self._folder / 'spool'}: a second Palaver, or a signal-cli "
                     "that does not end. Stop it."
@@ -179,7 +191,7 @@ class SignalAdapter(Adapter):
         while any(map(spool.has_writer, numbers)):
             if asyncio.get_running_loop().time() > deadline:
                 return True
-            await asyncio.sleep(BUSY_POLL_SECONDS)
+            await asyncio.sleep(self._timing.busy_poll)
         return False
 
     @property
@@ -232,7 +244,7 @@ class SignalAdapter(Adapter):
                     await intake.wait_until_stored()
                     return
                 is_busy = clock() < busy_until or intake.is_busy
-                await process.wait(BUSY_POLL_SECONDS if is_busy else IDLE_POLL_SECONDS)
+                await process.wait(self._timing.busy_poll if is_busy else self._timing.idle_poll)
         finally:
             checking.cancel()
             await asyncio.wait({checking})
@@ -246,16 +258,16 @@ class SignalAdapter(Adapter):
 
     async def _keep_checking(self, process: SignalProcess, link: AccountLink) -> None:
         """Ask signal-cli regularly whether it lives, and Signal's server now and then whether it accepts us."""
-        await process.connect(START_SECONDS)
+        await process.connect(self._timing.start, self._timing.connect_poll)
         is_accepted = False
-        seconds = START_SECONDS
+        seconds = self._timing.first_answer
         for number in range(1_000_000_000):
             await asyncio.to_thread(self._check_disk)
             try:
                 if not is_accepted or number % PINGS_PER_SERVER_CHECK == 0:
                     is_accepted = await self._check_server(process, seconds)
                 else:
-                    await process.request("version", {}, seconds=PING_SECONDS)
+                    await process.request("version", {}, seconds=self._timing.answer)
             except ConnectionLost:
                 if process.has_ended:
                     return  # the reader says why
@@ -263,8 +275,8 @@ class SignalAdapter(Adapter):
             if is_accepted:
                 link.report_connected()
                 await self._note_connected()
-            seconds = PING_SECONDS
-            await asyncio.sleep(PING_SECONDS)
+            seconds = self._timing.answer
+            await asyncio.sleep(self._timing.ping)
 
     def _check_disk(self) -> None:
         """Stop receiving before the disk is full: signal-cli would forget messages that it can't write."""
@@ -432,7 +444,7 @@ class SignalAdapter(Adapter):
         except RpcError as error:
             if is_unauthorized(error.message):  # what refuses us may be a single group
                 with contextlib.suppress(AccountRefused, ConnectionLost):
-                    await self._check_server(process, PING_SECONDS)
+                    await self._check_server(process, self._timing.answer)
             meaning = make_delivery_error(error, self._command)
             if is_repeatable and isinstance(meaning, SendUncertain):
                 meaning = SendRetryable(str(meaning))

@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 REQUEST_SECONDS: Final = 60.0
 VERSION_SECONDS: Final = 45.0
 END_SECONDS: Final = 3.0  # for each of: stop receiving, end after SIGTERM
-CONNECT_POLL_SECONDS: Final = 0.05
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 SOCKET_NAME: Final = "socket"
 # It reads a line when all went well, and the end of its input when the process that started it has died. It ends a
@@ -177,7 +176,7 @@ class SignalProcess:
             raise
         return cls(process, guard, folder)
 
-    async def connect(self, seconds: float) -> None:
+    async def connect(self, seconds: float, poll_seconds: float) -> None:
         """Connect to signal-cli as soon as it listens: from then on it receives. Returns also if it has ended."""
         deadline = asyncio.get_running_loop().time() + seconds
         while not self.has_ended:
@@ -189,7 +188,7 @@ class SignalProcess:
             if asyncio.get_running_loop().time() > deadline:
                 last = hide_people(self._error_lines[-1]) if self._error_lines else "it says nothing"
                 raise ConnectionLost(f"signal-cli did not start within {seconds:g} seconds: {last}")
-            await self.wait(CONNECT_POLL_SECONDS)
+            await self.wait(poll_seconds)
 
     @property
     def has_ended(self) -> bool:
