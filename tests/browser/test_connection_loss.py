@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from support.web import StartWebServer
 
 ANSWER_START = "I have thought about"
+MAX_DELAY_MILLISECONDS = 15_000  # between two tries of the page to connect
 
 
 @pytest.mark.slow
@@ -35,17 +36,20 @@ async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(
         "ERR_EMPTY_RESPONSE",
         "ERR_CONNECTION_RESET",
     )
-    long_text = " ".join(f"thing{number}" for number in range(150))
+    long_text = " ".join(f"thing{number}" for number in range(60))
     async with run_server(launcher, tmp_path, port) as link:
-        page = await (await visitors.open_context(link)).new_page()
+        context = await visitors.open_context(link)
+        await context.clock.install()
+        page = await context.new_page()
         await page.goto(link)
         await skip_welcome(page)
         await send_message(page, f"think about {long_text}")
-        await expect(page.locator(".answer .reasoning")).to_contain_text("thing20")
+        await expect(page.locator(".answer .reasoning")).to_contain_text("thing3")
     await expect(page.get_by_text("Reconnecting…")).to_be_visible()
     await send_message(page, "and are you there")
     await expect(page.locator(".user-message.pending")).to_contain_text("and are you there")
     async with run_server(launcher, tmp_path, port):
+        await page.clock.fast_forward(MAX_DELAY_MILLISECONDS)  # it connects again, and sends what waits
         answers = page.locator(".answer")
         await expect(answers).to_have_count(2, timeout=TIMEOUT_SECONDS * 1000)
         await expect(answers.last.get_by_role("button", name="Regenerate")).to_be_visible(

@@ -1,4 +1,4 @@
-"""One person writes on Telegram, goes on in the browser and ends on Matrix: one conversation, and only theirs."""
+"""One person writes on Telegram, goes on in the browser and ends elsewhere: one conversation, and only theirs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from browser.conftest import send_message, wait_for_answer
 from palaver import GatewayConfig
 from palaver.agent.demo import DemoAgent
 from palaver.domain.keys import DmScope
+from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.matrix.adapter import MatrixAdapter
 from palaver.platforms.matrix.settings import MatrixSettings
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from browser.conftest import Visitors
-    from support.web import StartWebServer
+    from palaver.services.platforms.adapter import Adapter
+    from support.web import StartWebServer, WebServer
 
 BEN = {"id": 77, "is_bot": False, "first_name": "Ben", "username": "ben"}
 BEN_CHAT = {"id": 77, "type": "private", "first_name": "Ben", "username": "ben"}
@@ -66,6 +68,47 @@ class TelegramPerson:
         ]
 
 
+class LoopbackPerson:
+    """Ada on the platform that is a list."""
+
+    def __init__(self, adapter: LoopbackAdapter) -> None:
+        self._adapter = adapter
+
+    async def say(self, text: str) -> None:
+        await self._adapter.say(text, user="ada")
+
+    async def wait_for_text(self, text: str) -> str:
+        await wait_until(lambda: self._find(text))
+        return self._find(text)[0]
+
+    def _find(self, text: str) -> list[str]:
+        return [message.body for message in self._adapter.sent if text in message.body]
+
+
+class MatrixPerson:
+    """Ada in a private room on a real homeserver."""
+
+    def __init__(self, person: Person, room: str) -> None:
+        self._person = person
+        self._room = room
+
+    async def say(self, text: str) -> None:
+        await self._person.say(self._room, text)
+
+    async def wait_for_text(self, text: str) -> str:
+        return str((await self._person.wait_for_text(self._room, text))["content"]["body"])
+
+
+async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_another_platform(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    loopback = LoopbackAdapter()
+    async with BotApiServer() as telegram:
+        web = await start_one_conversation(start_web, make_adapter_for(telegram), loopback)
+        await check_one_conversation(web, visitors, telegram, LoopbackPerson(loopback))
+
+
+@pytest.mark.soak
 @pytest.mark.slow
 async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_matrix(
     start_web: StartWebServer, visitors: Visitors, tmp_path: Path
@@ -79,65 +122,79 @@ async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_matrix
                 {"homeserver": bot.url, "access_token": bot.access_token, "encryption": False}
             )
             matrix = MatrixAdapter(settings, AccountPlace(account="", folder=tmp_path / "matrix", webhook_url=None))
-            web = await start_web(
-                DemoAgent(word_delay=0),
-                adapters=[make_adapter_for(telegram), matrix],
-                config=GatewayConfig(dm_scope=DmScope.PERSON),
-                rules={"open_platforms": frozenset()},
-            )
-            page = await visitors.visit(web)
-            on_telegram = TelegramPerson(telegram, PRIVATE)
-
-            # The owner makes both accounts theirs with a code each.
-            code = CODE.search(await on_telegram.ask("hello?"))
-            assert code is not None
-            await send_message(page, f"/link {code[0]}")
-            await wait_until(lambda: "now linked" in on_telegram.texts[-1])
+            web = await start_one_conversation(start_web, make_adapter_for(telegram), matrix)
             room = await ada.create_room(bot.user_id, is_direct=True)
-            await ada.say(room, "hello?")
-            code = CODE.search((await ada.wait_for_text(room, "code"))["content"]["body"])
-            assert code is not None
-            assert "now linked" in await on_telegram.ask(f"/link {code[0]}")
+            await check_one_conversation(web, visitors, telegram, MatrixPerson(ada, room))
 
-            assert SECRET in await on_telegram.ask(SECRET)
-            row = page.locator(".session").filter(has_text=SECRET)
-            await row.get_by_role("link").click()
-            await expect(page.locator(".answer")).to_have_count(1)
-            await send_message(page, "go on in the browser")
-            await expect(page.locator(".answer")).to_have_count(2)
-            await wait_for_answer(page)
-            await ada.say(room, "and end on Matrix")
-            await ada.wait_for_text(room, "You said: “and end on Matrix”")
-            await expect(page.locator(".user-message").last).to_contain_text("and end on Matrix")
-            await expect(page.locator(".answer")).to_have_count(3)
-            owner = await web.sign_in()
-            found = (await owner.get("/api/sessions")).json()["sessions"]
-            assert [session["message_count"] for session in found if session["message_count"] > 1] == [6]
 
-            # Ben has access too, and finds none of it.
-            on_ben = TelegramPerson(telegram, BEN_CHAT, BEN)
-            assert CODE.search(await on_ben.ask("hello?")) is not None
-            (request,) = (await owner.get("/api/people/requests")).json()["requests"]
-            approval = await owner.post(f"/api/people/requests/{request['id']}/approve", json={"grant": "member"})
-            assert approval.is_success, approval.text
-            await wait_until(lambda: "access" in on_ben.texts[-1])
-            session_id = found[0]["id"]
-            unknown_id = "20200101_000000_00000000"
-            refusal = await on_ben.ask(f"/resume {unknown_id}")
-            assert await on_ben.ask(f"/resume {session_id}") == refusal.replace(unknown_id, session_id)
-            for command in (
-                "/sessions",
-                "/search blue door",
-                "/resume blue door",
-                "/export",
-                "/status",
-                "/why",
-                "/whoami",
-                "/usage",
-                "/platforms",
-                "/handoff matrix",
-            ):
-                reply = await on_ben.ask(command)
-                assert SECRET not in reply, command
-                assert session_id not in reply, command
-            assert telegram.problems == []
+async def start_one_conversation(start_web: StartWebServer, *adapters: Adapter) -> WebServer:
+    """Start a server on which a person has one conversation everywhere, and strangers need a code."""
+    return await start_web(
+        DemoAgent(word_delay=0),
+        adapters=adapters,
+        config=GatewayConfig(dm_scope=DmScope.PERSON),
+        rules={"open_platforms": frozenset()},
+    )
+
+
+async def check_one_conversation(
+    web: WebServer, visitors: Visitors, telegram: BotApiServer, elsewhere: LoopbackPerson | MatrixPerson
+) -> None:
+    page = await visitors.visit(web)
+    on_telegram = TelegramPerson(telegram, PRIVATE)
+
+    # The owner makes both accounts theirs with a code each.
+    code = CODE.search(await on_telegram.ask("hello?"))
+    assert code is not None
+    await send_message(page, f"/link {code[0]}")
+    await wait_until(lambda: "now linked" in on_telegram.texts[-1])
+    await elsewhere.say("hello?")
+    code = CODE.search(await elsewhere.wait_for_text("code"))
+    assert code is not None
+    assert "now linked" in await on_telegram.ask(f"/link {code[0]}")
+
+    assert SECRET in await on_telegram.ask(SECRET)
+    row = page.locator(".session").filter(has_text=SECRET)
+    await row.get_by_role("link").click()
+    await expect(page.locator(".answer")).to_have_count(1)
+    await send_message(page, "go on in the browser")
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    await elsewhere.say("and end elsewhere")
+    await elsewhere.wait_for_text("You said: “and end elsewhere”")
+    await expect(page.locator(".user-message").last).to_contain_text("and end elsewhere")
+    await expect(page.locator(".answer")).to_have_count(3)
+    owner = await web.sign_in()
+    found = (await owner.get("/api/sessions")).json()["sessions"]
+    assert [session["message_count"] for session in found if session["message_count"] > 1] == [6]
+    await check_stranger_finds_nothing(web, telegram, found[0]["id"])
+    assert telegram.problems == []
+
+
+async def check_stranger_finds_nothing(web: WebServer, telegram: BotApiServer, session_id: str) -> None:
+    """Ben has access too, and finds none of it."""
+    on_ben = TelegramPerson(telegram, BEN_CHAT, BEN)
+    assert CODE.search(await on_ben.ask("hello?")) is not None
+    owner = await web.sign_in()
+    (request,) = (await owner.get("/api/people/requests")).json()["requests"]
+    approval = await owner.post(f"/api/people/requests/{request['id']}/approve", json={"grant": "member"})
+    assert approval.is_success, approval.text
+    await wait_until(lambda: "access" in on_ben.texts[-1])
+    unknown_id = "20200101_000000_00000000"
+    refusal = await on_ben.ask(f"/resume {unknown_id}")
+    assert await on_ben.ask(f"/resume {session_id}") == refusal.replace(unknown_id, session_id)
+    for command in (
+        "/sessions",
+        "/search blue door",
+        "/resume blue door",
+        "/export",
+        "/status",
+        "/why",
+        "/whoami",
+        "/usage",
+        "/platforms",
+        "/handoff loopback",
+    ):
+        reply = await on_ben.ask(command)
+        assert SECRET not in reply, command
+        assert session_id not in reply, command

@@ -49,7 +49,14 @@ def create_tls_context(folder: Path) -> ssl.SSLContext:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["passes the path on", "takes the path away and speaks HTTPS"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        # Without a proxy, test_panels.py has the page below a path.
+        pytest.param("passes the path on", marks=pytest.mark.soak),
+        "takes the path away and speaks HTTPS",
+    ],
+)
 async def test_everything_works_below_a_path(
     launcher: WarmLauncher, tmp_path: Path, visitors: Visitors, kind: str
 ) -> None:
@@ -81,8 +88,9 @@ async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     await expect(page.locator(".draft-files .file")).to_have_attribute("aria-busy", "false")
     await send_message(page, f"think about {' '.join(f'thing{number}' for number in range(60))}")
     answer = page.locator(".answer")
-    await expect(answer.locator(".reasoning")).to_contain_text("thing5")
-    await expect(answer).to_have_attribute("aria-busy", "true")  # it streams
+    await expect(answer.and_(page.locator("[aria-busy=true]")).locator(".reasoning")).to_contain_text(
+        "thing1"
+    )  # streams
     await page.reload()
     await wait_for_answer(page)
     await expect(page.locator(".user-message")).to_have_count(1)
