@@ -57,8 +57,10 @@ def create_echo_agent() -> ScriptedAgent:
 
 @pytest.mark.parametrize("first_delivery", ["pending", "sending"])
 async def test_deleting_a_conversation_does_not_block_later_deliveries_at_its_address(
-    start_gateway: StartGateway, first_delivery: str
+    start_gateway: StartGateway, first_delivery: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(outbox, "RECOVERY_SECONDS", 3600)  # the deletion itself has to wake the outbox
+
     def get_error(message: OutgoingMessage) -> Exception | None:
         is_postponed = first_delivery == "pending" and message.body == "ONE"
         return SendRetryable("not now", retry_after=3600) if is_postponed else None

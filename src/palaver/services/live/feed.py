@@ -98,7 +98,7 @@ class Feed:
         return lambda: self._change_listeners.remove(listener)
 
     def add_work_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when a turn was queued, started or asked to stop, or a delivery was added."""
+        """Call `listener` when a turn was queued, started or asked to stop, or a delivery was added or became due."""
         self._work_listeners.append(listener)
 
     def add_settings_listener(self, listener: Callable[[], None]) -> None:
@@ -203,7 +203,7 @@ class Feed:
                 self._has_unknown_changes = True
                 return RETRY_SECONDS
             changed |= found
-            has_work = marks.work_state != self._change_marks.work_state
+            has_work = marks.has_more_work_than(self._change_marks)
             self._change_marks = marks
         elif has_unknown:  # the connection to the server was lost for a while
             self._notify_changes(None)

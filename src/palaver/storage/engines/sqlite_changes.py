@@ -28,10 +28,18 @@ class ChangeMarks:
     job_run_no: int = 0
     next_job_slot: int = 0
     settings_version: int = 0
+    next_delivery_at: int | None = None  # when the first delivery that waits is due
+
+    def has_more_work_than(self, last: ChangeMarks) -> bool:
+        """Tell whether there may be something to run, to stop or to send that was not there at the last check."""
+        if self.next_delivery_at is not None and (
+            last.next_delivery_at is None or self.next_delivery_at < last.next_delivery_at
+        ):
+            return True  # the one before it may have been deleted
+        return self._work_state != last._work_state
 
     @property
-    def work_state(self) -> tuple[object, ...]:
-        """A value that differs from the last one if there may be something to run, to stop or to send."""
+    def _work_state(self) -> tuple[object, ...]:
         return self.turn_no, self.delivery_no, self.open_turns, self.job_run_no, self.next_job_slot
 
 
@@ -49,10 +57,14 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
         "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
         " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1),"
         " (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL),"
-        " (SELECT version FROM setting_state WHERE id = 1)"
+        " (SELECT version FROM setting_state WHERE id = 1),"
+        " (SELECT MIN(due_at) FROM delivery WHERE state = 'pending' AND due_at IS NOT NULL)"
     )
     assert last_numbers is not None  # noqa: S101
-    event_no, draft_no, turn_no, delivery_no, access_change_no, *other_marks = (int(no or 0) for no in last_numbers)
+    *numbers, next_delivery_at = last_numbers
+    event_no, draft_no, turn_no, delivery_no, access_change_no, job_run_no, next_job_slot, settings_version = (
+        int(no or 0) for no in numbers
+    )
     open_turns = frozenset(
         tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
         + tx.fetch_all(
@@ -61,7 +73,17 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     )
     sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
     new_marks = ChangeMarks(
-        event_no, draft_no, turn_no, delivery_no, access_change_no, open_turns, sending, *other_marks
+        event_no,
+        draft_no,
+        turn_no,
+        delivery_no,
+        access_change_no,
+        open_turns,
+        sending,
+        job_run_no,
+        next_job_slot,
+        settings_version,
+        next_delivery_at,
     )
     if marks is None:
         return new_marks, frozenset()
