@@ -153,7 +153,8 @@ class _EmbeddedServer(uvicorn.Server):
         has_closed_one = self._connections.give_up_longest_waiting()
         loop = asyncio.get_running_loop()
         loop.remove_reader(listener)
-        delay = _GIVE_UP_SECONDS if has_closed_one else ACCEPT_RETRY_SECONDS
+        has_new_one = bool(self._connecting)  # in a moment it can be closed for the next
+        delay = _GIVE_UP_SECONDS if has_closed_one or has_new_one else ACCEPT_RETRY_SECONDS
         loop.call_later(delay, self._start_accepting, listener)
 
     def _admit(self, connection: socket.socket, address: str) -> None:
