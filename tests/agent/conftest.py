@@ -58,7 +58,7 @@ async def make_agent(server: OpenAIServer, sleeps: RecordedSleeps) -> AsyncItera
             profile_options = {key: options.pop(key) for key in profile_keys if key in options}
             profile = AgentProfile(model=model, providers=options.pop("providers", providers), **profile_options)
             options.setdefault("sleep", sleeps.sleep)
-            options.setdefault("timeouts", Timeouts(connect_seconds=60, read_seconds=1))
+            options.setdefault("timeouts", Timeouts(connect_seconds=60, read_seconds=60))
             agent = ModelAgent(profile, {}, **options)
             stack.push_async_callback(agent.close)
             return agent

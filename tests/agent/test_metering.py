@@ -11,6 +11,7 @@ import pytest
 
 from palaver.agent.base import UsageReport
 from palaver.agent.demo import DEMO_MODEL, DemoAgent
+from palaver.agent.model import Timeouts
 from palaver.domain.budget import FREE, TokenPrice
 from palaver.domain.errors import AgentError, BudgetExceeded
 from palaver.domain.profile import Provider
@@ -85,6 +86,9 @@ async def test_each_round_is_held_with_its_prompt_and_settled_with_its_usage(
     assert [event.is_recorded for event in events if isinstance(event, UsageReport)] == [True, True]
 
 
+NEVER = reply_never()
+
+
 @pytest.mark.parametrize(
     ("reply", "end"),
     [
@@ -92,7 +96,7 @@ async def test_each_round_is_held_with_its_prompt_and_settled_with_its_usage(
         (reply_with_error(503), "released"),
         (reply_with_error(504), "estimated"),
         (reply_with_reset(), "estimated"),
-        (reply_never(), "estimated"),
+        (NEVER, "estimated"),
         (reply_with_text(usage=(7, 0)), "7+0"),
         (reply_with_text(usage=None), "estimated"),
     ],
@@ -103,7 +107,9 @@ async def test_each_retry_and_each_fallback_is_held_by_itself(
 ) -> None:
     server.add_replies(*[reply] * 3, reply_with_text("Yes."))
     meter = RecordingMeter()
-    await collect_events(make_agent(fallback_models=("mine:big",)), make_request(meter=meter))
+    timeouts = Timeouts(connect_seconds=60, read_seconds=1 if reply is NEVER else 60)
+    agent = make_agent(fallback_models=("mine:big",), timeouts=timeouts)
+    await collect_events(agent, make_request(meter=meter))
     assert meter.ends == [("openai:gpt-5.4-mini", end)] * 3 + [("mine:big", "10+5")]
 
 

@@ -64,9 +64,9 @@ async def test_reasoning_is_separate_from_the_answer(make_agent: MakeAgent, serv
 
 async def test_a_slow_answer_is_received_completely(make_agent: MakeAgent, server: OpenAIServer) -> None:
     """It takes longer than the agent waits for one piece of it."""
-    server.add_replies(reply_slowly(["one ", "two ", "three"], 0.4))
+    server.add_replies(reply_slowly([f"{number} " for number in range(11)], 0.1))
     agent = make_agent(timeouts=Timeouts(read_seconds=1))
-    assert get_text(await collect_events(agent, make_request())) == "one two three"
+    assert get_text(await collect_events(agent, make_request())) == "0 1 2 3 4 5 6 7 8 9 10 "
 
 
 async def test_an_answer_that_was_cut_off_has_a_notice(make_agent: MakeAgent, server: OpenAIServer) -> None:

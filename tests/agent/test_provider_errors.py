@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.base import Notice, TextDelta, ToolResult
+from palaver.agent.model import Timeouts
 from palaver.domain.errors import (
     AgentError,
     AgentRateLimited,
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent, RecordedSleeps
     from .openai_server import OpenAIServer, Reply
 
+NEVER = reply_never()
 TEMPORARY_FAULTS = {
     "500": reply_with_error(500),
     "502": reply_with_error(502),
     "503": reply_with_error(503),
     "408": reply_with_error(408),
-    "never answers": reply_never(),
+    "never answers": NEVER,
     "resets the connection": reply_with_reset(),
     "resets before the first word": reply_with_cut_line(),
     "ends before the first word": reply_with_early_end(),
@@ -59,7 +61,8 @@ async def test_a_temporary_failure_is_retried(
     make_agent: MakeAgent, server: OpenAIServer, sleeps: RecordedSleeps, fault: Reply
 ) -> None:
     server.add_replies(fault, fault, reply_with_text("There you are."))
-    assert get_text(await collect_events(make_agent(), make_request())) == "There you are."
+    agent = make_agent(timeouts=Timeouts(connect_seconds=60, read_seconds=1 if fault is NEVER else 60))
+    assert get_text(await collect_events(agent, make_request())) == "There you are."
     assert len(server.requests) == 3
     assert len(sleeps.seconds) == 2
     assert 0 < sleeps.seconds[0] < sleeps.seconds[1]
@@ -68,8 +71,9 @@ async def test_a_temporary_failure_is_retried(
 @pytest.mark.parametrize("fault", TEMPORARY_FAULTS.values(), ids=TEMPORARY_FAULTS)
 async def test_retries_end_after_three_failures(make_agent: MakeAgent, server: OpenAIServer, fault: Reply) -> None:
     server.add_replies(fault, fault, fault, reply_with_text("too late"))
+    agent = make_agent(timeouts=Timeouts(connect_seconds=60, read_seconds=0.2 if fault is NEVER else 60))
     with pytest.raises(AgentUnavailable):
-        await collect_events(make_agent(), make_request())
+        await collect_events(agent, make_request())
     assert len(server.requests) == 3
 
 
@@ -187,10 +191,11 @@ async def test_a_fallback_model_answers_if_the_requested_wait_is_long(
 
 # ---- failures in the middle of an answer ---------------------------------------------------------------------
 
+STALL = reply_then_stall("Once ", "upon")
 MID_ANSWER_FAULTS = [
     (reply_with_cut_line("Once ", "upon"), r"The connection to OpenAI dropped mid-answer\. .*/retry"),
     (reply_with_early_end("Once ", "upon"), r"The connection to OpenAI dropped mid-answer\. .*/retry"),
-    (reply_then_stall("Once ", "upon"), r"OpenAI stopped responding mid-answer\. .*/retry"),
+    (STALL, r"OpenAI stopped responding mid-answer\. .*/retry"),
 ]
 
 
@@ -200,8 +205,10 @@ async def test_an_answer_that_fails_midway_keeps_its_text_and_is_not_requested_a
 ) -> None:
     server.add_replies(fault, reply_with_text("Never requested."))
     events: list[AgentEvent] = []
+    timeouts = Timeouts(connect_seconds=60, read_seconds=1 if fault is STALL else 60)
+    agent = make_agent(fallback_models=("mine:spare",), timeouts=timeouts)
     with pytest.raises(AgentUnavailable, match=text):
-        await collect_events_into(make_agent(fallback_models=("mine:spare",)), make_request(), events)
+        await collect_events_into(agent, make_request(), events)
     assert events == [TextDelta("Once "), TextDelta("upon")]
     assert len(server.requests) == 1
 

@@ -12,6 +12,7 @@ from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
 from palaver.agent.local import LocalAgent, find_built_in_model
 from palaver.agent.model import ModelAgent
+from palaver.agent.retry import RetryPolicy
 from palaver.agent.selection import choose_agent
 from palaver.domain.errors import AgentRejected, ConfigError
 from palaver.domain.profile import AgentProfile, Provider
@@ -176,7 +177,9 @@ def test_a_fallback_that_always_answers_has_to_be_the_last() -> None:
             choose("openai:gpt-5", {"OPENAI_API_KEY": SECRET}, fallback_models=fallbacks)
 
 
-async def test_the_demo_agent_answers_if_the_provider_cannot_be_reached() -> None:
+async def test_the_demo_agent_answers_if_the_provider_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RetryPolicy, "get_wait_seconds", lambda _policy, failures, **_: None if failures == 3 else 0.0)
+    monkeypatch.setitem(DemoAgent.__init__.__kwdefaults__ or {}, "word_delay", 0.0)
     agent = choose("mine:x", providers={"mine": Provider(base_url="http://127.0.0.1:1/v1")}, fallback_models=("demo",))
     try:
         events = await collect_events(agent, make_request("What can you do?"))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver import (
@@ -201,7 +201,6 @@ IDS = ["source", "session", "message", "event", "policy", "home", "config", "con
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=IDS)
 @given(data=st.data())
-@settings(max_examples=50)
 def test_a_value_is_the_same_after_a_round_trip_through_json(strategy: st.SearchStrategy[Any], data: Any) -> None:
     value = data.draw(strategy)
     text = json.dumps(value.to_dict())

@@ -384,7 +384,7 @@ async def test_a_number_changes_hands_before_or_after_a_message_but_not_during_i
     def accept_adas_message(tx: Transaction) -> bool:
         fold_source(tx, dm(None, ADAS_BSUID), config, now)
         is_folded.set()
-        return is_taken.wait(1)
+        return is_taken.wait(0.3)
 
     accepting = asyncio.create_task(town.write(accept_adas_message))
     await asyncio.to_thread(is_folded.wait)

@@ -10,7 +10,7 @@ from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.services import attachments
 from palaver.services import shares as shares_service
 from palaver.services.accounts import accounts
-from support.agents import SlowAgent
+from support.agents import WORDS, SlowAgent
 
 if TYPE_CHECKING:
     import pytest
@@ -78,7 +78,8 @@ async def test_a_field_that_is_too_long_says_the_limit(web: WebServer) -> None:
 
 
 async def test_a_rejected_message_has_a_reason_for_programs(start_web: StartWebServer) -> None:
-    web = await start_web(SlowAgent().agent)
+    slow_agent = SlowAgent()
+    web = await start_web(slow_agent.agent)
     owner = await web.sign_in()
     session = await web.create_session(owner)
     path = f"/api/sessions/{session}/messages"
@@ -86,3 +87,4 @@ async def test_a_rejected_message_has_a_reason_for_programs(start_web: StartWebS
     rejected = await owner.post(path, json={"content": "more", "key": "2", "busy_policy": "reject"})
     assert rejected.json()["outcome"] == "rejected"
     assert rejected.json()["facts"] == {"error": "session_busy"}
+    slow_agent.allow_words(len(WORDS))

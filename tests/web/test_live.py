@@ -15,6 +15,7 @@ import pytest
 from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
 from palaver.domain.errors import StoreBusy
+from palaver.services import poll_loop
 from palaver.services.live import clients as live_clients
 from palaver.services.live.channels import FollowCursor
 from palaver.storage import live_queries
@@ -200,6 +201,7 @@ async def test_an_empty_cursor_asks_to_load_the_lists_again(web: WebServer) -> N
 async def test_an_update_that_failed_is_sent_later(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
+    monkeypatch.setattr(poll_loop, "RETRY_SECONDS", 0.05)
     owner = await web.sign_in()
     session = await web.create_conversation(owner, "hello")
     load, errors = live_queries.load_changed_sessions, [error]

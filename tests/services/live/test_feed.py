@@ -13,6 +13,7 @@ from palaver.domain.errors import SessionNotFound, StoreBusy
 from palaver.domain.feed_events import DraftGrew, EventAppended, NoticeSent, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.domain.turn import TurnState
+from palaver.services.live import feed
 from palaver.services.live.feed import Feed
 from palaver.services.live.follower import Follower
 from palaver.services.turns import worker
@@ -301,8 +302,9 @@ def follower_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_followers_do_not_read_while_nothing_is_stored(
-    start_gateway: StartGateway, dm: MakeSource, follower_reads: list[int]
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch, follower_reads: list[int]
 ) -> None:
+    monkeypatch.setattr(feed, "CATCH_UP_SECONDS", 0.1)
     gateway = await start_gateway()
     entry = await gateway.store.aio.get_or_create_session(dm())
     async with keep_following(gateway, dm(), entry.session_id):
@@ -310,12 +312,13 @@ async def test_followers_do_not_read_while_nothing_is_stored(
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while follower_reads:  # until the commits of the start are noticed
                 follower_reads.clear()
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(0.3)  # longer than a catch-up takes
 
 
 async def test_a_follower_gets_a_change_of_which_it_is_not_notified(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch, follower_reads: list[int]
 ) -> None:
+    monkeypatch.setattr(feed, "CATCH_UP_SECONDS", 0.1)
     gateway, other = await start_gateway(), await start_gateway()
     entry = await gateway.store.aio.get_or_create_session(dm())
     async with keep_following(gateway, dm(), entry.session_id) as received:
