@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,6 +31,8 @@ CLICK_FIRST_NOTIFICATION = """async () => {
     const [notification] = await self.registration.getNotifications()
     self.dispatchEvent(new NotificationEvent('notificationclick', {notification}))
 }"""
+READ_DELAY_MILLISECONDS = 1_000  # after which a tab notifies, unless the answer was read meanwhile
+UNREAD_TITLE = re.compile(r"^\(1\) ")
 # Counts how often the page requests permission.
 COUNT_PERMISSION_REQUESTS = """window.permissionRequests = 0
 const ask = Notification.requestPermission.bind(Notification)
@@ -66,7 +69,7 @@ class PausingAgent:
 
 
 async def visit_with_service_worker(web: WebServer, visitors: Visitors) -> tuple[BrowserContext, Page]:
-    page = await visitors.visit(web, service_workers="allow")
+    page = await visitors.visit(web, service_workers="allow", has_clock=True)
     await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     return page.context, page
 
@@ -132,9 +135,24 @@ async def check_answer_on_screen(page: Page, web: WebServer, pausing_agent: Paus
     await second.goto(web.url)
     await send_message(second, "And back?")  # answered at once, and on screen too
     await expect(second.locator(".answer")).to_contain_text("20:38")
-    await asyncio.sleep(1.5)  # longer than a notification would take
+    await wait_until_read(web)
+    for each in (page, second):
+        await expect(each).not_to_have_title(UNREAD_TITLE)
+        await each.clock.fast_forward(READ_DELAY_MILLISECONDS)
+        assert await each.evaluate("window.notificationCount") == 0
     assert await page.evaluate(LIST_NOTIFICATIONS) == []
     await second.close()
+
+
+async def wait_until_read(web: WebServer) -> None:
+    """Wait until the server knows that every answer was seen."""
+    owner = await web.sign_in()
+    async with asyncio.timeout(60):
+        while any(  # noqa: ASYNC110  (the page tells the server)
+            session["read_seq"] < session["last_seq"]
+            for session in (await owner.get("/api/sessions")).json()["sessions"]
+        ):
+            await asyncio.sleep(0.05)
 
 
 async def check_answer_elsewhere(page: Page, web: WebServer, pausing_agent: PausingAgent) -> None:
@@ -145,10 +163,12 @@ async def check_answer_elsewhere(page: Page, web: WebServer, pausing_agent: Paus
     session = await start_answer(page, web)
     await page.get_by_role("button", name="New conversation").first.click()
     pausing_agent.go_on.set()
+    for each in (page, other):
+        await expect(each).to_have_title(UNREAD_TITLE)  # it knows of the answer
+    for each in (page, other):
+        await each.clock.fast_forward(READ_DELAY_MILLISECONDS)
     told = await wait_for_notifications(page)
     assert told == [{"title": "When does it leave?", "body": "The train leaves at 20:38.", "tag": session}]
-    await expect(page).to_have_title("(1) Palaver")
-    await asyncio.sleep(0.5)  # in which the other tab would notify too
     assert [await each.evaluate("window.notificationCount") for each in (page, other)] in ([1, 0], [0, 1])
 
     await other.close()

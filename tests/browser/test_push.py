@@ -335,6 +335,7 @@ async def test_an_answer_that_comes_while_the_page_is_closed_is_pushed_and_opene
         await pushed.list_notifications(0)
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(sys.platform != "linux", reason="clicks go through D-Bus")
 async def test_a_click_of_the_desktop_opens_a_window_or_focuses_the_open_one(
     start_web: StartWebServer, tmp_path: Path

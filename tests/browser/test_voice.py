@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import wave
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from browser.page_checks import find_violations, measure_overflow
 from palaver.domain.profile import AgentProfile, Provider
 from palaver.domain.speech import SpeechRules
 from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +27,21 @@ if TYPE_CHECKING:
     from browser.conftest import Visitors
     from support.web import StartWebServer
 
+SAMPLES_PER_SECOND = 3000
+
 # The fake microphone is always allowed, so the browser's refusal is made up.
 _REFUSE_MICROPHONE = """() => {
     navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('Permission denied', 'NotAllowedError') }
 }"""
-WAV = b"RIFF\x24\x3f\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\0\x3f\0\0" + b"\0" * 0x3F00
+
+
+def make_silence(seconds: float) -> bytes:
+    """Make a WAV file, with one byte per sample and few samples."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 1, SAMPLES_PER_SECOND, 0, "NONE", ""))
+        sound.writeframes(b"\x80" * int(seconds * SAMPLES_PER_SECOND))
+    return file.getvalue()
 
 
 @pytest.fixture
@@ -63,16 +76,24 @@ async def test_recordings_become_text_or_voice_messages_and_answers_are_read_alo
     visitors.allowed_errors += ("502",)  # of a recording that the provider refuses
     web = await start_web(ScriptedAgent(), profile=make_profile(server))
     page = await visitors.visit(web)
+    await check_canceled_recording(page, server, ENGLISH)
     await check_recordings(page, server, ENGLISH)
     await check_reading_aloud(page, server)
     await check_recording_without_transcript(page, server)
     await check_recording_limit(page, server)
 
 
-async def test_owners_see_which_engines_work_and_what_is_wrong(
+async def test_owners_see_which_engines_work_and_a_phone_in_german_explains_a_blocked_microphone(
     start_web: StartWebServer, visitors: Visitors, server: OpenAIServer
 ) -> None:
     web = await start_web(ScriptedAgent(), profile=make_profile(server))
+    page = await visitors.visit(web, viewport=PHONE_VIEWPORT, locale=GERMAN.locale)
+    await check_canceled_recording(page, server, GERMAN)
+    await page.evaluate(_REFUSE_MICROPHONE)
+    await page.get_by_role("button", name=GERMAN.record).click()
+    await expect(page.get_by_text("Das Mikrofon ist blockiert. Erlaube es für diese Seite")).to_be_visible()
+    await expect(page.get_by_role("timer")).to_have_count(0)
+
     page = await visitors.visit(web, path="/server#turns")
     voice = page.get_by_role("region", name="Voice")
     await expect(voice).to_contain_text("Recordingsby shop:whisper-1Reading aloudby shop:tts-1")
@@ -83,35 +104,28 @@ async def test_owners_see_which_engines_work_and_what_is_wrong(
     assert await find_violations(page) == []
 
 
-async def test_recordings_work_on_a_phone_in_german_and_a_blocked_microphone_is_explained(
-    start_web: StartWebServer, visitors: Visitors, server: OpenAIServer
-) -> None:
-    web = await start_web(ScriptedAgent(), profile=make_profile(server))
-    page = await visitors.visit(web, viewport=PHONE_VIEWPORT, locale=GERMAN.locale)
-    await check_recordings(page, server, GERMAN)
-
-    await page.evaluate(_REFUSE_MICROPHONE)
-    await page.get_by_role("button", name=GERMAN.record).click()
-    await expect(page.get_by_text("Das Mikrofon ist blockiert. Erlaube es für diese Seite")).to_be_visible()
-    await expect(page.get_by_role("timer")).to_have_count(0)
-
-
 async def continue_after(event: asyncio.Event, route: Route) -> None:
     await event.wait()
     await route.continue_()
 
 
-async def check_recordings(page: Page, server: OpenAIServer, texts: Texts) -> None:
-    """Cancel a recording, insert one as text, and send one as a voice message."""
-    server.add_replies(reply_with_transcript("Water the plants"), reply_with_transcript("And the trees"))
+async def check_canceled_recording(page: Page, server: OpenAIServer, texts: Texts) -> None:
+    """A recording that is canceled is sent nowhere."""
     record = page.get_by_role("button", name=texts.record)
     await record.click()
-    await expect(page.get_by_role("timer")).to_have_text("0:01")
+    await expect(page.get_by_role("timer")).to_be_visible()
+    await expect(page.get_by_role("button", name=texts.insert)).to_be_focused()
+    await expect(page.get_by_role("button", name=texts.send)).to_be_visible()
     assert (await find_violations(page), await measure_overflow(page)) == ([], 0)
-    await page.keyboard.press("Escape")  # cancels
+    await page.keyboard.press("Escape")
     await expect(record).to_be_focused()
     assert server.requests == []
 
+
+async def check_recordings(page: Page, server: OpenAIServer, texts: Texts) -> None:
+    """Insert a recording as text, and send one as a voice message."""
+    server.add_replies(reply_with_transcript("Water the plants"), reply_with_transcript("And the trees"))
+    record = page.get_by_role("button", name=texts.record)
     await record.click()
     await expect(page.get_by_role("timer")).to_have_text("0:01")
     await expect(page.get_by_role("button", name=texts.insert)).to_be_focused()
@@ -134,11 +148,16 @@ async def check_recordings(page: Page, server: OpenAIServer, texts: Texts) -> No
 
 
 async def check_reading_aloud(page: Page, server: OpenAIServer) -> None:
-    server.add_replies(reply_with_audio(WAV, "audio/wav"))
+    server.add_replies(reply_with_audio(make_silence(600), "audio/wav"))
     await page.get_by_role("button", name="Read aloud").click()
-    await expect(page.get_by_role("button", name="Stop reading")).to_be_visible()
-    await expect(page.get_by_role("button", name="Read aloud")).to_be_visible()  # after a second
+    await page.get_by_role("button", name="Stop reading").click()
+    await expect(page.get_by_role("button", name="Read aloud")).to_be_visible()
     assert server.requests[-1]["voice"] == "alloy"
+    count = len(server.requests)
+    server.add_replies(reply_with_audio(make_silence(0.1), "audio/wav"))
+    await page.get_by_role("button", name="Read aloud").click()
+    await wait_until(lambda: len(server.requests) > count)
+    await expect(page.get_by_role("button", name="Read aloud")).to_be_visible()  # at its end
 
 
 async def check_recording_without_transcript(page: Page, server: OpenAIServer) -> None:
