@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from palaver.domain.budget import BudgetScope
+from palaver.domain.clock import SystemClock
 from palaver.storage.engines.base import Write
 from support.budgets import DOLLAR, store_usage
 
 if TYPE_CHECKING:
     from cli.conftest import Home
+
+
+@pytest.fixture(autouse=True)
+def stop_clock(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock, because a budget begins again at midnight."""
+    monkeypatch.setattr(SystemClock, "now", lambda _clock: home.clock.now())
 
 
 def write_config(home: Home, text: str) -> None:

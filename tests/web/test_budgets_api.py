@@ -8,12 +8,19 @@ import pytest
 
 from palaver.domain.budget import BudgetScope
 from palaver.storage.engines.base import Write
+from palaver.testing import FakeClock
 from support.budgets import DOLLAR, store_usage
 
 if TYPE_CHECKING:
     import httpx2
 
-    from support.web import WebServer
+    from support.web import StartWebServer, WebServer
+
+
+@pytest.fixture
+async def web(start_web: StartWebServer) -> WebServer:
+    """A server whose clock stands still, because a budget begins again at midnight."""
+    return await start_web(clock=FakeClock())
 
 
 async def use_budget(web: WebServer, scope: BudgetScope, subject: str, **amounts: int) -> None:

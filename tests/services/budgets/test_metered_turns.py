@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,10 +33,17 @@ if TYPE_CHECKING:
 
     from palaver import SessionSource
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.testing import FakeClock
     from support.gateway import StartGateway
 
 MakeSource = Callable[..., "SessionSource"]
 ALL_DAY = ("all", "", "day")
+
+
+@pytest.fixture
+def start_gateway(start_gateway: StartGateway, clock: FakeClock) -> StartGateway:
+    """Start gateways whose clock stands still, because a budget begins again at midnight."""
+    return partial(start_gateway, clock=clock)
 
 
 class MeteredAgent:

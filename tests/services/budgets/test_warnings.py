@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,9 +26,16 @@ if TYPE_CHECKING:
     from palaver import SessionSource
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.services.gateway import Gateway
+    from palaver.testing import FakeClock
     from support.gateway import StartGateway
 
 MakeSource = Callable[..., "SessionSource"]
+
+
+@pytest.fixture
+def start_gateway(start_gateway: StartGateway, clock: FakeClock) -> StartGateway:
+    """Start gateways whose clock stands still, because a budget begins again at midnight."""
+    return partial(start_gateway, clock=clock)
 
 
 async def use_what_is_asked(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -63,7 +71,9 @@ async def test_a_person_is_warned_once_after_the_answer(
     await ask(gateway, dm(), "use 120")
     answer, warning = list_deliveries(gateway, "ada")[1:]
     assert answer == "ok"
-    assert warning.startswith("Your daily budget is 82% used (820 tokens of 1,000 tokens). It resets at 20")
+    assert warning.startswith(
+        "Your daily budget is 82% used (820 tokens of 1,000 tokens). It resets at 2026-11-16 00:00"
+    )
     await ask(gateway, dm(), "use 20")
     assert list_deliveries(gateway, "ada")[3:] == ["ok"]  # told once
 
@@ -130,6 +140,6 @@ async def test_owners_are_told_of_the_budget_of_everybody_and_members_are_not(
     turn = await ask(gateway, dm("ben"), "use 1")
     assert turn.error is not None
     assert turn.error.startswith("The daily budget of everybody together is used up. It resets at")
-    assert [hidden for hidden in ("991", " 9 ", "1,000", "2k") if hidden in turn.error] == []
+    assert [hidden for hidden in ("991", "9 tokens", "1,000", "2k") if hidden in turn.error] == []
     turn = await ask(gateway, dm("olga"), "use 1")
     assert "only 9 tokens of 1,000 tokens left" in (turn.error or "")
