@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent
+    from palaver.domain.turn import Turn
     from support.gateway import MakeSource, StartGateway
 
 OWNER = SessionSource.local_cli()
@@ -100,6 +102,23 @@ class SmallModel:
         yield TextDelta("answer " + "a" * self.answer_chars)
 
 
+async def send_during_answers(
+    gateway: Gateway, model: SmallModel, source: SessionSource, texts: Sequence[str]
+) -> AsyncGenerator[tuple[int, Turn], None]:
+    """Send each text while the one before it is answered; yields their turns when they have ended."""
+    unsent = iter(enumerate(texts))
+    turn_ids: dict[int, str | None] = {}
+
+    async def send_next() -> None:
+        for number, text in itertools.islice(unsent, 1):
+            model.during.append(send_next)
+            turn_ids[number] = await send_message(gateway, source, text)  # its answer may begin before this returns
+
+    await send_next()
+    for number in range(len(texts)):
+        yield number, await wait_for_turn(gateway, turn_ids[number])
+
+
 # -- single cases --------------------------------------------------------------------------------------------
 
 
@@ -108,17 +127,8 @@ async def test_a_conversation_is_answered_when_each_message_arrives_during_the_a
 ) -> None:
     model = SmallModel(window=400, answer_chars=200)
     gateway = await start_gateway(ScriptedAgent(model.run))
-    source = dm()
-    turn_ids: list[str | None] = []
-
-    async def send_next() -> None:
-        if len(turn_ids) < 20:
-            model.during.append(send_next)
-            turn_ids.append(await send_message(gateway, source, f"question {len(turn_ids)} " + "q" * 100))
-
-    await send_next()
-    for number in range(20):
-        turn = await wait_for_turn(gateway, turn_ids[number])
+    turns = send_during_answers(gateway, model, dm(), [f"question {number} " + "q" * 100 for number in range(20)])
+    async for number, turn in turns:
         assert (turn.state, turn.error) == (TurnState.DONE, None)
         assert f"question {number} " in str(model.answered[number][-1]["content"])
     compactions = [event for event in gateway.store.load_events(turn.session_id) if event.kind is EventKind.COMPACTED]
@@ -132,16 +142,8 @@ async def test_compress_works_when_each_message_arrived_during_the_answer_before
 ) -> None:
     model = SmallModel(window=10_000)
     gateway = await start_gateway(ScriptedAgent(model.run))
-    turn_ids: list[str | None] = []
-
-    async def send_next() -> None:
-        if len(turn_ids) < 6:
-            model.during.append(send_next)
-            turn_ids.append(await send_message(gateway, OWNER, f"question {len(turn_ids)}"))
-
-    await send_next()
-    for number in range(6):
-        await wait_for_turn(gateway, turn_ids[number])
+    async for _ in send_during_answers(gateway, model, OWNER, [f"question {number}" for number in range(6)]):
+        pass
     turn = await ask(gateway, OWNER, "/compress")
     assert (turn.state, turn.error) == (TurnState.DONE, None)
     await ask(gateway, OWNER, "and now?")
