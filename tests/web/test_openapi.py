@@ -143,6 +143,8 @@ def test_every_request_gets_a_documented_response(
 ) -> None:
     client = server.sign_in()
     counter = iter(range(10_000))
+    parameters = DOCUMENT["paths"][path][method.lower()].get("parameters", ())
+    headers = {each["name"].lower() for each in parameters if each["in"] == "header"}
 
     @given(case=checker.generate_cases(method, path))
     @settings(
@@ -159,6 +161,8 @@ def test_every_request_gets_a_documented_response(
             case.path_parameters |= {
                 name: server.existing_ids[name] for name in case.path_parameters if name in server.existing_ids
             }
+        # Other headers can make it invalid HTTP, which the server refuses before it is a request of the API.
+        case.headers = {name: value for name, value in case.headers.items() if name.lower() in headers}
         response = case.call(session=client, timeout=60)  # one operation starts a process
         checker.check(case, response)
 
