@@ -13,8 +13,9 @@ from palaver.domain.errors import AccountRefused, ConnectionLost
 from palaver.logs import remove_secrets
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import run_adapter, wait_for_texts
 
-from .conftest import MakeAdapter, connect, make_adapter_for, make_outgoing, run_adapter, wait_for_texts
+from .conftest import connect, make_adapter_for, make_outgoing
 from .discord_api import BAD_GATEWAY
 from .discord_data import BOT_ID, GENERAL_ID, TOKEN
 from .discord_server import MENTION, DiscordServer
@@ -22,6 +23,8 @@ from .discord_server import MENTION, DiscordServer
 if TYPE_CHECKING:
     from palaver.domain.inbound import Receipt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
+
+    from .conftest import MakeAdapter
 
 MESSAGE_CONTENT = 1 << 15
 

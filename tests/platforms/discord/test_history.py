@@ -13,8 +13,9 @@ from palaver.domain.platform_updates import MessageDeleted
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import run_adapter, wait_for_texts
 
-from .conftest import connect, make_adapter_for, run_adapter, wait_for_texts
+from .conftest import connect, make_adapter_for
 from .discord_api import BAD_GATEWAY, CUT_LINE, Fault, limit_rate
 from .discord_data import ADA_DM_ID, BEN, BEN_DM_ID, FORUM_ID, GENERAL_ID, GUILD_ID, HIDDEN_ID, make_channel
 from .discord_server import MENTION, DiscordServer

@@ -11,8 +11,9 @@ from palaver.domain.platform_updates import Button, ButtonPressed
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import run_adapter, wait_for_texts
 
-from .conftest import connect, make_adapter_for, make_outgoing, run_adapter, wait_for_texts
+from .conftest import connect, make_adapter_for, make_outgoing
 from .discord_api import BAD_GATEWAY, LATE_INTERACTION
 from .discord_data import FORUM_ID, GENERAL_ID
 

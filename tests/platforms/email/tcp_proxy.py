@@ -29,6 +29,7 @@ class TcpProxy:
         self.count = 0  # of connections so far
         self.sent = bytearray()  # what clients have sent, over all connections
         self.cut_after: bytes | None = None  # cut the connection when a client has sent this
+        self.hold_after: bytes | None = None  # let the server seem to hang when a client has sent this
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
@@ -88,5 +89,8 @@ class TcpProxy:
                     if self.cut_after is not None and self.cut_after in data:
                         self.cut_after = None
                         return
+                    if self.hold_after is not None and self.hold_after in data:
+                        self.hold_after = None
+                        self.hold()
                 writer.write(data)
                 await writer.drain()

@@ -17,15 +17,17 @@ from palaver.domain.errors import (
 )
 from palaver.platforms.email import client as client_module
 from palaver.platforms.email import imap, receiver
+from palaver.platforms.email.adapter import EmailAdapter
 from palaver.platforms.email.inbound import UNREADABLE_TEXT
 from palaver.platforms.email.receiver import MAX_FETCH_ATTEMPTS, Position
 from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
-from support.gateway import wait_until
+from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import connect_adapter, make_place, wait_for_texts
 
 from .certificates import make_certificate
-from .conftest import TIMEOUT_SECONDS, make_adapter_for, make_outgoing, reply_to, running, wait_for_texts
+from .conftest import make_adapter_for, make_outgoing, make_settings, reply_to
 from .mail_server import ADDRESS, PASSWORD, MailServer
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ LONG_AGO = datetime.now(UTC) - timedelta(days=30)
 async def test_the_first_start_answers_nothing_old(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
     await server.say("old")
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("new")
         await wait_for_texts(inbox, "new")
     assert Position.from_text(inbox.cursors[""]).uid == 102
@@ -51,12 +53,12 @@ async def test_the_first_start_answers_nothing_old(server: MailServer, make_adap
 async def test_after_new_numbers_only_new_mails_are_read(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
     await server.deliver(server.make_mail("from before"), received_at=LONG_AGO)
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("first")
         await wait_for_texts(inbox, "first")
     await server.say("meanwhile")
     await server.renumber()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await wait_for_texts(inbox, "first", "meanwhile")
         await server.say("last")
         await wait_for_texts(inbox, "first", "meanwhile", "last")
@@ -67,14 +69,14 @@ async def test_a_mail_that_only_looks_new_after_a_move_is_not_answered(
 ) -> None:
     """A server that moves mails may stamp all of them with today."""
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         pass
     old = server.make_mail("ancient").replace(
         f"Date: {datetime.now(UTC):%a, %d %b %Y}".encode(), f"Date: {LONG_AGO:%a, %d %b %Y}".encode()
     )
     await server.deliver(old)
     await server.renumber()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("new")
         await wait_for_texts(inbox, "new")
 
@@ -83,24 +85,24 @@ async def test_dying_in_the_middle_of_new_numbers_answers_nothing_old(
     server: MailServer, make_adapter: MakeAdapter
 ) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("first")
         await wait_for_texts(inbox, "first")
     for number in range(3):
         await server.deliver(server.make_mail(f"from before {number}"), received_at=LONG_AGO)
     await server.renumber()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         pass
     position = Position.from_text(inbox.cursors[""])
     inbox.cursors[""] = str(replace(position, uid=501))  # it died after the first of them
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("new")
         await wait_for_texts(inbox, "first", "new")
 
 
 async def test_reading_changes_nothing_in_the_mailbox(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("hello")
         await wait_for_texts(inbox, "hello")
     [mail] = (await server.get_folder())._messages.values()
@@ -113,12 +115,13 @@ async def test_reading_changes_nothing_in_the_mailbox(server: MailServer, make_a
 async def test_a_server_that_cannot_push_is_asked() -> None:
     inbox = MemoryInbox()
     async with MailServer(has_idle=False) as server:
-        adapter = make_adapter_for(server, poll_seconds=1)
-        async with running(adapter, inbox):
+        settings = make_settings(server).model_copy(update={"poll_seconds": 0.02})  # people may set a second or more
+        adapter = EmailAdapter(settings, make_place())
+        async with connect_adapter(adapter, inbox):
             await server.say("hello")
             await wait_for_texts(inbox, "hello")
             info = await adapter.probe()
-    assert "checked every 1 seconds" in info.details[0]
+    assert "checked every 0.02 seconds" in info.details[0]
     assert b"IDLE" not in server.imap.sent
 
 
@@ -127,7 +130,7 @@ async def test_idle_is_renewed_and_its_end_is_progress(
 ) -> None:
     monkeypatch.setattr("palaver.platforms.email.receiver.IDLE_SECONDS", 0.01)
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await inbox.wait_until(lambda: inbox.connected_count > 5, TIMEOUT_SECONDS)
     assert server.imap.sent.count(b"DONE\r\n") >= 4
 
@@ -135,14 +138,11 @@ async def test_idle_is_renewed_and_its_end_is_progress(
 async def test_a_server_that_hangs_is_left(
     server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.platforms.email.receiver.IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(imap, "COMMAND_SECONDS", 1.0)
-    inbox = MemoryInbox()
-    task = asyncio.create_task(make_adapter().run(MemoryLink(inbox)))
-    await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
-    server.imap.hold()
+    monkeypatch.setattr("palaver.platforms.email.receiver.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(imap, "COMMAND_SECONDS", 0.1)
+    server.imap.hold_after = b"DONE"
     with pytest.raises(ConnectionLost, match="does not answer"):
-        await asyncio.wait_for(task, TIMEOUT_SECONDS)
+        await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
     server.imap.release()
 
 
@@ -167,7 +167,7 @@ async def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for ca_file in (None, other):
             with pytest.raises(AccountRefused, match=r"certificate of 127\.0\.0\.1 is not valid"):
                 await make_adapter_for(server, ca_file=ca_file, **tls).probe()
-        monkeypatch.setattr(imap, "CONNECT_SECONDS", 0.5)
+        monkeypatch.setattr(imap, "CONNECT_SECONDS", 0.05)
         with pytest.raises(ConnectionLost, match="does not answer"):  # it waits for the encryption
             await make_adapter_for(server).probe()
     assert PASSWORD.encode() not in server.imap.sent
@@ -222,7 +222,8 @@ async def test_an_unverified_sender_is_refused_and_the_reason_shown(
     server: MailServer, make_adapter: MakeAdapter, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox) as adapter:
+    adapter = make_adapter()
+    async with connect_adapter(adapter, inbox):
         await server.say("I am Anna, really", dmarc="fail")
         await server.say("I am Anna")
         await wait_for_texts(inbox, "I am Anna")
@@ -237,7 +238,8 @@ async def test_files_come_both_ways(
     monkeypatch.setattr(client_module, "CHUNK_BYTES", 1000)
     data = bytes(range(256)) * 20
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox) as adapter:
+    adapter = make_adapter()
+    async with connect_adapter(adapter, inbox):
         await server.say("see", files=[("Grüße.bin", data), ("b.txt", b"x")])
         await wait_for_texts(inbox, "see")
         files = inbox.messages[0].files
@@ -256,7 +258,7 @@ async def test_damaged_and_huge_mails_do_not_stop_the_others(server: MailServer,
     inbox = MemoryInbox()
     verified = server.make_mail("x").partition(b"\r\n\r\n")[0].replace(b"Content-", b"X-")
     deep = b"".join(b"Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n" % (n, n) for n in range(70))
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.deliver(verified + b"\r\n" + deep + b"\r\nx\r\n")
         await server.deliver(b"\xff\xfe\x00 not a mail")
         await server.deliver(b"")
@@ -277,7 +279,7 @@ async def test_a_mail_that_breaks_the_reader_does_not_stop_the_others(
         raise ZeroDivisionError
 
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         monkeypatch.setattr(receiver, "decode_text", fail_once)
         await server.say("unlucky")
         await wait_for_texts(inbox, UNREADABLE_TEXT)
@@ -291,7 +293,7 @@ async def test_a_mail_that_the_server_cannot_read_is_tried_again_and_then_passed
     server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox, adapter = MemoryInbox(), make_adapter()
-    async with running(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         pass
     await server.say("damaged on the disk of the server")
     await server.say("fine")
@@ -306,13 +308,13 @@ async def test_a_mail_that_the_server_cannot_read_is_tried_again_and_then_passed
     for _ in range(MAX_FETCH_ATTEMPTS - 1):
         with pytest.raises(ConnectionLost, match="SERVERBUG"):
             await adapter.run(MemoryLink(inbox))
-    async with running(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         await wait_for_texts(inbox, "fine")
 
 
 async def test_an_html_mail_is_read(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("plain", html="<p>html</p>")
         data = server.make_mail("<p>only <b>html</b></p>", subject="x").replace(b"text/plain", b"text/html")
         await server.deliver(data)

@@ -3,52 +3,26 @@
 from __future__ import annotations
 
 import json
-from contextlib import AsyncExitStack
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.source import Platform
 from palaver.platforms.email import adapter as adapter_module
-from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, wait_for_states
+from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
 
-from .conftest import make_adapter_for
 from .mail_server import ADDRESS, ANNA, BOB, MailServer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from palaver.services.gateway import Gateway
-
-TIMEOUT_SECONDS = 60.0
-
-
-class Starter(GatewayStarter):
-    def __init__(self, server: MailServer, folder: Path, stack: AsyncExitStack) -> None:
-        super().__init__(folder, stack)
-        self._server = server
-        self.agent = ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}")
-
-    async def start(self, **rules: Any) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway with the mailbox of the server, which is connected, and what stops it."""
-        make_adapter = partial(make_adapter_for, self._server)
-        gateway, stack = await self.start_with(Platform.EMAIL, make_adapter, agent=self.agent, **rules)
-        await wait_until(gateway.accounts.list_live_adapters)
-        return gateway, stack
 
 
 @pytest.fixture
-async def starter(server: MailServer, tmp_path: Path) -> AsyncIterator[Starter]:
-    async with AsyncExitStack() as stack:
-        yield Starter(server, tmp_path, stack)
+def starter(starter: GatewayStarter) -> GatewayStarter:
+    """Starts gateways, and waits until they receive: the first start reads no old mails."""
+    starter.after_start = lambda gateway: wait_until(gateway.accounts.list_live_adapters)
+    return starter
 
 
-async def test_each_thread_is_a_conversation(server: MailServer, starter: Starter) -> None:
+async def test_each_thread_is_a_conversation(server: MailServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start()
     lunch = await server.say("about lunch", subject="Lunch")
     await server.say("about dinner", subject="Dinner")
@@ -65,7 +39,7 @@ async def test_each_thread_is_a_conversation(server: MailServer, starter: Starte
     assert all(mail.recipients == (ANNA,) for mail in server.mails)
 
 
-async def test_nothing_leaks_between_people_and_groups(server: MailServer, starter: Starter) -> None:
+async def test_nothing_leaks_between_people_and_groups(server: MailServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start()
     first = await server.say("Anna's secret", subject="Private")
     await wait_until(lambda: len(server.mails) == 1)
@@ -88,7 +62,7 @@ async def test_nothing_leaks_between_people_and_groups(server: MailServer, start
 
 
 async def test_in_a_group_only_what_is_addressed_is_answered_and_the_rest_is_known(
-    server: MailServer, starter: Starter
+    server: MailServer, starter: GatewayStarter
 ) -> None:
     gateway, _ = await starter.start()
     root = await server.say("Hi Bob, the code is 42", to=[BOB], cc=[ADDRESS], subject="Plan")
@@ -99,7 +73,7 @@ async def test_in_a_group_only_what_is_addressed_is_answered_and_the_rest_is_kno
     assert "the code is 42" in json.dumps(starter.agent.requests[0].messages, default=str)
 
 
-async def test_commands_work_as_lines(server: MailServer, starter: Starter) -> None:
+async def test_commands_work_as_lines(server: MailServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start()
     root = await server.say("remember me", subject="Hi")
     await wait_for_states(gateway, DeliveryState.SENT)
@@ -111,7 +85,9 @@ async def test_commands_work_as_lines(server: MailServer, starter: Starter) -> N
     assert server.mails[1].message["Auto-Submitted"] == "auto-replied"
 
 
-async def test_mails_of_programs_are_not_answered_unless_they_are_allowed(server: MailServer, starter: Starter) -> None:
+async def test_mails_of_programs_are_not_answered_unless_they_are_allowed(
+    server: MailServer, starter: GatewayStarter
+) -> None:
     gateway, first = await starter.start()
     await server.say("news", headers=[("List-Id", "<news.example>")])
     await server.say("I am on vacation", headers=[("Auto-Submitted", "auto-replied")])
@@ -127,7 +103,7 @@ async def test_mails_of_programs_are_not_answered_unless_they_are_allowed(server
     assert [mail.text for mail in server.mails] == ["You said: a person", "You said: more news"]
 
 
-async def test_a_stranger_gets_a_code_and_a_forged_sender_nothing(server: MailServer, starter: Starter) -> None:
+async def test_a_stranger_gets_a_code_and_a_forged_sender_nothing(server: MailServer, starter: GatewayStarter) -> None:
     await starter.start(open_platforms=frozenset())
     await server.say("I am Bob, let me in", sender=BOB, dmarc="fail")
     await server.say("news", sender="noreply@example.com")
@@ -138,14 +114,14 @@ async def test_a_stranger_gets_a_code_and_a_forged_sender_nothing(server: MailSe
     assert starter.agent.requests == []
 
 
-async def test_files_reach_the_agent(server: MailServer, starter: Starter) -> None:
+async def test_files_reach_the_agent(server: MailServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start()
     await server.say("read this", files=[("notes.txt", b"the answer is 42")])
     await wait_for_states(gateway, DeliveryState.SENT)
     assert "the answer is 42" in json.dumps(starter.agent.requests[0].messages, default=str)
 
 
-async def test_what_came_during_a_restart_is_answered_once(server: MailServer, starter: Starter) -> None:
+async def test_what_came_during_a_restart_is_answered_once(server: MailServer, starter: GatewayStarter) -> None:
     gateway, first = await starter.start()
     await server.say("one")
     await wait_for_states(gateway, DeliveryState.SENT)
@@ -158,7 +134,9 @@ async def test_what_came_during_a_restart_is_answered_once(server: MailServer, s
     assert sorted(mail.text for mail in server.mails) == ["You said: one", "You said: three", "You said: two"]
 
 
-async def test_an_answer_whose_confirmation_is_lost_is_not_sent_again(server: MailServer, starter: Starter) -> None:
+async def test_an_answer_whose_confirmation_is_lost_is_not_sent_again(
+    server: MailServer, starter: GatewayStarter
+) -> None:
     gateway, _ = await starter.start()
     server.faults.loses_answer = True
     await server.say("hello")
@@ -169,7 +147,7 @@ async def test_an_answer_whose_confirmation_is_lost_is_not_sent_again(server: Ma
 
 
 async def test_an_uncertain_answer_is_certain_when_it_is_found_in_the_sent_folder(
-    server: MailServer, starter: Starter, monkeypatch: pytest.MonkeyPatch
+    server: MailServer, starter: GatewayStarter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter_module, "CONFIRM_DELAYS", (0.05, 0.1, 0.5, 2.0))
     await server.get_folder("Sent")
@@ -183,9 +161,10 @@ async def test_an_uncertain_answer_is_certain_when_it_is_found_in_the_sent_folde
     assert len(server.mails) == 2
 
 
-async def test_a_busy_server_gets_the_answer_later(server: MailServer, starter: Starter) -> None:
+async def test_a_busy_server_gets_the_answer_later(server: MailServer, starter: GatewayStarter) -> None:
     server.faults.next_answers = ["451 4.3.0 Try again"]
     gateway, _ = await starter.start()
     await server.say("hello")
+    await skip_retry_wait(gateway)
     await wait_for_states(gateway, DeliveryState.SENT)
     assert (server.faults.next_answers, len(server.mails)) == ([], 1)

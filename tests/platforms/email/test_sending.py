@@ -18,8 +18,10 @@ from palaver.platforms.email.client import PARTIAL_SEND_ATTEMPT
 from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
+from support.gateway import TIMEOUT_SECONDS
+from support.platform_adapters import connect_adapter, wait_for_texts
 
-from .conftest import TIMEOUT_SECONDS, make_outgoing, reply_to, running, wait_for_texts
+from .conftest import make_outgoing, reply_to
 from .mail_server import ADDRESS, ANNA, BOB, MailServer
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 async def test_an_answer_stands_in_the_thread_of_its_mail(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox) as adapter:
+    adapter = make_adapter()
+    async with connect_adapter(adapter, inbox):
         first = await server.say("hello", subject="Lunch?", references=["root@x"])
         await wait_for_texts(inbox, "hello")
         answer = await adapter.send(reply_to(inbox))
@@ -52,7 +55,7 @@ async def test_after_a_restart_the_thread_is_found_in_the_mailbox(
 ) -> None:
     inbox = MemoryInbox()
     server.saves_sent = True
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("hello", subject="=?utf-8?q?Gr=C3=BC=C3=9Fe?=", references=["root@x"])
         await wait_for_texts(inbox, "hello")
     adapter = make_adapter()
@@ -70,7 +73,7 @@ async def test_the_subject_of_another_person_is_not_taken_for_an_answer(
 ) -> None:
     """Servers look for a part of an id, and people choose their ids."""
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await server.say("hello", message_id="m", subject="Mine", sender=BOB)
         await wait_for_texts(inbox, "hello")
         await server.say("secret", message_id="m.secret@mail.example", subject="Secret of Anna")
@@ -132,7 +135,8 @@ async def test_an_address_alone_begins_a_thread(server: MailServer, make_adapter
 
 async def test_a_group_is_answered_to_all(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), inbox) as adapter:
+    adapter = make_adapter()
+    async with connect_adapter(adapter, inbox):
         await server.say("hello all", to=[ADDRESS, BOB], cc=["carl@example.net"])
         await wait_for_texts(inbox, "hello all")
         await adapter.send(reply_to(inbox))
@@ -254,7 +258,8 @@ async def test_an_uncertain_mail_is_found_in_the_sent_folder(
     inbox = MemoryInbox()
     await server.get_folder("Sent")
     server.saves_sent = True
-    async with running(make_adapter(), inbox) as adapter:
+    adapter = make_adapter()
+    async with connect_adapter(adapter, inbox):
         await inbox.wait_until(lambda: "sent" in inbox.cursors, TIMEOUT_SECONDS)
         server.faults.loses_answer = True
         with pytest.raises(SendUncertain):
@@ -266,9 +271,9 @@ async def test_an_uncertain_mail_is_found_in_the_sent_folder(
 async def test_after_a_restart_what_was_sent_is_found_too(server: MailServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
     await server.get_folder("Sent")
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await inbox.wait_until(lambda: "sent" in inbox.cursors, TIMEOUT_SECONDS)
     server.saves_sent = True
     await make_adapter().send(make_outgoing(key="d_9.1"))  # and the process dies before the outcome is stored
-    async with running(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await inbox.wait_until(lambda: "d_9.1" in inbox.confirmed, TIMEOUT_SECONDS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -32,50 +31,19 @@ from palaver.platforms.matrix import receiver
 from palaver.platforms.matrix.timeline import build_sync_filter
 from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
 from palaver.testing.account_link import Death, MemoryInbox, MemoryLink
+from support.gateway import TIMEOUT_SECONDS
+from support.platform_adapters import connect_adapter, wait_for_texts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from palaver.domain.inbound import Inbound
     from palaver.platforms.matrix.adapter import MatrixAdapter
 
     from .conftest import MakeAdapter, Register
     from .homeserver import Person
 
 pytestmark = pytest.mark.slow
-
-TIMEOUT_SECONDS = 60.0
-
-
-@pytest.fixture
-def inbox() -> MemoryInbox:
-    return MemoryInbox()
-
-
-@asynccontextmanager
-async def run(adapter: MatrixAdapter, inbox: MemoryInbox, link: MemoryLink | None = None) -> AsyncIterator[None]:
-    """Run an adapter inside the block; it receives when the block starts."""
-    connected = inbox.connected_count
-    task = asyncio.create_task(adapter.run(link or MemoryLink(inbox)))
-    waiting = asyncio.create_task(inbox.wait_until(lambda: inbox.connected_count > connected, TIMEOUT_SECONDS))
-    try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            await task
-        await waiting
-        yield
-    finally:
-        waiting.cancel()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def wait_for_texts(inbox: MemoryInbox, *texts: str) -> list[Inbound]:
-    await inbox.wait_until(lambda: len(inbox.texts) >= len(texts), TIMEOUT_SECONDS)
-    assert inbox.texts == list(texts)
-    return inbox.messages
 
 
 async def wait_for_update(inbox: MemoryInbox, kind: type[Any]) -> Any:
@@ -106,7 +74,7 @@ async def open_dm(inbox: MemoryInbox, person: Person, bot: Person, **options: An
 async def test_an_invitation_is_accepted_and_what_was_written_before_is_read(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
-    async with run(make_adapter(bot), inbox):
+    async with connect_adapter(make_adapter(bot), inbox):
         room_id = await ada.create_room(bot.user_id, is_direct=True)
         event_id = await ada.say(room_id, "Hello!")
         [message] = await wait_for_texts(inbox, "Hello!")
@@ -125,7 +93,7 @@ async def test_the_first_start_reads_no_history_but_accepts_waiting_invitations(
     await bot.join(old_room)
     await ada.say(old_room, "Long ago")
     new_room = await ada.create_room(bot.user_id, is_direct=True)
-    async with run(make_adapter(bot), inbox):
+    async with connect_adapter(make_adapter(bot), inbox):
         await ada.wait_for(new_room, lambda event: event.get("state_key") == bot.user_id, count=2)
         await ada.say(old_room, "Now")
         await wait_for_texts(inbox, "Now")
@@ -137,7 +105,7 @@ async def test_a_gap_in_a_busy_room_is_filled(
     monkeypatch.setattr(receiver, "build_sync_filter", lambda: build_sync_filter(3))
     monkeypatch.setattr(receiver, "PAGE_EVENTS", 4)
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot)
     texts = [f"Number {number}" for number in range(12)]
     for text in texts:
@@ -145,7 +113,7 @@ async def test_a_gap_in_a_busy_room_is_filled(
     preview = await bot.say(room_id, "Thinking")
     for number in range(5):  # our own edits are what usually makes the gap
         await bot.edit(room_id, preview, f"Thinking {number}")
-    async with run(make_adapter(bot), inbox):
+    async with connect_adapter(make_adapter(bot), inbox):
         await wait_for_texts(inbox, *texts)
     assert inbox.duplicate_count == 0
 
@@ -155,7 +123,7 @@ async def test_a_room_that_is_busy_when_we_join_it_is_read_from_our_invitation(
 ) -> None:
     monkeypatch.setattr(receiver, "build_sync_filter", lambda: build_sync_filter(3))
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         pass
     room_id = await ada.create_room()
     await ada.say(room_id, "Before the invitation")
@@ -163,7 +131,7 @@ async def test_a_room_that_is_busy_when_we_join_it_is_read_from_our_invitation(
     texts = [f"Number {number}" for number in range(8)]
     for text in texts:
         await ada.say(room_id, text)
-    async with run(make_adapter(bot), inbox):
+    async with connect_adapter(make_adapter(bot), inbox):
         await wait_for_texts(inbox, *texts)
 
 
@@ -171,16 +139,16 @@ async def test_what_came_while_the_gateway_was_down_is_read_once(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot)
         await ada.say(room_id, "One")
         await wait_for_texts(inbox, "One")
     await ada.say(room_id, "Two")
     link = MemoryLink(inbox, death=Death.AFTER_STORING)
-    async with run(make_adapter(bot), inbox, link):
+    async with connect_adapter(make_adapter(bot), inbox, link):
         await asyncio.wait_for(link.reached_death.wait(), TIMEOUT_SECONDS)
     await ada.say(room_id, "Three")
-    async with run(make_adapter(bot), inbox):
+    async with connect_adapter(make_adapter(bot), inbox):
         await wait_for_texts(inbox, "One", "Two", "Three")
 
 
@@ -190,7 +158,7 @@ async def test_a_group_with_mentions_replies_and_threads(
     adapter = make_adapter(bot)
     room_id = await ada.create_room(ben.user_id, bot.user_id, name="The club", topic="Chess")
     await ben.join(room_id)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         root = await ada.say(room_id, "Nice weather")
         await ben.say(room_id, "Palaver: what is e4?", **{"m.mentions": {"user_ids": [bot.user_id]}})
         reply = {"m.relates_to": {"m.in_reply_to": {"event_id": root}}}
@@ -235,7 +203,7 @@ async def test_edits_deletions_and_reactions_of_people(
     adapter = make_adapter(bot)
     room_id = await ada.create_room(ben.user_id, bot.user_id)
     await ben.join(room_id)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         event_id = await ada.say(room_id, "Helo")
         await ben.edit(room_id, event_id, "Forged")  # servers let every member write such an event
         await ada.edit(room_id, event_id, "Hello")
@@ -256,7 +224,7 @@ async def test_a_key_is_one_event_and_its_echo_confirms_it(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot)
         message = make_message(adapter, room_id, "Good **morning**", key="d_key.1")
         first, second = await adapter.send(message), await adapter.send(message)
@@ -281,7 +249,7 @@ async def test_files_in_both_directions(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot)
         url = await ada.upload(b"RIFF", "audio/ogg")
         content = {"msgtype": "m.audio", "url": url, "info": {"mimetype": "audio/ogg", "size": 4}}
@@ -311,7 +279,7 @@ async def test_typing_and_our_own_reaction(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot)
         address = Address(adapter.platform, room_id)
         await adapter.show_typing(address)
@@ -334,7 +302,7 @@ async def test_a_rate_limit_applies_to_the_whole_account(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person, register: Register
 ) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot)
         admin = await register("Admin", is_admin=True)
         limits = {"messages_per_second": 1, "burst_count": 1}
@@ -351,7 +319,7 @@ async def test_a_room_that_we_are_not_in_is_unreachable(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await open_dm(inbox, ada, bot, preset="private_chat")
         await ada.call("POST", f"rooms/{quote(room_id)}/kick", {"user_id": bot.user_id})
         await inbox.wait_until(lambda: getattr(inbox.updates[-1], "left", ()), TIMEOUT_SECONDS)
@@ -379,7 +347,7 @@ async def test_a_room_where_we_may_not_write_refuses_only_the_message(
 
 async def test_an_upgraded_room_moves(make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person) -> None:
     adapter = make_adapter(bot)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         room_id = await ada.create_room(bot.user_id, preset="private_chat", name="Old", room_version="10")
         await inbox.wait_until(lambda: inbox.updates, TIMEOUT_SECONDS)
         new_id = (await ada.call("POST", f"rooms/{quote(room_id)}/upgrade", {"new_version": "11"}))["replacement_room"]
@@ -417,7 +385,7 @@ async def test_a_password_signs_in_once_and_again_when_the_token_has_ended(
     await bot.call("POST", "logout/all", {})
     with pytest.raises(ConnectionLost, match="Signing in again"):
         await adapter.run(MemoryLink(inbox))
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         second = json.loads(stored.read_text())
     assert second["device_id"] != first["device_id"]
     stored.unlink()
@@ -441,7 +409,7 @@ async def test_an_encrypted_room_is_told_once_that_it_can_not_be_read(
     state = [{"type": "m.room.encryption", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}]
     adapter = make_adapter(bot)
     room_id = await ada.create_room(bot.user_id, initial_state=state)
-    async with run(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         for _ in range(2):
             await ada.send(room_id, "m.room.encrypted", {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "…"})
         other_room = await open_dm(inbox, ada, bot)

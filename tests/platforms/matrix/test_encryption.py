@@ -14,13 +14,16 @@ import pytest
 from palaver.domain.delivery import Address
 from palaver.platforms.matrix import receiver
 from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
-from palaver.testing.account_link import MemoryInbox
+from support.gateway import TIMEOUT_SECONDS
+from support.platform_adapters import connect_adapter, wait_for_texts
 
-from .test_adapter import TIMEOUT_SECONDS, make_message, run, wait_for_texts
+from .test_adapter import make_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+
+    from palaver.testing.account_link import MemoryInbox
 
     from .conftest import MakeAdapter
     from .homeserver import Person
@@ -83,11 +86,6 @@ async def open_client(person: Person, folder: Path) -> AsyncIterator[EncryptingC
     finally:
         client.store.database.close()
         await client.close()
-
-
-@pytest.fixture
-def inbox() -> MemoryInbox:
-    return MemoryInbox()
 
 
 def is_join_of(person: Person) -> Callable[[Any], bool]:
@@ -158,7 +156,7 @@ async def test_messages_and_files_in_an_encrypted_room(
 
     adapter = make_adapter(bot, encryption=True)
     room_id = await ada.create_room(bot.user_id, is_direct=True, initial_state=ENCRYPTION)
-    async with open_client(ada, tmp_path / "ada") as client, run(adapter, inbox):
+    async with open_client(ada, tmp_path / "ada") as client, connect_adapter(adapter, inbox):
         assert (await adapter.probe()).warnings == ()
         await client.wait_for(is_join_of(bot))
         await client.learn_devices(bot)
@@ -199,7 +197,7 @@ async def test_messages_and_files_in_an_encrypted_room(
         clear = decrypt_attachment(encrypted, stored["key"]["k"], stored["hashes"]["sha256"], stored["iv"])
         assert clear == b"hidden"
 
-    async with open_client(ada, tmp_path / "ada") as client, run(make_adapter(bot, encryption=True), inbox):
+    async with open_client(ada, tmp_path / "ada") as client, connect_adapter(make_adapter(bot, encryption=True), inbox):
         await client.sync()
         await client.say(room_id, "After a restart of both")
         await inbox.wait_until(lambda: inbox.texts[-1] == "After a restart of both", TIMEOUT_SECONDS)
@@ -237,7 +235,7 @@ async def test_a_message_whose_key_comes_later_is_read_then(
     monkeypatch.setattr("palaver.platforms.matrix.client.SYNC_SECONDS", 0.1)
     room_id = await ada.create_room(bot.user_id, is_direct=True, initial_state=ENCRYPTION)
     async with open_client(ada, tmp_path / "ada") as client:
-        async with run(make_adapter(bot, encryption=True), inbox):
+        async with connect_adapter(make_adapter(bot, encryption=True), inbox):
             await client.wait_for(is_join_of(bot))
             await client.learn_devices(bot)
             keys = hold_keys_back(client, monkeypatch)
@@ -247,7 +245,7 @@ async def test_a_message_whose_key_comes_later_is_read_then(
             )
             await client.wait_for(lambda event: is_clear(event) and "can't read your message yet" in event.body)
         assert not inbox.texts
-        async with run(make_adapter(bot, encryption=True), inbox):
+        async with connect_adapter(make_adapter(bot, encryption=True), inbox):
             await keys.send()
             [message] = await wait_for_texts(inbox, "Too early")
             await inbox.wait_until(lambda: inbox.cursors["waiting"] == "[]", TIMEOUT_SECONDS)

@@ -27,10 +27,11 @@ from palaver.platforms.signal.client import SignalProcess
 from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.testing import MemoryInbox, MemoryLink
-from support.gateway import wait_until
+from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import connect_adapter
 
 from . import signal_server as faults
-from .conftest import QUICK_POLLS, TIMEOUT_SECONDS, make_adapter_for, make_outgoing, run_adapter
+from .conftest import QUICK_POLLS, make_adapter_for, make_outgoing
 from .signal_server import ADA, OWN_ACI, OWN_NUMBER, SignalServer
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def test_garbage_is_passed_over_and_not_logged(
     server.push(server.make_envelope(ADA, 5), **event)
     server.push_text("Hello")
     with caplog.at_level(logging.INFO):
-        async with run_adapter(make_adapter(), inbox):
+        async with connect_adapter(make_adapter(), inbox):
             await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
     assert inbox.texts == ["Hello"]
     events = {record.message for record in caplog.records}
@@ -65,7 +66,7 @@ async def test_a_torn_line_waits_and_one_of_a_dead_process_is_sent_again(
     server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
     inbox = MemoryInbox()
-    async with run_adapter(make_adapter(), inbox) as task:
+    async with connect_adapter(make_adapter(), inbox) as task:
         line = json.dumps({"envelope": {}, "account": OWN_NUMBER})
         server.tear_line(line[:20])
         server.push_line(line[20:])
@@ -75,7 +76,7 @@ async def test_a_torn_line_waits_and_one_of_a_dead_process_is_sent_again(
         await server.end_programs()
         with pytest.raises(ConnectionLost, match="signal-cli has ended"):
             await task
-    async with run_adapter(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         server.push_text("After the crash")
         await inbox.wait_until(lambda: len(inbox.messages) == 2, TIMEOUT_SECONDS)
     assert inbox.texts == ["After a torn line", "After the crash"]
@@ -85,7 +86,7 @@ async def test_the_spool_is_deleted_when_it_is_stored(server: SignalServer, make
     inbox = MemoryInbox()
     spool = Spool(server.folder / "account" / "spool")
     for number in range(3):
-        async with run_adapter(make_adapter(), inbox):
+        async with connect_adapter(make_adapter(), inbox):
             server.push_text(f"Number {number}")
             await inbox.wait_until(lambda: len(inbox.messages) > number, TIMEOUT_SECONDS)  # noqa: B023
     assert spool.list_numbers() == [3]
@@ -97,7 +98,7 @@ async def test_a_long_spool_is_replaced_without_a_gap(
     monkeypatch.setattr(adapter_module, "MAX_SPOOL_BYTES", 2000)
     inbox = MemoryInbox()
     adapter = make_adapter()
-    async with run_adapter(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         for number in range(12):
             server.push_text(f"Number {number}")
         await inbox.wait_until(lambda: len(inbox.messages) == 12, TIMEOUT_SECONDS)
@@ -127,7 +128,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 async def test_edits_of_edits_belong_to_the_first_message(server: SignalServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
-    async with run_adapter(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         first = server.push_text("One")
         target = int(first.rpartition(":")[2])
         for text in ("Two", "Three"):
@@ -145,7 +146,7 @@ async def test_only_notes_to_self_are_answered_on_a_linked_device_by_default(
 ) -> None:
     inbox = MemoryInbox()
     adapter = make_adapter(chats=None)
-    async with run_adapter(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         server.push_text("From Ada")
         server.push_sync("To Ada", ADA)
         server.push_sync("Remember this")
@@ -170,7 +171,7 @@ async def test_a_registered_number_answers_everybody_by_default(
 ) -> None:
     server.store_account(device_id=1)
     inbox = MemoryInbox()
-    async with run_adapter(make_adapter(chats=None), inbox):
+    async with connect_adapter(make_adapter(chats=None), inbox):
         server.push_text("From Ada")
         await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
 
@@ -178,7 +179,7 @@ async def test_a_registered_number_answers_everybody_by_default(
 async def test_a_file_that_was_not_stored_is_told(server: SignalServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
     good = server.add_file("good.txt", b"good")
-    async with run_adapter(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         server.push_text(None, attachments=[good | {"id": "../../data/accounts.json"}, good | {"id": "gone"}, good])
         await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
         *bad, last = inbox.messages[0].files
@@ -208,7 +209,7 @@ async def test_old_files_of_signal_cli_are_deleted_from_our_own_folder(server: S
 
 async def test_a_device_that_is_unlinked_meanwhile_is_refused(server: SignalServer, make_adapter: MakeAdapter) -> None:
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()) as task:
+    async with connect_adapter(adapter, MemoryInbox()) as task:
         server.fail("listDevices", faults.UNAUTHORIZED)
         with pytest.raises(AccountRefused, match="scan the new code"):
             await adapter.probe()
@@ -248,7 +249,7 @@ async def test_a_server_that_cannot_be_reached_is_no_connection(
 ) -> None:
     inbox = MemoryInbox()
     server.fail("listDevices", *[faults.Fault(-3, "Failed to get linked devices: timeout")] * 2)
-    async with run_adapter(make_adapter(timing=replace(QUICK_POLLS, ping=0.05)), inbox):
+    async with connect_adapter(make_adapter(timing=replace(QUICK_POLLS, ping=0.05)), inbox):
         await server.wait_until(lambda: len(server.list_requests("version")) > 1)
     assert len(server.list_requests("listDevices")) == 3
     assert inbox.connected_count >= 2
@@ -258,7 +259,7 @@ async def test_nothing_is_received_while_the_disk_is_full(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox = MemoryInbox()
-    async with run_adapter(make_adapter(timing=replace(QUICK_POLLS, ping=0.05)), inbox) as task:
+    async with connect_adapter(make_adapter(timing=replace(QUICK_POLLS, ping=0.05)), inbox) as task:
         monkeypatch.setattr(adapter_module, "MIN_FREE_BYTES", 10**18)
         with pytest.raises(ConnectionLost, match="disk is almost full"):
             await asyncio.wait_for(task, TIMEOUT_SECONDS)
@@ -266,13 +267,13 @@ async def test_nothing_is_received_while_the_disk_is_full(
     with pytest.raises(ConnectionLost, match="disk is almost full"):
         await make_adapter().run(MemoryLink(inbox))
     monkeypatch.setattr(adapter_module, "MIN_FREE_BYTES", 0)
-    async with run_adapter(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
 
 
 async def test_a_connection_test_asks_signal_itself(server: SignalServer, make_adapter: MakeAdapter) -> None:
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         server.fail("listDevices", faults.Fault(-3, "Failed to get linked devices: timeout"))
         with pytest.raises(ConnectionLost, match="can't be reached"):
             await adapter.probe()
@@ -284,7 +285,7 @@ async def test_no_signal_cli_is_left_running(
 ) -> None:
     monkeypatch.setattr(client_module, "END_SECONDS", 0.2)
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         assert adapter._process is not None
         pid = adapter._process.pid
         os.kill(pid, signal.SIGSTOP)  # it reads neither the end of its input nor a signal, except for SIGKILL
@@ -297,7 +298,7 @@ async def test_a_stop_that_is_canceled_is_finished_when_the_adapter_is_closed(
 ) -> None:
     monkeypatch.setattr(client_module, "END_SECONDS", 0.2)
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()) as task:
+    async with connect_adapter(adapter, MemoryInbox()) as task:
         assert adapter._process is not None
         process = adapter._process
         os.kill(process.pid, signal.SIGSTOP)  # stopping it takes a while
@@ -318,7 +319,7 @@ async def test_a_signal_cli_of_a_dead_process_is_ended_first(server: SignalServe
     leftover = await asyncio.create_subprocess_exec("sleep", "60", stdout=descriptor)
     os.close(descriptor)
     (folder / "signal-cli.pid").write_text(str(leftover.pid))
-    async with run_adapter(make_adapter(timing=replace(QUICK_POLLS, leftover=0)), MemoryInbox()):
+    async with connect_adapter(make_adapter(timing=replace(QUICK_POLLS, leftover=0)), MemoryInbox()):
         assert await asyncio.wait_for(leftover.wait(), TIMEOUT_SECONDS) == -signal.SIGKILL
 
 

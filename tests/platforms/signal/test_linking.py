@@ -18,8 +18,10 @@ from palaver.platforms.signal.account_info import describe_account, is_outdated
 from palaver.platforms.signal.accounts_file import LinkedAccount, read_account
 from palaver.platforms.signal.client import build_environment
 from palaver.testing import MemoryInbox, MemoryLink
+from support.gateway import TIMEOUT_SECONDS
+from support.platform_adapters import connect_adapter
 
-from .conftest import TIMEOUT_SECONDS, make_adapter_for, run_adapter
+from .conftest import make_adapter_for
 from .signal_server import ADA, OWN_ACI, OWN_NUMBER, SignalServer
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ async def test_the_version_and_the_device_are_reported(server: SignalServer, mak
     assert (info.user_id, info.name) == (OWN_ACI, OWN_NUMBER)
     assert info.details == ("signal-cli 0.14.6", "Linked device 2")
     assert info.warnings == ()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         server.version = "0.13.19"
         info = await adapter.probe()
     assert info.details == ("signal-cli 0.13.19", "Linked device 2, since 2026-09-10")

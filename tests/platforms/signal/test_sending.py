@@ -26,9 +26,11 @@ from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.state import AdapterState
 from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox
+from support.gateway import TIMEOUT_SECONDS
+from support.platform_adapters import connect_adapter
 
 from . import signal_server as faults
-from .conftest import ADDRESS, TIMEOUT_SECONDS, make_outgoing, run_adapter
+from .conftest import ADDRESS, make_outgoing
 from .signal_server import ADA, GROUP, OWN_ACI, SignalServer
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ async def test_the_failure_of_a_message_is_told_with_its_fix(
     server: SignalServer, make_adapter: MakeAdapter, fault: faults.Fault, error: type[Exception], words: str
 ) -> None:
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         server.fail("send", fault)
         with pytest.raises(error, match=words) as raised:
             await adapter.send(make_outgoing(adapter))
@@ -87,7 +89,7 @@ async def test_a_reply_quotes_the_question_and_goes_to_its_group(
 ) -> None:
     inbox = MemoryInbox()
     adapter = make_adapter()
-    async with run_adapter(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         question = server.push_text("What is **this**?", group=GROUP)
         await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
         group = Address(Platform.SIGNAL, GROUP)
@@ -108,7 +110,7 @@ async def test_a_file_is_sent_under_a_safe_name_and_not_kept(server: SignalServe
         yield b"abc"
 
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         file = OutgoingFile("../etc/pass:wd\n.txt", "text/plain", 3, read)
         await adapter.send(make_outgoing(adapter, "", file=file))
     [message] = server.messages
@@ -121,7 +123,7 @@ async def test_a_long_file_name_keeps_its_ending(server: SignalServer, make_adap
         yield b"abc"
 
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         await adapter.send(make_outgoing(adapter, "", file=OutgoingFile("報" * 120 + ".txt", "text/plain", 3, read)))
     [name] = server.messages[0].files
     assert name.startswith("報")
@@ -132,7 +134,7 @@ async def test_a_request_that_could_not_be_written_never_arrives(
     server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         process = adapter._process
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
@@ -148,7 +150,7 @@ async def test_a_refused_message_does_not_stop_an_account_that_signal_accepts(
     server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
     adapter, inbox = make_adapter(), MemoryInbox()
-    async with run_adapter(adapter, inbox):
+    async with connect_adapter(adapter, inbox):
         server.fail("send", faults.Fault(-3, "Failed to send message: [403] Authorization failed!"))
         with pytest.raises(SendRetryable, match="refuses"):
             await adapter.send(make_outgoing(adapter))
@@ -163,13 +165,13 @@ async def test_edits_name_the_last_one_and_leave_one_for_the_end(
     server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
     adapter = make_adapter()
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         message_id = await adapter.send(make_outgoing(adapter, "0"))
         for number in range(1, 15):
             await adapter.edit(message_id, make_outgoing(adapter, str(number), is_preview=True))
         assert server.list_texts() == ["8"]
     adapter = make_adapter()  # it remembers what was edited before a restart
-    async with run_adapter(adapter, MemoryInbox()):
+    async with connect_adapter(adapter, MemoryInbox()):
         for _ in range(2):
             await adapter.edit(message_id, make_outgoing(adapter, "Ready"))
         with pytest.raises(SendRejected, match="10 edits"):
@@ -207,7 +209,7 @@ def test_edits_are_remembered_from_several_threads(tmp_path: Path) -> None:
 
 async def test_an_answer_that_comes_late_confirms_the_message(server: SignalServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
-    async with run_adapter(make_adapter(), inbox):
+    async with connect_adapter(make_adapter(), inbox):
         late: dict[str, Any] = {"jsonrpc": "2.0", "id": "d_7.1#99.4", "result": {"timestamp": 123, "results": []}}
         server.push_answer(late)
         await inbox.wait_until(lambda: inbox.confirmed, TIMEOUT_SECONDS)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,38 +15,21 @@ from palaver.domain.platform_health import AccountState
 from palaver.domain.source import Platform
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, name_account, wait_for_states
+from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
 
-from .conftest import make_adapter_for
 from .signal_server import ADA, BEN, CRASH, GROUP, LOSE_ANSWER, OWN_ACI, RATE_LIMITED, SignalServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncGenerator
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.services.gateway import Gateway
 
-TIMEOUT_SECONDS = 60.0
 MENTION = [{"name": OWN_ACI, "number": None, "uuid": OWN_ACI, "start": 0, "length": 1}]
 
 
-class Starter(GatewayStarter):
-    async def start(self, *servers: SignalServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway with an account for every server, and what stops it."""
-        make_adapters = [
-            partial(make_adapter_for, server, account=name_account(number)) for number, server in enumerate(servers)
-        ]
-        return await self.start_with(Platform.SIGNAL, *make_adapters, agent=agent)
-
-
-@pytest.fixture
-async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
-    async with AsyncExitStack() as stack:
-        yield Starter(tmp_path, stack)
-
-
-async def test_questions_are_answered_across_a_restart_and_a_crash(server: SignalServer, starter: Starter) -> None:
+async def test_questions_are_answered_across_a_restart_and_a_crash(
+    server: SignalServer, starter: GatewayStarter
+) -> None:
     _, first = await starter.start(server)
     question = server.push_text("one")
     await wait_until(server.list_texts)
@@ -63,7 +44,9 @@ async def test_questions_are_answered_across_a_restart_and_a_crash(server: Signa
     assert f"{ADA}:{server.messages[0].parameters['quoteTimestamp']}" == question
 
 
-async def test_a_group_and_a_private_chat_do_not_know_of_each_other(server: SignalServer, starter: Starter) -> None:
+async def test_a_group_and_a_private_chat_do_not_know_of_each_other(
+    server: SignalServer, starter: GatewayStarter
+) -> None:
     agent = ScriptedAgent(lambda request: f"Answer {len(agent.requests)}")
     gateway, _ = await starter.start(server, agent=agent)
     server.push_text("my secret", BEN)
@@ -79,7 +62,7 @@ async def test_a_group_and_a_private_chat_do_not_know_of_each_other(server: Sign
     assert "secret" not in asked
 
 
-async def test_a_file_of_a_person_reaches_the_agent(server: SignalServer, starter: Starter) -> None:
+async def test_a_file_of_a_person_reaches_the_agent(server: SignalServer, starter: GatewayStarter) -> None:
     agent = ScriptedAgent("I see.")
     gateway, _ = await starter.start(server, agent=agent)
     server.push_text("Read this", attachments=[server.add_file("notes.txt", b"remember the milk")])
@@ -87,12 +70,13 @@ async def test_a_file_of_a_person_reaches_the_agent(server: SignalServer, starte
     assert "remember the milk" in json.dumps(agent.requests[0].messages, default=str)
 
 
-async def test_a_rate_limit_loses_and_doubles_nothing(server: SignalServer, starter: Starter) -> None:
+async def test_a_rate_limit_loses_and_doubles_nothing(server: SignalServer, starter: GatewayStarter) -> None:
     answer = "\n\n".join(f"Paragraph {number} " + "word " * 200 for number in range(5))
     limited = replace(RATE_LIMITED, results=(RATE_LIMITED.results[0] | {"retryAfterSeconds": 1},))
     server.fail("send", None, limited)
     server.push_text("long please")
     gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    await skip_retry_wait(gateway)
     await wait_for_states(gateway, DeliveryState.SENT)
     texts = server.list_texts()
     assert "\n\n".join(texts).split() == answer.split()
@@ -101,7 +85,7 @@ async def test_a_rate_limit_loses_and_doubles_nothing(server: SignalServer, star
 
 @pytest.mark.parametrize("is_taken", [True, False])
 async def test_an_answer_that_may_have_arrived_is_not_sent_again(
-    server: SignalServer, starter: Starter, *, is_taken: bool
+    server: SignalServer, starter: GatewayStarter, *, is_taken: bool
 ) -> None:
     server.fail("send", LOSE_ANSWER if is_taken else CRASH)
     server.push_text("hello")
@@ -113,7 +97,7 @@ async def test_an_answer_that_may_have_arrived_is_not_sent_again(
 
 
 async def test_an_unlinked_account_stops_no_other_and_can_be_linked_again(
-    server: SignalServer, starter: Starter
+    server: SignalServer, starter: GatewayStarter
 ) -> None:
     async with SignalServer() as other:
         gateway, _ = await starter.start(server, other)
@@ -135,8 +119,8 @@ async def test_an_unlinked_account_stops_no_other_and_can_be_linked_again(
         assert other.problems == []
 
 
-@pytest.mark.slow
-async def test_an_answer_grows_and_ends_as_one_message(server: SignalServer, starter: Starter) -> None:
+@pytest.mark.usefixtures("instant_previews")
+async def test_an_answer_grows_and_ends_as_one_message(server: SignalServer, starter: GatewayStarter) -> None:
     shown = asyncio.Event()
 
     async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +12,9 @@ import pytest
 from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, SendRetryable
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import GatedLink, connect_adapter
 
-from .conftest import GatedLink, MakeAdapter, make_outgoing
+from .conftest import make_outgoing
 from .slack_server import (
     ADA,
     APP_TOKEN,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from palaver.domain.inbound import Inbound
     from palaver.platforms.slack.adapter import SlackAdapter
 
+    from .conftest import MakeAdapter
+
 MENTION = f"<@{BOT_USER}>"
 
 
@@ -41,20 +44,10 @@ MENTION = f"<@{BOT_USER}>"
 async def running(
     adapter: SlackAdapter, inbox: MemoryInbox, link: MemoryLink | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Run an adapter until it is connected, and cancel it at the end as the supervisor does."""
-    link = link or MemoryLink(inbox)
-    before = inbox.connected_count
+    """Run an adapter that has signed in."""
     await adapter.probe()
-    task = asyncio.create_task(adapter.run(link))
-    try:
-        await inbox.wait_until(lambda: inbox.connected_count > before, TIMEOUT_SECONDS)
+    async with connect_adapter(adapter, inbox, link) as task:
         yield task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await task
-        link.end()
-        await adapter.close()
 
 
 # ---- signing in ----------------------------------------------------------------------------------------------

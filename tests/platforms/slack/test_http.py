@@ -15,12 +15,15 @@ from palaver.domain.platform_updates import ButtonPressed
 from palaver.services.platforms.adapter import WebhookRequest
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
+from support.platform_adapters import WEBHOOK_URL, GatedLink
 
-from .conftest import WEBHOOK_URL, GatedLink, MakeAdapter, make_outgoing
+from .conftest import make_outgoing
 from .slack_server import ADA, BOT_USER, DM, SIGNING_SECRET, TOKEN, SlackServer, sign_request
 
 if TYPE_CHECKING:
     from palaver.platforms.slack.adapter import SlackAdapter
+
+    from .conftest import MakeAdapter
 
 
 def make_request(headers: dict[str, str], body: bytes, method: str = "POST") -> WebhookRequest:

@@ -16,7 +16,7 @@ from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
-from .conftest import ADDRESS, MakeAdapter, make_outgoing
+from .conftest import ADDRESS, make_outgoing
 from .slack_server import (
     BAD_GATEWAY,
     BOT_USER,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from palaver.platforms.slack.adapter import SlackAdapter
+
+    from .conftest import MakeAdapter
 
 
 @asynccontextmanager

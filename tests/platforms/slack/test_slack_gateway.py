@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,9 +17,8 @@ from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, wait_for_states
+from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
 
-from .conftest import make_adapter_for
 from .slack_server import (
     ADA,
     BEN,
@@ -38,27 +35,10 @@ from .slack_server import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
-    from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.services.gateway import Gateway
 
 MENTION = f"<@{BOT_USER}>"
-TIMEOUT_SECONDS = 60.0
-
-
-class Starter(GatewayStarter):
-    async def start(self, *servers: SlackServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway with an app for every server, and what stops it."""
-        return await self.start_with(
-            Platform.SLACK, *(partial(make_adapter_for, server) for server in servers), agent=agent
-        )
-
-
-@pytest.fixture
-async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
-    async with AsyncExitStack() as stack:
-        yield Starter(tmp_path, stack)
 
 
 def list_thread(server: SlackServer, thread: str, channel: str = CHANNEL) -> list[str]:
@@ -68,7 +48,7 @@ def list_thread(server: SlackServer, thread: str, channel: str = CHANNEL) -> lis
 
 
 async def test_a_direct_message_that_comes_twice_is_answered_once_and_marked_meanwhile(
-    server: SlackServer, starter: Starter
+    server: SlackServer, starter: GatewayStarter
 ) -> None:
     gateway, _ = await starter.start(server)
     ts = server.say("hello")
@@ -83,7 +63,7 @@ async def test_a_direct_message_that_comes_twice_is_answered_once_and_marked_mea
 
 
 async def test_a_mention_is_answered_in_its_thread_and_the_thread_is_the_conversation(
-    server: SlackServer, starter: Starter
+    server: SlackServer, starter: GatewayStarter
 ) -> None:
     agent = ScriptedAgent(lambda request: f"{len(request.messages)} messages")
     gateway, _ = await starter.start(server, agent=agent)
@@ -101,7 +81,9 @@ async def test_a_mention_is_answered_in_its_thread_and_the_thread_is_the_convers
     assert (CHANNEL, first) in server.statuses  # it was shown that the app is at work
 
 
-async def test_what_one_person_says_in_private_is_not_told_to_another(server: SlackServer, starter: Starter) -> None:
+async def test_what_one_person_says_in_private_is_not_told_to_another(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
     agent = ScriptedAgent("Fine.")
     gateway, _ = await starter.start(server, agent=agent)
     server.say("my secret is 4711")
@@ -117,7 +99,7 @@ async def test_what_one_person_says_in_private_is_not_told_to_another(server: Sl
     assert any("apple" in text and "and?" in name for name, text in seen.items())
 
 
-async def test_each_thread_of_the_agent_view_is_a_conversation(server: SlackServer, starter: Starter) -> None:
+async def test_each_thread_of_the_agent_view_is_a_conversation(server: SlackServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start(server)
     roots = [server.say("New chat", user=BOT_USER, sends_event=False) for _ in range(2)]
     server.push(
@@ -135,12 +117,13 @@ async def test_each_thread_of_the_agent_view_is_a_conversation(server: SlackServ
 
 
 async def test_a_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
-    server: SlackServer, starter: Starter
+    server: SlackServer, starter: GatewayStarter
 ) -> None:
     answer = "\n\n".join(f"Paragraph {number} " + "word " * 1500 for number in range(5))
     server.fail("chat.postMessage", None, limit_rate(1))
     gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
     server.say("long please")
+    await skip_retry_wait(gateway)
     await wait_for_states(gateway, DeliveryState.SENT)
     texts = server.list_texts()
     assert len(texts) == 5
@@ -149,7 +132,7 @@ async def test_a_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing
 
 
 async def test_an_answer_whose_confirmation_is_lost_is_found_in_the_history(
-    server: SlackServer, starter: Starter
+    server: SlackServer, starter: GatewayStarter
 ) -> None:
     server.fail("chat.postMessage", LOSE_ANSWER)
     gateway, _ = await starter.start(server)
@@ -160,7 +143,7 @@ async def test_an_answer_whose_confirmation_is_lost_is_found_in_the_history(
     assert server.list_requests("conversations.history")
 
 
-async def test_what_came_during_a_restart_is_answered_once(server: SlackServer, starter: Starter) -> None:
+async def test_what_came_during_a_restart_is_answered_once(server: SlackServer, starter: GatewayStarter) -> None:
     _, first = await starter.start(server)
     server.say("one")
     await wait_until(lambda: server.list_texts() == ["You said: one"])
@@ -174,7 +157,7 @@ async def test_what_came_during_a_restart_is_answered_once(server: SlackServer, 
     assert list_thread(server, thread) == ["You said: [Ada] four"]
 
 
-async def test_a_cut_socket_loses_and_doubles_nothing(server: SlackServer, starter: Starter) -> None:
+async def test_a_cut_socket_loses_and_doubles_nothing(server: SlackServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start(server)
     for number in range(6):
         server.say(f"{number}", channel=CHANNEL if number % 2 else DM)
@@ -187,9 +170,9 @@ async def test_a_cut_socket_loses_and_doubles_nothing(server: SlackServer, start
     await wait_until(lambda: server.open_sockets == 1 and not server.unacknowledged)
 
 
-async def test_a_revoked_token_stops_one_app_and_no_other(server: SlackServer, starter: Starter) -> None:
+async def test_a_revoked_token_stops_one_app_and_no_other(server: SlackServer, starter: GatewayStarter) -> None:
     async with SlackServer() as other:
-        gateway, _ = await starter.start(server, other)
+        gateway, closing = await starter.start(server, other)
         await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
         other.is_revoked = True
         other.say("are you there?")
@@ -200,9 +183,12 @@ async def test_a_revoked_token_stops_one_app_and_no_other(server: SlackServer, s
         other.is_revoked = False  # the owner has fixed it
         await wait_until(lambda: refused.status.state is AccountState.LIVE)
         await wait_until(lambda: other.list_texts() == ["You said: are you there?"])
+        await closing.aclose()  # before the server that it takes its reactions back on
 
 
-async def test_a_channel_without_the_app_stops_only_its_own_answers(server: SlackServer, starter: Starter) -> None:
+async def test_a_channel_without_the_app_stops_only_its_own_answers(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
     gateway, _ = await starter.start(server)
     server.fail("chat.postMessage", Fault(error="not_in_channel"))
     server.send_command("/palaver", "hello", channel=CHANNEL)
@@ -212,7 +198,7 @@ async def test_a_channel_without_the_app_stops_only_its_own_answers(server: Slac
     await wait_for_states(gateway, DeliveryState.FAILED, DeliveryState.SENT)
 
 
-async def test_files_go_both_ways_and_to_the_thread(server: SlackServer, starter: Starter) -> None:
+async def test_files_go_both_ways_and_to_the_thread(server: SlackServer, starter: GatewayStarter) -> None:
     agent = ScriptedAgent("I see.")
     gateway, _ = await starter.start(server, agent=agent)
     thread = server.say(f"{MENTION} what is this?", channel=CHANNEL, file=("notes.txt", b"engine notes"))
@@ -238,7 +224,7 @@ async def test_files_go_both_ways_and_to_the_thread(server: SlackServer, starter
     assert list_thread(server, thread)[:2] == ["I see.", "Here it is."]
 
 
-async def test_a_slash_command_is_answered_in_its_chat(server: SlackServer, starter: Starter) -> None:
+async def test_a_slash_command_is_answered_in_its_chat(server: SlackServer, starter: GatewayStarter) -> None:
     await starter.start(server)
     server.say("hello")
     await wait_until(lambda: server.list_texts() == ["You said: hello"])
@@ -248,9 +234,11 @@ async def test_a_slash_command_is_answered_in_its_chat(server: SlackServer, star
     assert "new" in server.list_texts()[1].lower()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("instant_previews")
 @pytest.mark.parametrize("place", ["thread", "chat"])
-async def test_an_answer_grows_and_ends_as_one_message(server: SlackServer, starter: Starter, place: str) -> None:
+async def test_an_answer_grows_and_ends_as_one_message(
+    server: SlackServer, starter: GatewayStarter, place: str
+) -> None:
     shown = asyncio.Event()
 
     async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
@@ -272,8 +260,10 @@ async def test_an_answer_grows_and_ends_as_one_message(server: SlackServer, star
     assert final.get("streaming_state") == ("completed" if place == "thread" else None)
 
 
-@pytest.mark.slow
-async def test_a_stream_whose_process_dies_is_completed_by_the_next_one(server: SlackServer, starter: Starter) -> None:
+@pytest.mark.usefixtures("instant_previews")
+async def test_a_stream_whose_process_dies_is_completed_by_the_next_one(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
     texts = ["Growing ", "and done."]
     is_stopped = asyncio.Event()
 
@@ -281,10 +271,11 @@ async def test_a_stream_whose_process_dies_is_completed_by_the_next_one(server: 
         yield TextDelta(texts[0])
         await is_stopped.wait()
 
-    _, first = await starter.start(server, agent=ScriptedAgent(never_end))
+    first, closing = await starter.start(server, agent=ScriptedAgent(never_end))
     thread = server.say(f"{MENTION} tell me", channel=CHANNEL)
     await wait_until(lambda: list_thread(server, thread) == ["Growing"])
-    await first.aclose()
+    await first.stop(grace_seconds=0)
+    await closing.aclose()
     gateway, _ = await starter.start(server, agent=ScriptedAgent("".join(texts)))
     await wait_for_states(gateway, DeliveryState.SENT)
     assert list_thread(server, thread) == ["Growing and done."]

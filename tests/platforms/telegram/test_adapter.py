@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from palaver.platforms.telegram.settings import TelegramSettings
 from palaver.services.platforms.adapter import WebhookRequest
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import WEBHOOK_URL, run_adapter
 
 from .bot_api_server import (
     ADA,
@@ -40,27 +40,13 @@ from .bot_api_server import (
     flood,
     make_message,
 )
-from .conftest import WEBHOOK_URL, MakeAdapter, make_outgoing
+from .conftest import make_outgoing
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from palaver.domain.inbound import Receipt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
 
-
-@asynccontextmanager
-async def running(adapter: TelegramAdapter, link: MemoryLink) -> AsyncIterator[asyncio.Task[None]]:
-    """Run an adapter, and cancel it at the end as the supervisor does."""
-    task = asyncio.create_task(adapter.run(link))
-    try:
-        yield task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await task
-        link.end()
-        await adapter.close()
+    from .conftest import MakeAdapter
 
 
 def has_text(inbox: MemoryInbox, text: str) -> bool:
@@ -102,7 +88,7 @@ async def test_a_token_that_is_revoked_while_the_bot_runs_ends_it(
 ) -> None:
     inbox = MemoryInbox()
     adapter = make_adapter()
-    async with running(adapter, MemoryLink(inbox)) as task:
+    async with run_adapter(adapter, MemoryLink(inbox)) as task:
         await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
         server.is_revoked = True
         server.push_text("wake up", message_id=1)  # the poll that waits ends, and the next is refused
@@ -129,7 +115,7 @@ async def test_an_update_is_confirmed_only_after_it_was_accepted(
             confirmed.append(server.confirmed_offset)
             return await super().accept(update, cursor=cursor)
 
-    async with running(make_adapter(), SlowLink(inbox)):
+    async with run_adapter(make_adapter(), SlowLink(inbox)):
         await wait_until(lambda: server.confirmed_offset > update["update_id"])
     assert confirmed == [0]
     assert inbox.cursors == {"": str(update["update_id"] + 1)}
@@ -140,7 +126,7 @@ async def test_after_a_restart_it_goes_on_at_the_stored_cursor(server: BotApiSer
     inbox.cursors[""] = "1001"
     server.push_text("stored before", message_id=1)  # number 1000
     server.push_text("new", message_id=2)
-    async with running(make_adapter(), MemoryLink(inbox)):
+    async with run_adapter(make_adapter(), MemoryLink(inbox)):
         await inbox.wait_until(lambda: inbox.texts, TIMEOUT_SECONDS)
     assert inbox.texts == ["new"]
 
@@ -148,7 +134,7 @@ async def test_after_a_restart_it_goes_on_at_the_stored_cursor(server: BotApiSer
 async def test_updates_that_mean_nothing_move_the_cursor_too(server: BotApiServer, make_adapter: MakeAdapter) -> None:
     inbox = MemoryInbox()
     server.push(message=make_message(None, chat=GROUP, new_chat_title="Other"))
-    async with running(make_adapter(), MemoryLink(inbox)):
+    async with run_adapter(make_adapter(), MemoryLink(inbox)):
         await inbox.wait_until(lambda: inbox.cursors, TIMEOUT_SECONDS)
     assert (inbox.cursors, inbox.updates) == ({"": "1001"}, [])
 
@@ -159,7 +145,7 @@ async def test_an_update_that_cannot_be_read_does_not_stop_the_others(
     inbox = MemoryInbox()
     server.pending.append({"update_id": 999, "message": {"text": "no chat"}})
     server.push_text("good", message_id=2)
-    async with running(make_adapter(), MemoryLink(inbox)):
+    async with run_adapter(make_adapter(), MemoryLink(inbox)):
         await inbox.wait_until(lambda: inbox.texts, TIMEOUT_SECONDS)
     assert (inbox.texts, inbox.cursors) == (["good"], {"": "1001"})
     logged = [record.message for record in caplog.records if record.name.startswith("palaver")]
@@ -188,7 +174,7 @@ async def test_the_cursor_is_stored_with_the_last_part_of_an_update(
             "new_reaction": reactions[1],
         }
     )
-    async with running(make_adapter(), WatchingLink(inbox)):
+    async with run_adapter(make_adapter(), WatchingLink(inbox)):
         await inbox.wait_until(lambda: len(inbox.updates) == 2, TIMEOUT_SECONDS)
     assert [cursor and cursor.value for cursor in cursors] == [None, "1001"]
     assert all(isinstance(update, MessageReaction) for update in inbox.updates)
@@ -198,7 +184,7 @@ async def test_it_is_connected_at_once_and_asks_for_all_kinds_of_updates(
     server: BotApiServer, make_adapter: MakeAdapter
 ) -> None:
     inbox = MemoryInbox()
-    async with running(make_adapter(), MemoryLink(inbox)):
+    async with run_adapter(make_adapter(), MemoryLink(inbox)):
         await wait_until(lambda: len(server.list_requests("getUpdates")) == 2)
     first, second = [request.parameters for request in server.list_requests("getUpdates")]
     assert (first["timeout"], second["timeout"]) == (0, 20)
@@ -225,9 +211,9 @@ async def test_a_failed_poll_is_a_lost_connection_in_words(
 
 async def test_two_polls_of_one_bot_explain_themselves(server: BotApiServer, make_adapter: MakeAdapter) -> None:
     first_inbox, second_inbox = MemoryInbox(), MemoryInbox()
-    async with running(make_adapter(), MemoryLink(first_inbox)) as first:
+    async with run_adapter(make_adapter(), MemoryLink(first_inbox)) as first:
         await wait_until(lambda: len(server.list_requests("getUpdates")) == 2)
-        async with running(make_adapter(), MemoryLink(second_inbox)):
+        async with run_adapter(make_adapter(), MemoryLink(second_inbox)):
             with pytest.raises(ConnectionLost, match="Another program receives the messages"):
                 await asyncio.wait_for(asyncio.shield(first), TIMEOUT_SECONDS)
 
@@ -238,7 +224,7 @@ async def test_closing_ends_the_poll_so_that_the_next_one_meets_no_conflict(
     inbox = MemoryInbox()
     texts = [f"message {number}" for number in range(3)]
     for number, text in enumerate(texts):
-        async with running(make_adapter(), MemoryLink(inbox)) as task:
+        async with run_adapter(make_adapter(), MemoryLink(inbox)) as task:
             server.push_text(text, message_id=number + 1)
             await inbox.wait_until(functools.partial(has_text, inbox, text), TIMEOUT_SECONDS)
             assert not task.done()
@@ -260,7 +246,7 @@ async def test_our_own_webhook_is_removed_when_the_mode_changes(
 ) -> None:
     server.webhook["url"] = WEBHOOK_URL
     inbox = MemoryInbox()
-    async with running(make_adapter(), MemoryLink(inbox)):
+    async with run_adapter(make_adapter(), MemoryLink(inbox)):
         await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
     assert server.webhook["url"] == ""
 
@@ -274,7 +260,7 @@ async def test_the_person_who_presses_a_button_is_told_what_happened(
 
     message = {"chat": PRIVATE, "message_id": 70, "date": 0}
     server.push(callback_query={"id": "55", "from": ADA, "chat_instance": "c", "message": message, "data": "stop:t_1"})
-    async with running(make_adapter(), ReplyingLink(MemoryInbox())):
+    async with run_adapter(make_adapter(), ReplyingLink(MemoryInbox())):
         await wait_until(lambda: server.list_requests("answerCallbackQuery"))
     [request] = server.list_requests("answerCallbackQuery")
     assert request.parameters == {"callback_query_id": "55", "text": "Stopped."}
@@ -303,7 +289,7 @@ async def test_a_webhook_accepts_only_requests_with_the_secret(server: BotApiSer
     adapter = make_adapter(mode="webhook")
     await adapter.probe()
     link = MemoryLink(inbox)
-    async with running(adapter, link):
+    async with run_adapter(adapter, link):
         await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
         assert (server.webhook["url"], server.list_requests("getUpdates")) == (WEBHOOK_URL, [])
         secret = server.webhook_secret
@@ -370,7 +356,7 @@ async def test_a_webhook_that_another_program_has_changed_is_noticed(
 ) -> None:
     monkeypatch.setattr("palaver.platforms.telegram.adapter.WEBHOOK_CHECK_SECONDS", 0.01)
     inbox = MemoryInbox()
-    async with running(make_adapter(mode="webhook"), MemoryLink(inbox)) as task:
+    async with run_adapter(make_adapter(mode="webhook"), MemoryLink(inbox)) as task:
         await inbox.wait_until(lambda: inbox.connected_count > 1, TIMEOUT_SECONDS)
         server.webhook["url"] = "https://other.example.net/"
         with pytest.raises(ConnectionLost, match="Another program"):
@@ -386,7 +372,7 @@ async def test_a_file_is_downloaded_when_it_is_opened(server: BotApiServer, make
     server.files["doc1"] = content
     document = {"file_id": "doc1", "file_unique_id": "u1", "file_name": "a.bin", "file_size": len(content)}
     server.push(message=make_message(None, document=document, caption="here"))
-    async with running(make_adapter(), MemoryLink(inbox)):
+    async with run_adapter(make_adapter(), MemoryLink(inbox)):
         await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
         assert server.list_requests("getFile") == []
         [file] = inbox.messages[0].files

@@ -35,13 +35,15 @@ from .bot_api_server import (
     build_move_fault,
     flood,
 )
-from .conftest import ADDRESS, MakeAdapter, make_outgoing
+from .conftest import ADDRESS, make_outgoing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from palaver.domain.errors import PalaverError
     from palaver.platforms.telegram.adapter import TelegramAdapter
+
+    from .conftest import MakeAdapter
 
 GROUP_ADDRESS = Address(Platform.TELEGRAM, str(GROUP["id"]))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +14,17 @@ from palaver.agent.base import TextDelta
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
 from palaver.domain.source import Platform
+from palaver.services.inbox.message_queue import ALBUM_WINDOW
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, wait_for_states
+from support.platform_gateway import GatewayStarter, skip_retry_wait, skip_time, wait_for_states
 
 from .bot_api_server import BLOCKED, GROUP, LOSE_ANSWER, PRIVATE, BotApiServer, build_move_fault, flood, make_message
-from .conftest import make_adapter_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncGenerator
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.services.gateway import Gateway
 
 ADA_ID, GROUP_ID = PRIVATE["id"], GROUP["id"]
 PIXEL = base64.b64decode(
@@ -36,21 +33,7 @@ PIXEL = base64.b64decode(
 MENTION = [{"type": "mention", "offset": 0, "length": 12}]
 
 
-class Starter(GatewayStarter):
-    async def start(self, *servers: BotApiServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway with a bot for every server, and what stops it."""
-        return await self.start_with(
-            Platform.TELEGRAM, *(partial(make_adapter_for, server) for server in servers), agent=agent
-        )
-
-
-@pytest.fixture
-async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
-    async with AsyncExitStack() as stack:
-        yield Starter(tmp_path, stack)
-
-
-async def test_a_message_that_comes_twice_is_answered_once(server: BotApiServer, starter: Starter) -> None:
+async def test_a_message_that_comes_twice_is_answered_once(server: BotApiServer, starter: GatewayStarter) -> None:
     update = server.push_text("hello", message_id=1)
     server.push(message=update["message"])
     gateway, _ = await starter.start(server)
@@ -62,12 +45,13 @@ async def test_a_message_that_comes_twice_is_answered_once(server: BotApiServer,
 
 
 async def test_a_flood_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
-    server: BotApiServer, starter: Starter
+    server: BotApiServer, starter: GatewayStarter
 ) -> None:
     answer = "\n\n".join(f"Paragraph {number} " + "word " * 400 for number in range(5))
     server.fail("sendMessage", None, flood(1))
     server.push_text("long please", message_id=1)
     gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    await skip_retry_wait(gateway)
     await wait_for_states(gateway, DeliveryState.SENT)
     texts = server.list_texts(ADA_ID)
     assert len(texts) == 5
@@ -76,7 +60,7 @@ async def test_a_flood_limit_in_the_middle_of_the_parts_loses_and_doubles_nothin
 
 
 async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_again(
-    server: BotApiServer, starter: Starter
+    server: BotApiServer, starter: GatewayStarter
 ) -> None:
     server.fail("sendMessage", LOSE_ANSWER)
     server.push_text("hello", message_id=1)
@@ -87,7 +71,9 @@ async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_ag
     assert server.list_texts(ADA_ID) == ["You said: hello", "You said: still there?"]
 
 
-async def test_an_answer_follows_a_group_that_became_a_supergroup(server: BotApiServer, starter: Starter) -> None:
+async def test_an_answer_follows_a_group_that_became_a_supergroup(
+    server: BotApiServer, starter: GatewayStarter
+) -> None:
     old_group = {"id": -4001, "type": "group", "title": "Engines"}
     server.fail("sendMessage", build_move_fault(GROUP_ID))
     server.push_text("@palaver_bot hello", message_id=1, chat=old_group, entities=MENTION)
@@ -103,7 +89,9 @@ async def test_an_answer_follows_a_group_that_became_a_supergroup(server: BotApi
     assert len({delivery.session_id for delivery in deliveries}) == 1
 
 
-async def test_a_person_who_blocks_the_bot_stops_only_their_own_answers(server: BotApiServer, starter: Starter) -> None:
+async def test_a_person_who_blocks_the_bot_stops_only_their_own_answers(
+    server: BotApiServer, starter: GatewayStarter
+) -> None:
     bob = {"id": 43, "is_bot": False, "first_name": "Bob"}
     server.fail("sendMessage", BLOCKED)
     server.push_text("hello", message_id=1)
@@ -115,9 +103,9 @@ async def test_a_person_who_blocks_the_bot_stops_only_their_own_answers(server: 
     assert server.list_texts(43) == ["You said: hello"]
 
 
-async def test_a_revoked_token_stops_one_bot_and_no_other(server: BotApiServer, starter: Starter) -> None:
+async def test_a_revoked_token_stops_one_bot_and_no_other(server: BotApiServer, starter: GatewayStarter) -> None:
     async with BotApiServer() as other:
-        gateway, _ = await starter.start(server, other)
+        gateway, closing = await starter.start(server, other)
         runners = gateway.accounts._runners
         await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
         other.is_revoked = True
@@ -129,9 +117,10 @@ async def test_a_revoked_token_stops_one_bot_and_no_other(server: BotApiServer, 
         other.is_revoked = False  # the owner has fixed it
         await wait_until(lambda: refused.status.state is AccountState.LIVE)
         await wait_until(lambda: other.list_texts(ADA_ID))
+        await closing.aclose()
 
 
-async def test_what_came_during_a_restart_is_answered_once(server: BotApiServer, starter: Starter) -> None:
+async def test_what_came_during_a_restart_is_answered_once(server: BotApiServer, starter: GatewayStarter) -> None:
     _, first = await starter.start(server)
     server.push_text("one", message_id=1)
     await wait_until(lambda: server.list_texts(ADA_ID))
@@ -143,7 +132,7 @@ async def test_what_came_during_a_restart_is_answered_once(server: BotApiServer,
     assert server.list_texts(ADA_ID) == ["You said: one", "You said: two", "You said: three"]
 
 
-async def test_no_person_waits_for_another_persons_file(server: BotApiServer, starter: Starter) -> None:
+async def test_no_person_waits_for_another_persons_file(server: BotApiServer, starter: GatewayStarter) -> None:
     server.sends_files.clear()
     server.files["p1"] = PIXEL
     photo = [{"file_id": "p1", "file_unique_id": "u1", "width": 1, "height": 1}]
@@ -165,8 +154,7 @@ async def test_no_person_waits_for_another_persons_file(server: BotApiServer, st
     await wait_until(lambda: server.confirmed_offset == 1004)
 
 
-@pytest.mark.slow  # the gateway waits a moment for the rest of an album
-async def test_an_album_is_one_question_with_all_its_pictures(server: BotApiServer, starter: Starter) -> None:
+async def test_an_album_is_one_question_with_all_its_pictures(server: BotApiServer, starter: GatewayStarter) -> None:
     agent = ScriptedAgent("I see.")
     for number in (1, 2, 3):
         server.files[f"p{number}"] = PIXEL + bytes([number])
@@ -174,6 +162,8 @@ async def test_an_album_is_one_question_with_all_its_pictures(server: BotApiServ
         caption = "What is this?" if number == 1 else None
         server.push(message=make_message(None, message_id=number, photo=photo, media_group_id="g1", caption=caption))
     gateway, _ = await starter.start(server, agent=agent)
+    await wait_until(lambda: server.confirmed_offset == 1003)
+    skip_time(gateway, ALBUM_WINDOW.total_seconds())  # for which the gateway waits for the rest of an album
     await wait_for_states(gateway, DeliveryState.SENT)
     assert server.list_texts(ADA_ID) == ["I see."]
     [request] = agent.requests
@@ -182,10 +172,10 @@ async def test_an_album_is_one_question_with_all_its_pictures(server: BotApiServ
     assert all(base64.b64encode(content).decode() in asked for content in server.files.values())
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("instant_previews")
 @pytest.mark.parametrize("chat", [PRIVATE, GROUP], ids=["private", "group"])
 async def test_an_answer_grows_and_ends_as_one_message(
-    server: BotApiServer, starter: Starter, chat: dict[str, Any]
+    server: BotApiServer, starter: GatewayStarter, chat: dict[str, Any]
 ) -> None:
     shown = asyncio.Event()
 

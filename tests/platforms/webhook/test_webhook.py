@@ -15,12 +15,13 @@ from pydantic import ValidationError
 
 from conftest import create_sqlite_database
 from palaver.domain.delivery import DeliveryState
-from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.webhook.adapter import MAX_BODY_BYTES, WebhookAdapter
 from palaver.platforms.webhook.manifest import MANIFEST
 from palaver.platforms.webhook.settings import WebhookSettings
 from palaver.testing import ScriptedAgent
 from support.deliveries import wait_for_delivery
+from support.platform_adapters import make_place
+from support.platform_gateway import SkippingClock, answer_with_question, skip_retry_wait
 from support.web import run_web_server, web_server_factory
 
 from .receiver import SECRET, Receiver, Reply, run_receiver, sign
@@ -38,7 +39,7 @@ NUMBERS = count(1)
 
 
 def make_adapter(account: str = "", *, secret: str = SECRET, **settings: Any) -> WebhookAdapter:
-    place = AccountPlace(account=account, folder=Path("/nonexistent"), webhook_url=None)
+    place = make_place(account, webhook_url=None)
     adapter = MANIFEST.create(WebhookSettings.model_validate({"secret": secret, **settings}), place)
     assert isinstance(adapter, WebhookAdapter)
     return adapter
@@ -56,12 +57,8 @@ async def start_web(tmp_path: Path) -> AsyncIterator[StartWebServer]:
         yield start
 
 
-def echo(request: Any) -> str:
-    return f"You said: {request.messages[-1]['content']}"
-
-
 async def start(start_web: StartWebServer, *adapters: WebhookAdapter) -> tuple[WebServer, httpx2.AsyncClient]:
-    web = await start_web(ScriptedAgent(echo), adapters=adapters)
+    web = await start_web(ScriptedAgent(answer_with_question), adapters=adapters, clock=SkippingClock())
     return web, await open_client(web)
 
 
@@ -138,7 +135,7 @@ async def test_a_request_that_is_sent_again_after_a_restart_is_one_message(tmp_p
     outcomes = []
     for _ in range(2):
         adapters = [make_adapter(url=receiver.url)]
-        async with run_web_server(store_url, tmp_path, ScriptedAgent(echo), adapters=adapters) as web:
+        async with run_web_server(store_url, tmp_path, ScriptedAgent(answer_with_question), adapters=adapters) as web:
             response = await post(await open_client(web), message_id="same")
             outcomes.append(response.json()["outcome"])
             await receiver.wait_for_messages(1)
@@ -257,6 +254,8 @@ async def test_an_answer_is_sent_again_if_it_did_not_arrive(
     receiver.replies = list(replies)
     web, client = await start(start_web, make_adapter(url=receiver.url))
     await post(client)
+    if requests > 1:
+        await skip_retry_wait(web.gateway)
     [session] = web.gateway.store.list_sessions()
     delivery = await wait_for_delivery(web.gateway, session.id)
     assert delivery.state is state
@@ -269,6 +268,7 @@ async def test_a_receiver_that_recognizes_ids_gets_a_lost_answer_again(
     receiver.replies = [Reply(is_lost=True)]
     web, client = await start(start_web, make_adapter(url=receiver.url, key_lifetime_hours=24))
     await post(client)
+    await skip_retry_wait(web.gateway)
     [session] = web.gateway.store.list_sessions()
     delivery = await wait_for_delivery(web.gateway, session.id)
     assert delivery.state is DeliveryState.SENT

@@ -1,31 +1,28 @@
-"""Fixtures for WhatsApp: a local Graph API server, and adapters that talk to it."""
+"""What is WhatsApp's own: a local Graph API server, and adapters that talk to it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver.domain.delivery import Address
 from palaver.domain.source import Platform
-from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
 from palaver.platforms.whatsapp.settings import WhatsAppSettings
-from palaver.services.platforms.adapter import OutgoingMessage
+from support.platform_adapters import WEBHOOK_URL, PlatformParts, build_message, make_place
 
 from .cloud_types import SCHEMA_FILE
 from .graph_server import ADAS_NUMBER, GraphServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from support.platform_adapters import AdapterMaker
 
-WEBHOOK_URL = "https://chat.example.org/hooks/whatsapp"
+    MakeAdapter = AdapterMaker[WhatsAppAdapter]
+
 ADDRESS = Address(Platform.WHATSAPP, ADAS_NUMBER)
-
-
-class MakeAdapter(Protocol):
-    def __call__(self, *, webhook_url: str | None = WEBHOOK_URL, **settings: Any) -> WhatsAppAdapter: ...
+make_outgoing = partial(build_message, ADDRESS)
 
 
 def make_adapter_for(
@@ -33,37 +30,17 @@ def make_adapter_for(
 ) -> WhatsAppAdapter:
     """Return an adapter for the number of the server."""
     values = WhatsAppSettings(**{**server.build_settings(), **settings})
-    return WhatsAppAdapter(values, AccountPlace(account=account, folder=Path("/nowhere"), webhook_url=webhook_url))
-
-
-def make_outgoing(body: str = "Hello", **fields: Any) -> OutgoingMessage:
-    return OutgoingMessage(**{"key": "d_1.1", "address": ADDRESS, "body": body, **fields})
+    return WhatsAppAdapter(values, make_place(account, webhook_url=webhook_url))
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[GraphServer]:
-    """A local Graph API server; the test fails if anything did not match the published types."""
+def parts() -> PlatformParts:
     if not SCHEMA_FILE.exists():
         pytest.fail("The schemas of WhatsApp are missing. Run: make build/schemas/.generated")
-    async with GraphServer() as server:
-        yield server
-    assert server.problems == []
+    return PlatformParts(GraphServer, make_adapter_for, ADDRESS)
 
 
 @pytest.fixture
-async def make_adapter(server: GraphServer) -> AsyncIterator[MakeAdapter]:
-    """Makes adapters for the number of the server, and closes them after the test."""
-    made: list[WhatsAppAdapter] = []
-
-    def make(**options: Any) -> WhatsAppAdapter:
-        made.append(make_adapter_for(server, **options))
-        return made[-1]
-
-    yield make
-    for adapter in made:
-        await adapter.close()
-
-
-@pytest.fixture
-async def adapter(make_adapter: MakeAdapter) -> WhatsAppAdapter:
+def adapter(make_adapter: MakeAdapter) -> WhatsAppAdapter:
+    """An adapter that has made no request yet: it needs not sign in."""
     return make_adapter()

@@ -16,8 +16,9 @@ from palaver.platforms.whatsapp.failures import GraphRefusal, make_platform_erro
 from palaver.services.platforms.adapter import OutgoingFile, WebhookRequest
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.platform_adapters import WEBHOOK_URL
 
-from .conftest import ADDRESS, WEBHOOK_URL, make_outgoing
+from .conftest import ADDRESS, make_outgoing
 from .graph_server import (
     ADAS_NUMBER,
     APP_SECRET,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,12 +12,12 @@ from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import PalaverError
 from palaver.domain.platform_health import AccountState
 from palaver.domain.source import Platform
+from palaver.platforms.whatsapp.failures import PERSON_WAIT_SECONDS
 from palaver.services.platforms.adapter import WebhookRequest
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, wait_for_states
+from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
 
-from .conftest import make_adapter_for
 from .graph_server import (
     ADAS_BSUID,
     ADAS_NUMBER,
@@ -35,8 +33,7 @@ from .graph_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from palaver.services.gateway import Gateway
 
@@ -44,21 +41,14 @@ SENT, UNCERTAIN, FAILED = DeliveryState.SENT, DeliveryState.UNCERTAIN, DeliveryS
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-TIMEOUT_SECONDS = 60.0
 NEW_NUMBER, NEW_BSUID = "4917099999999", "DE.99999999"
 
 
-class Starter(GatewayStarter):
-    """The server calls the newest gateway."""
+@pytest.fixture
+def starter(starter: GatewayStarter, server: GraphServer) -> GatewayStarter:
+    """Starts gateways; the server calls the newest one."""
 
-    def __init__(self, folder: Path, stack: AsyncExitStack, server: GraphServer) -> None:
-        super().__init__(folder, stack)
-        self._server = server
-
-    async def start(self, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway with the number of the server, and what stops it."""
-        gateway, stack = await self.start_with(Platform.WHATSAPP, partial(make_adapter_for, self._server), agent=agent)
-
+    async def connect(gateway: Gateway) -> None:
         async def send(body: bytes, headers: Mapping[str, str]) -> int:
             request = WebhookRequest(method="POST", headers=headers, query={}, body=body)
             try:
@@ -66,20 +56,16 @@ class Starter(GatewayStarter):
             except PalaverError:
                 return 503
 
-        self._server.send_webhook = send
-        return gateway, stack
+        server.send_webhook = send
+
+    starter.after_start = connect
+    return starter
 
 
-@pytest.fixture
-async def starter(tmp_path: Path, server: GraphServer) -> AsyncIterator[Starter]:
-    async with AsyncExitStack() as stack:
-        yield Starter(tmp_path, stack, server)
-
-
-async def test_two_people_have_two_conversations(server: GraphServer, starter: Starter) -> None:
+async def test_two_people_have_two_conversations(server: GraphServer, starter: GatewayStarter) -> None:
     """Each id of a person leads only to their own conversation."""
     agent = ScriptedAgent(lambda request: " / ".join(str(each["content"]) for each in request.messages))
-    gateway, _ = await starter.start(agent)
+    gateway, _ = await starter.start(agent=agent)
     server.push_text("secret of Ada", number=ADAS_NUMBER, bsuid=ADAS_BSUID)
     server.push_text("secret of Ben", number=BENS_NUMBER, bsuid=BENS_BSUID)
     await wait_for_states(gateway, SENT, SENT)
@@ -95,9 +81,11 @@ async def test_two_people_have_two_conversations(server: GraphServer, starter: S
     assert not any("Ada" in text for text in bens)
 
 
-async def test_the_new_holder_of_a_number_sees_nothing_of_the_old_one(server: GraphServer, starter: Starter) -> None:
+async def test_the_new_holder_of_a_number_sees_nothing_of_the_old_one(
+    server: GraphServer, starter: GatewayStarter
+) -> None:
     agent = ScriptedAgent(lambda request: " / ".join(str(each["content"]) for each in request.messages))
-    gateway, _ = await starter.start(agent)
+    gateway, _ = await starter.start(agent=agent)
     server.push_text("secret of Ada", number=ADAS_NUMBER, bsuid=ADAS_BSUID)
     await wait_for_states(gateway, SENT)
     server.push_text("what do you know?", number=ADAS_NUMBER, bsuid=BENS_BSUID)
@@ -108,7 +96,7 @@ async def test_the_new_holder_of_a_number_sees_nothing_of_the_old_one(server: Gr
     assert "secret of Ada" in server.list_texts(ADAS_BSUID)[-1]
 
 
-async def test_a_conversation_goes_on_under_a_new_number(server: GraphServer, starter: Starter) -> None:
+async def test_a_conversation_goes_on_under_a_new_number(server: GraphServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start()
     server.push_text("hello", number=ADAS_NUMBER, bsuid=ADAS_BSUID)
     await wait_for_states(gateway, SENT)
@@ -126,7 +114,7 @@ async def test_a_conversation_goes_on_under_a_new_number(server: GraphServer, st
     assert server.list_texts(NEW_NUMBER) == ["You said: my new number"]
 
 
-async def test_a_webhook_that_comes_twice_is_answered_once(server: GraphServer, starter: Starter) -> None:
+async def test_a_webhook_that_comes_twice_is_answered_once(server: GraphServer, starter: GatewayStarter) -> None:
     server.push_text("hello", message_id="wamid.twice")
     server.push_text("hello", message_id="wamid.twice")
     gateway, _ = await starter.start()
@@ -137,7 +125,7 @@ async def test_a_webhook_that_comes_twice_is_answered_once(server: GraphServer, 
     await wait_until(lambda: not server.pending)
 
 
-async def test_a_lost_answer_is_confirmed_by_its_status(server: GraphServer, starter: Starter) -> None:
+async def test_a_lost_answer_is_confirmed_by_its_status(server: GraphServer, starter: GatewayStarter) -> None:
     server.fail("messages", LOSE_ANSWER)
     gateway, _ = await starter.start()
     server.push_text("hello")
@@ -146,7 +134,7 @@ async def test_a_lost_answer_is_confirmed_by_its_status(server: GraphServer, sta
 
 
 async def test_without_a_status_a_lost_answer_stays_uncertain_and_is_not_sent_again(
-    server: GraphServer, starter: Starter
+    server: GraphServer, starter: GatewayStarter
 ) -> None:
     server.sends_statuses = False
     server.fail("messages", BAD_GATEWAY)
@@ -158,7 +146,9 @@ async def test_without_a_status_a_lost_answer_stays_uncertain_and_is_not_sent_ag
     assert server.list_texts() == ["You said: still there?"]
 
 
-async def test_a_message_that_fails_after_it_was_taken_is_reported(server: GraphServer, starter: Starter) -> None:
+async def test_a_message_that_fails_after_it_was_taken_is_reported(
+    server: GraphServer, starter: GatewayStarter
+) -> None:
     server.later_failures[ADAS_NUMBER] = 131026
     gateway, _ = await starter.start()
     server.push_text("hello")
@@ -170,7 +160,9 @@ async def test_a_message_that_fails_after_it_was_taken_is_reported(server: Graph
     await wait_for_states(gateway, FAILED, SENT)
 
 
-async def test_the_closed_window_is_told_and_opens_with_the_next_message(server: GraphServer, starter: Starter) -> None:
+async def test_the_closed_window_is_told_and_opens_with_the_next_message(
+    server: GraphServer, starter: GatewayStarter
+) -> None:
     server.fail("messages", WINDOW_CLOSED)
     gateway, _ = await starter.start()
     server.push_text("hello")
@@ -181,22 +173,20 @@ async def test_the_closed_window_is_told_and_opens_with_the_next_message(server:
 
 
 async def test_a_pair_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
-    server: GraphServer, starter: Starter, monkeypatch: pytest.MonkeyPatch
+    server: GraphServer, starter: GatewayStarter
 ) -> None:
-    from palaver.platforms.whatsapp import failures
-
-    monkeypatch.setitem(failures._WAITS, 131056, (0.1, False))
     answer = "\n\n".join(f"Paragraph {number} " + "word " * 500 for number in range(5))
     server.fail("messages", None, PAIR_RATE)
-    gateway, _ = await starter.start(ScriptedAgent(answer))
+    gateway, _ = await starter.start(agent=ScriptedAgent(answer))
     server.push_text("long please")
+    await skip_retry_wait(gateway, PERSON_WAIT_SECONDS)
     await wait_for_states(gateway, SENT)
     texts = server.list_texts()
     assert len(texts) <= 5  # in few parts: there is one message in six seconds
     assert "\n\n".join(texts).split() == answer.split()
 
 
-async def test_what_came_during_a_restart_is_answered_once(server: GraphServer, starter: Starter) -> None:
+async def test_what_came_during_a_restart_is_answered_once(server: GraphServer, starter: GatewayStarter) -> None:
     _, first = await starter.start()
     server.push_text("one")
     await wait_until(server.list_texts)
@@ -208,10 +198,12 @@ async def test_what_came_during_a_restart_is_answered_once(server: GraphServer, 
     assert server.list_texts() == ["You said: one", "You said: two", "You said: three"]
 
 
-async def test_a_picture_is_seen_and_the_message_is_marked_as_read(server: GraphServer, starter: Starter) -> None:
+async def test_a_picture_is_seen_and_the_message_is_marked_as_read(
+    server: GraphServer, starter: GatewayStarter
+) -> None:
     agent = ScriptedAgent("I see.")
     media_id = server.add_media(PIXEL, "image/png")
-    gateway, _ = await starter.start(agent)
+    gateway, _ = await starter.start(agent=agent)
     image = {"id": media_id, "mime_type": "image/png", "sha256": "x", "caption": "What is this?"}
     server.push(make_webhook(make_message("image", image, message_id="wamid.picture")))
     await wait_for_states(gateway, SENT)
@@ -222,7 +214,7 @@ async def test_a_picture_is_seen_and_the_message_is_marked_as_read(server: Graph
     assert server.read_ids == ["wamid.picture"]
 
 
-async def test_an_expired_token_is_refused_until_it_is_fixed(server: GraphServer, starter: Starter) -> None:
+async def test_an_expired_token_is_refused_until_it_is_fixed(server: GraphServer, starter: GatewayStarter) -> None:
     server.is_revoked = True
     gateway, _ = await starter.start()
     runner = gateway.accounts._runners[Platform.WHATSAPP, ""]

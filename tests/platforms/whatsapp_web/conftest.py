@@ -1,41 +1,37 @@
-"""Fixtures for WhatsApp Web: a WhatsApp that runs in the test, and adapters with a stand-in for the library."""
+"""What is WhatsApp Web's own: a WhatsApp that runs in the test, and adapters with a stand-in for the library."""
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver.domain.delivery import Address
 from palaver.domain.source import Platform
-from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
 from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
-from palaver.services.platforms.adapter import OutgoingMessage
+from support.platform_adapters import PlatformParts, build_message, make_place
 
 from .whatsapp_server import ADA, GROUP, WhatsAppServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from support.platform_adapters import AdapterMaker
+
+    MakeAdapter = AdapterMaker[WhatsAppWebAdapter]
 
 ADDRESS = Address(Platform.WHATSAPP_WEB, ADA.partition("@")[0])
 GROUP_ADDRESS = Address(Platform.WHATSAPP_WEB, GROUP)
-
-
-class MakeAdapter(Protocol):
-    def __call__(self, **settings: Any) -> WhatsAppWebAdapter: ...
+make_outgoing = partial(build_message, ADDRESS)
 
 
 def make_adapter_for(server: WhatsAppServer, folder: Path, *, account: str = "", **settings: Any) -> WhatsAppWebAdapter:
     """Return an adapter for the account of the server, whose files are in the folder."""
     values = WhatsAppWebSettings(**{"chats": "all", "child_command": server.child_command, **settings})
-    return WhatsAppWebAdapter(values, AccountPlace(account=account, folder=folder, webhook_url=None))
-
-
-def make_outgoing(body: str = "Hello", **fields: Any) -> OutgoingMessage:
-    return OutgoingMessage(**{"key": "d_1.1", "address": ADDRESS, "body": body, **fields})
+    return WhatsAppWebAdapter(values, make_place(account, folder=folder, webhook_url=None))
 
 
 @pytest.fixture(scope="session")
@@ -52,20 +48,8 @@ def library() -> Any:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[WhatsAppServer]:
-    async with WhatsAppServer() as server:
-        yield server
+def parts(tmp_path: Path) -> PlatformParts:
+    def build(server: WhatsAppServer, **options: Any) -> WhatsAppWebAdapter:
+        return make_adapter_for(server, tmp_path / "account", **options)
 
-
-@pytest.fixture
-async def make_adapter(server: WhatsAppServer, tmp_path: Path) -> AsyncIterator[MakeAdapter]:
-    """Makes adapters for the account of the server, and closes them after the test."""
-    made: list[WhatsAppWebAdapter] = []
-
-    def make(**settings: Any) -> WhatsAppWebAdapter:
-        made.append(make_adapter_for(server, tmp_path / "account", **settings))
-        return made[-1]
-
-    yield make
-    for adapter in made:
-        await adapter.close()
+    return PlatformParts(WhatsAppServer, build, ADDRESS)

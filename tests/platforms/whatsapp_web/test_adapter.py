@@ -29,7 +29,7 @@ from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
 from support.gateway import wait_until
 
-from .conftest import ADDRESS, GROUP_ADDRESS, MakeAdapter, make_outgoing
+from .conftest import ADDRESS, GROUP_ADDRESS, make_outgoing
 from .whatsapp_server import ADA, ADA_LID, BEN, GROUP, LID, OWN, PHONE, SendFault, WhatsAppServer, make_media
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
+
+    from .conftest import MakeAdapter
 
 SECONDS = 60.0
 

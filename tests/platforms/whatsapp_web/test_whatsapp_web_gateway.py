@@ -4,50 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
-from contextlib import AsyncExitStack
-from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
-from palaver.domain.source import Platform
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, wait_for_states
 
-from .conftest import make_adapter_for
 from .whatsapp_server import ADA, ADA_LID, BEN, GROUP, LID, OWN, SendFault, WhatsAppServer, make_media
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from palaver.services.gateway import Gateway
-
-TIMEOUT_SECONDS = 60.0
 MENTION = [f"{LID}@lid"]
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
-class Starter(GatewayStarter):
-    async def start(self, server: WhatsAppServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway with the account of the server, and what stops it."""
-        make_adapter = partial(make_adapter_for, server, self.folder / "account")
-        return await self.start_with(Platform.WHATSAPP_WEB, make_adapter, agent=agent)
-
-
-@pytest.fixture
-async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
-    async with AsyncExitStack() as stack:
-        yield Starter(tmp_path, stack)
-
-
 async def test_a_person_who_is_named_by_another_id_goes_on_with_their_conversation(
-    server: WhatsAppServer, starter: Starter
+    server: WhatsAppServer, starter: GatewayStarter
 ) -> None:
     gateway, _ = await starter.start(server)
     server.say("by number", sender=ADA)
@@ -58,14 +33,16 @@ async def test_a_person_who_is_named_by_another_id_goes_on_with_their_conversati
     assert [message.text for message in server.messages] == ["You said: by number", "You said: by LID"]
 
 
-async def test_in_a_group_answers_stay_in_the_group_and_nothing_leaks(server: WhatsAppServer, starter: Starter) -> None:
+async def test_in_a_group_answers_stay_in_the_group_and_nothing_leaks(
+    server: WhatsAppServer, starter: GatewayStarter
+) -> None:
     agent = ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}")
-    gateway, _ = await starter.start(server, agent)
+    gateway, _ = await starter.start(server, agent=agent)
     server.say("my private plan", sender=BEN)
     await wait_for_states(gateway, DeliveryState.SENT)
     server.say("not for the agent", chat=GROUP)
     server.say(f"@{LID} hello", chat=GROUP, mentions=MENTION)
-    await wait_until(lambda: server.list_texts(GROUP), TIMEOUT_SECONDS)
+    await wait_until(lambda: server.list_texts(GROUP))
     server.say(f"@{LID} and me?", sender=BEN, chat=GROUP, mentions=MENTION)
     await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
     assert len(server.list_texts(GROUP)) == 2
@@ -77,39 +54,39 @@ async def test_in_a_group_answers_stay_in_the_group_and_nothing_leaks(server: Wh
     assert quoted == [ADA, BEN]
 
 
-async def test_a_note_to_oneself_is_answered_once(server: WhatsAppServer, starter: Starter) -> None:
+async def test_a_note_to_oneself_is_answered_once(server: WhatsAppServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start(server)
     server.say("remember the milk", sender=OWN[0], chat=OWN[0])
     await wait_for_states(gateway, DeliveryState.SENT)
     assert server.list_texts(OWN[0]) == ["You said: remember the milk"]
 
 
-async def test_pictures_go_to_the_agent(server: WhatsAppServer, starter: Starter) -> None:
+async def test_pictures_go_to_the_agent(server: WhatsAppServer, starter: GatewayStarter) -> None:
     server.files["p1"] = PIXEL
     agent = ScriptedAgent("I see.")
     media = make_media("p1", type="image", media_type="image/png", name=None, size=len(PIXEL))
     server.say("What is this?", media=media)
-    gateway, _ = await starter.start(server, agent)
+    gateway, _ = await starter.start(server, agent=agent)
     await wait_for_states(gateway, DeliveryState.SENT)
     [request] = agent.requests
     assert base64.b64encode(PIXEL).decode() in json.dumps(request.messages, default=str)
 
 
 async def test_a_crash_in_the_middle_of_a_download_does_not_lose_the_file(
-    server: WhatsAppServer, starter: Starter
+    server: WhatsAppServer, starter: GatewayStarter
 ) -> None:
     server.files["p1"] = PIXEL
     server.crashes_on_download = True
     agent = ScriptedAgent("I see.")
     server.say("Look", media=make_media("p1", type="image", media_type="image/png", size=len(PIXEL)))
-    gateway, _ = await starter.start(server, agent)
+    gateway, _ = await starter.start(server, agent=agent)
     await wait_for_states(gateway, DeliveryState.SENT)
     [request] = agent.requests
     assert base64.b64encode(PIXEL).decode() in json.dumps(request.messages, default=str)
 
 
 async def test_a_file_that_crashes_the_library_every_time_is_given_up_and_no_other_is(
-    server: WhatsAppServer, starter: Starter
+    server: WhatsAppServer, starter: GatewayStarter
 ) -> None:
     server.files["p1"] = PIXEL
     server.crashing_files.add("bad")
@@ -117,7 +94,7 @@ async def test_a_file_that_crashes_the_library_every_time_is_given_up_and_no_oth
     picture = make_media("p1", type="image", media_type="image/png", size=len(PIXEL))
     server.say("Look", media=make_media("bad"))
     server.say("And this", sender=BEN, media=picture)
-    gateway, _ = await starter.start(server, agent)
+    gateway, _ = await starter.start(server, agent=agent)
     await wait_for_states(gateway, *[DeliveryState.SENT] * 2)
     requests = [json.dumps(request.messages, default=str) for request in agent.requests]
     [look] = [text for text in requests if "Look" in text]
@@ -128,7 +105,7 @@ async def test_a_file_that_crashes_the_library_every_time_is_given_up_and_no_oth
 
 @pytest.mark.parametrize("fault", [SendFault(error="uncertain", arrives=True), SendFault(arrives=True, panics=True)])
 async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_again(
-    server: WhatsAppServer, starter: Starter, fault: SendFault
+    server: WhatsAppServer, starter: GatewayStarter, fault: SendFault
 ) -> None:
     server.faults.append(fault)
     server.say("hello")
@@ -139,7 +116,7 @@ async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_ag
     assert server.list_texts(ADA) == ["You said: hello", "You said: still there?"]
 
 
-async def test_crashes_and_restarts_lose_and_double_nothing(server: WhatsAppServer, starter: Starter) -> None:
+async def test_crashes_and_restarts_lose_and_double_nothing(server: WhatsAppServer, starter: GatewayStarter) -> None:
     gateway, first = await starter.start(server)
     server.say("one")
     await wait_for_states(gateway, DeliveryState.SENT)
@@ -153,15 +130,15 @@ async def test_crashes_and_restarts_lose_and_double_nothing(server: WhatsAppServ
     assert server.list_texts(ADA) == ["You said: one", "You said: two", "You said: three"]
 
 
-async def test_an_account_waits_to_be_linked_and_then_works(server: WhatsAppServer, starter: Starter) -> None:
+async def test_an_account_waits_to_be_linked_and_then_works(server: WhatsAppServer, starter: GatewayStarter) -> None:
     server.is_linked = False
     gateway, _ = await starter.start(server)
     [runner] = gateway.accounts._runners.values()
-    await wait_until(lambda: runner.status.state is AccountState.LINKING, TIMEOUT_SECONDS)
+    await wait_until(lambda: runner.status.state is AccountState.LINKING)
     assert runner.status.linking is not None
     assert runner.status.linking.qr_text == "2@first,key"
     server.connect()
-    await wait_until(lambda: runner.status.name == "Palaver", TIMEOUT_SECONDS)
+    await wait_until(lambda: runner.status.name == "Palaver")
     assert (runner.status.state, runner.status.warnings) == (AccountState.LIVE, ())
     server.say("hello")
     await wait_for_states(gateway, DeliveryState.SENT)
