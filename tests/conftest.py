@@ -22,6 +22,7 @@ from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
 from palaver.storage.engines import postgres_pool
 from palaver.testing import FakeClock, ScriptedAgent
+from support.engine_coverage import EngineCoverage
 from support.warm_connections import keep_connections, keep_no_connections
 from support.warm_process import WarmLauncher
 
@@ -55,6 +56,10 @@ os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "certifica
 
 
 ENGINE_FIXTURES = ("store_url", "store_maker")  # each is an empty database of one engine, or makes some
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(EngineCoverage())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

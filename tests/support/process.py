@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import os
 import re
@@ -25,7 +26,6 @@ SIGN_IN_LINK = re.compile(r"https?://\S+/sign-in#\S+")
 # the moment it was found and the start of its server, or while that server starts again.
 _FIRST_PORT, _LAST_PORT = 15_000, 32_000
 _PORTS_OF_A_PROCESS = 100
-_held_server: socket.socket | None = None
 
 
 def find_free_port() -> int:
@@ -39,10 +39,10 @@ def find_free_port() -> int:
 @cache
 def _choose_ports() -> Iterator[int]:
     """Choose ports that no other process of tests uses: it listens on the first of its ports for as long as it runs."""
-    global _held_server  # noqa: PLW0603
     for first in range(_FIRST_PORT, _LAST_PORT, _PORTS_OF_A_PROCESS):
         with suppress(OSError):
-            _held_server = socket.create_server(("127.0.0.1", first))
+            held_server = socket.create_server(("127.0.0.1", first))
+            atexit.register(held_server.close)
             return itertools.cycle(range(first + 1, first + _PORTS_OF_A_PROCESS))
     raise AssertionError(f"all ports from {_FIRST_PORT} to {_LAST_PORT} are in use")
 
