@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SEED = 20261115
-START = datetime(2026, 3, 1, 6, tzinfo=UTC)  # the clocks change on 29 March
+START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 DAYS = 61
+CLOCK_CHANGE = datetime(2026, 3, 29, 1, tzinfo=UTC)
 HOURS_PER_STEP = 4
 KEEP_DAYS = 14  # of runs of jobs
 PEOPLE = ("ada", "bob", "cem")
@@ -108,6 +109,7 @@ class Simulation:
     loopback: LoopbackAdapter
     url: str
     people: dict[str, Person]
+    days: int
     pages: dict[str, list[str]] = field(default_factory=dict)  # conversations on the page
     accepted: list[Receipt] = field(default_factory=list)
     checked_count: int = 0
@@ -319,16 +321,16 @@ def compute_bounds(simulation: Simulation, rows: dict[str, int]) -> dict[str, in
         "turn": 2 * messages + simulation.number,
         "delivery": 3 * written,
         "delivery_part": 3 * written,
-        "usage": 3 * messages + rows["session"] + rows["memory_turn"] + runs_per_day * DAYS,
+        "usage": 3 * messages + rows["session"] + rows["memory_turn"] + runs_per_day * simulation.days,
         "read_mark": people * rows["session"],
         "lane_move": written,
         "memory_block": rows["session"],
-        "memory_turn": rows["session"] + DAYS,
+        "memory_turn": rows["session"] + simulation.days,
         "inbound_message": recent,
         "group_message": sum(at > week_ago for at in simulation.group_message_times) + runs,
         "job": 6,
         "job_run": runs,
-        "budget_window": (2 + people + 6 + 1) * (DAYS + 4),
+        "budget_window": (2 + people + 6 + 1) * (simulation.days + 4),
         "deleted_session": 1000,
         "memory": RULES.memory.max_memories * people,
         "named_lease": 5,
@@ -366,13 +368,28 @@ def add_jobs(store: SessionStore, loopback: LoopbackAdapter) -> None:
     insert_job(store, ada, "0 7 * * *", name="News", prompt="What is new?")
     insert_job(store, bob, "every 1h", name="Watch", prompt="Be silent.", runs_left=14)
     insert_job(store, bob, "30 9 * * *", name="Broken", prompt="Say nothing.")
-    insert_job(store, cem, "2026-03-10 18:00", name="Once", prompt="Remind me.")
+    insert_job(store, cem, "2026-03-29 18:00", name="Once", prompt="Remind me.")
     insert_job(store, cem, "0 8 * * 1,4", name="Report", prompt="Report.")
 
 
+@pytest.mark.soak
 async def test_two_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation, tables = await simulate(START, DAYS, tmp_path, monkeypatch)
+    check_tables(simulation, tables)
+    check_variety(simulation)
+
+
+async def test_the_days_around_a_change_of_the_clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation, tables = await simulate(CLOCK_CHANGE - timedelta(days=4), 6, tmp_path, monkeypatch)
+    check_tables(simulation, tables)
+
+
+async def simulate(
+    start: datetime, days: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Simulation, dict[str, tuple[int, int]]]:
+    """Let the days pass, with checks of what always holds; return the tables at the end."""
     monkeypatch.setattr(cleanup, "BATCH_PAUSE_SECONDS", 0)
-    clock, loopback = FakeClock(START), LoopbackAdapter()
+    clock, loopback = FakeClock(start), LoopbackAdapter()
     url = f"sqlite:///{tmp_path}/palaver.db"
     with SessionStore.open(url, config=CONFIG, clock=clock) as store:
         agent = ScriptedAgent(answer, price=NANO_PER_TOKEN, can_write_titles=True)
@@ -382,8 +399,8 @@ async def test_two_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             await gateway.memory_runner.start()
             people = await add_people(store, loopback)
             add_jobs(store, loopback)
-            simulation = Simulation(gateway, clock, loopback, url, people)
-            for step in range(DAYS * 24 // HOURS_PER_STEP):
+            simulation = Simulation(gateway, clock, loopback, url, people, days)
+            for step in range(days * 24 // HOURS_PER_STEP):
                 await simulation.pass_hours()
                 await simulation.act()
                 await simulation.settle()
@@ -394,12 +411,22 @@ async def test_two_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
                     simulation.check_day()
             await clean_up.run_once()
             simulation.check_day()
-            tables = measure_tables(store)
-    check_end(simulation, tables)
+            return simulation, measure_tables(store)
 
 
-def check_end(simulation: Simulation, tables: dict[str, tuple[int, int]]) -> None:
-    """Check that everything has happened that the simulation is about, and that no table is larger than its bound."""
+def check_tables(simulation: Simulation, tables: dict[str, tuple[int, int]]) -> None:
+    """Check that no table is larger than its bound."""
+    with SessionStore.open(simulation.url, config=CONFIG, clock=simulation.clock) as store:
+        simulation.gateway.store = store
+        bounds = compute_bounds(simulation, {name: rows for name, (rows, _) in tables.items()})
+    report_tables(tables, bounds)
+    too_large = {name: (rows, bounds.get(name, 0)) for name, (rows, _) in tables.items() if rows > bounds.get(name, 0)}
+    assert {name: each for name, each in too_large.items() if not name.startswith(INTERNAL_TABLES)} == {}
+    assert sum(size for _, size in tables.values()) < 2500 * tables["event"][0] + 2_000_000
+
+
+def check_variety(simulation: Simulation) -> None:
+    """Check that everything has happened that the simulation is about."""
     with SessionStore.open(simulation.url, config=CONFIG, clock=simulation.clock) as store:
         states = Counter(dict(list_rows(store, "SELECT state, COUNT(*) FROM job_run GROUP BY state")))
         reasons = dict(list_rows(store, "SELECT COALESCE(end_reason, ''), COUNT(*) FROM session GROUP BY end_reason"))
@@ -413,9 +440,6 @@ def check_end(simulation: Simulation, tables: dict[str, tuple[int, int]]) -> Non
             " WHERE p.state = 'sent' AND p.body <> '' AND d.created_at < $1",
             before,
         )
-        simulation.gateway.store = store
-        bounds = compute_bounds(simulation, {name: rows for name, (rows, _) in tables.items()})
-    report_tables(tables, bounds)
     sys.stdout.write(f"{simulation.outcomes} {states} {reasons} {kinds} {job_states} {memory_turns}\n")
     assert states["done"]
     assert job_states.get("Broken", "").startswith("paused")
@@ -425,6 +449,3 @@ def check_end(simulation: Simulation, tables: dict[str, tuple[int, int]]) -> Non
     assert min(kinds.get(kind, 0) for kind in ("compacted", "turn_failed", "reopened")) > 0
     assert min(memory_turns.get(kind, 0) for kind in ("expiry", "compaction")) > 0
     assert simulation.outcomes["turn failed"] > 0  # the budget ran out
-    too_large = {name: (rows, bounds.get(name, 0)) for name, (rows, _) in tables.items() if rows > bounds.get(name, 0)}
-    assert {name: each for name, each in too_large.items() if not name.startswith(INTERNAL_TABLES)} == {}
-    assert sum(size for _, size in tables.values()) < 2500 * tables["event"][0] + 2_000_000
