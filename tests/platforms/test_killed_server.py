@@ -1,4 +1,4 @@
-"""`palaver serve` with all platforms, killed in mid-work and started again: nothing is lost, nothing comes twice."""
+"""`palaver serve` with several platforms, killed in mid-work and started again: nothing is lost or comes twice."""
 
 from __future__ import annotations
 
@@ -60,14 +60,19 @@ class KilledServer:
         await self._reading
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("telegram", "discord", "webhook"), pytest.param((), marks=pytest.mark.soak)],  # polled, connected, called
+    ids=["three_platforms", "all_platforms"],
+)
 async def test_a_killed_server_loses_and_doubles_nothing_on_any_platform(
-    launcher: WarmLauncher, tmp_path: Path
+    launcher: WarmLauncher, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
     async with AsyncExitStack() as stack:
         platforms = []
-        for each in load_local_platforms():
+        for each in load_local_platforms(*names):
             folder = tmp_path / str(each.platform)
             folder.mkdir()
             platforms.append(await stack.enter_async_context(each(folder)))
