@@ -57,6 +57,7 @@ async def test_receipts_are_kept_for_thirty_days(
     assert await send(5)
 
 
+@pytest.mark.both_engines
 async def test_copies_are_deleted_seven_days_after_their_links_expired(
     store: SessionStore, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -237,6 +237,7 @@ async def test_both_have_a_conversation_before_they_are_linked(one_town: Town) -
 # ---- separating --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_separated_account_is_a_strangers_and_its_conversations_stay(town: Town) -> None:
     ada = await town.add_person(ADA)
     await link(town, ADA, ADAS_MATRIX)

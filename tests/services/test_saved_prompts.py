@@ -22,6 +22,7 @@ def views(store: SessionStore, dm: Callable[..., SessionSource]) -> tuple[Sessio
     return store.seen_by(ada), store.seen_by(bob)
 
 
+@pytest.mark.both_engines
 def test_a_person_saves_changes_and_deletes_prompts(views: tuple[SessionView, SessionView]) -> None:
     ada, _ = views
     prompt = ada.saved_prompts.create(" Explain ", "Explain {{topic}}.\n")

@@ -112,12 +112,14 @@ def test_a_source_that_is_in_use_is_refused(file_url: str, server_url: str) -> N
         StoreMigration(file_url, server_url).run()
 
 
-def test_a_plan_changes_nothing(file_url: str, server_url: str) -> None:
+def test_a_plan_changes_nothing(file_url: str, server_url: str, tmp_path: Path) -> None:
     reports = {report.name: report.row_count for report in StoreMigration(file_url, server_url).plan()}
     with SessionStore.open(file_url) as store:
         assert reports == {name: len(rows) for name, rows in dump_tables(store).items()}
     with SessionStore.open(server_url) as store:
         assert not any(dump_tables(store).values())
+    way_back = StoreMigration(server_url, f"sqlite:///{tmp_path}/back.db").plan()
+    assert {report.name: report.row_count for report in way_back} == dict.fromkeys(reports, 0)
 
 
 class Interrupted(Exception):

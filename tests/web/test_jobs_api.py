@@ -122,6 +122,7 @@ async def test_pausing_resuming_running_and_the_list_of_runs(web: WebServer) -> 
     assert summary["next_slot"] == resumed["next_slot"]
 
 
+@pytest.mark.both_engines
 async def test_a_run_shows_its_result_and_each_delivery_apart(web: WebServer) -> None:
     ada = await web.sign_in("ada")
     job = await add_job(ada)

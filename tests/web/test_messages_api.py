@@ -179,6 +179,7 @@ async def test_two_positions_at_once_are_rejected(web: WebServer) -> None:
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (422, "invalid_input")
 
 
+@pytest.mark.both_engines
 async def test_undone_messages_are_only_in_the_complete_log(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one", "two")

@@ -228,6 +228,7 @@ async def test_a_cloned_key_is_detected_by_its_counter(web: WebServer) -> None:
     assert await sign_in_with(client, holder.device.get(options)) == 401
 
 
+@pytest.mark.both_engines
 async def test_a_removed_passkey_no_longer_works(web: WebServer) -> None:
     holder = await register(web)
     assert (await holder.client.delete(f"/api/me/passkeys/{holder.passkey['id']}")).status_code == 204

@@ -125,6 +125,19 @@ async def test_a_notification_about_a_conversation_that_was_deleted_is_dropped(s
 
 
 @pytest.mark.both_engines
+async def test_a_browser_unsubscribes_itself_and_nobody_else(start_web: StartWebServer) -> None:
+    async with run_push(start_web) as (web, service):
+        await subscribe(web, service)
+        eve_browser = await subscribe(web, service, "eve")
+        assert (await (await web.sign_in()).delete(PUSH)).status_code == 204
+        assert count_rows(web, "push_subscription") == 1
+        for person in ("owner", "eve"):
+            await web.create_conversation(await web.sign_in(person), "hello")
+        await get_notifier(web).run_once()
+        assert [path for path, _ in service.messages] == [eve_browser.path]
+
+
+@pytest.mark.both_engines
 async def test_a_subscription_ends_with_the_sign_in(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         await subscribe(web, service, "eve")
@@ -137,6 +150,7 @@ async def test_a_subscription_ends_with_the_sign_in(start_web: StartWebServer) -
         assert (await eve.get(PUSH)).status_code == 401
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("status", [404, 410])
 async def test_a_browser_that_has_unsubscribed_is_forgotten(start_web: StartWebServer, status: int) -> None:
     async with run_push(start_web) as (web, service):
@@ -149,6 +163,7 @@ async def test_a_browser_that_has_unsubscribed_is_forgotten(start_web: StartWebS
         assert count_rows(web, "push_message") == 0
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_push_service_with_a_problem_is_asked_again(start_web: StartWebServer, status: int) -> None:
     async with run_push(start_web) as (web, service):
@@ -187,6 +202,7 @@ async def test_a_newer_answer_replaces_the_notification_of_an_older_one(start_we
         assert len(service.messages) == 1
 
 
+@pytest.mark.both_engines
 async def test_the_test_button_reports_what_the_push_service_says(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):
         client = await web.sign_in()

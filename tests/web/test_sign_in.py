@@ -549,6 +549,7 @@ async def test_me_shows_the_account_and_the_agent(web: WebServer) -> None:
     assert me["version"]
 
 
+@pytest.mark.both_engines
 async def test_a_new_name_replaces_the_old_one_for_signing_in(web: WebServer) -> None:
     client = await set_password(web)
     response = await client.patch("/api/me", json={"name": "  Grace   Hopper "})
@@ -569,6 +570,7 @@ async def test_two_people_cannot_have_the_same_name(web: WebServer) -> None:
 # ---- where a server may listen ---------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_listening_beyond_this_machine_needs_an_owners_password(web: WebServer) -> None:
     can_listen_on = web.state.accounts.can_listen_on
     assert [await can_listen_on(host) for host in ("127.0.0.1", "::1", "localhost", "127.8.8.8")] == [True] * 4
@@ -585,6 +587,7 @@ async def test_listening_beyond_this_machine_needs_an_owners_password(web: WebSe
 # ---- steps of setting up ---------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_step_of_setting_up_is_skipped_by_one_person_and_offered_again(web: WebServer) -> None:
     owner, ada = await web.sign_in(), await web.sign_in("ada")
 

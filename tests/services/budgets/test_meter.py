@@ -176,17 +176,18 @@ async def test_an_answer_that_does_not_fit_is_shortened_and_the_person_is_told_o
     assert [(notice.code, notice.facts) for notice in notices] == [(NoticeCode.ANSWER_LIMITED, {})]
 
 
-async def test_a_free_call_is_only_counted(sqlite_store: SessionStore, dm: MakeSource) -> None:
-    work = make_work(sqlite_store, dm())
-    held = await make_meter(sqlite_store, work, make_rules(all_day_usd=0)).hold(make_call(price=FREE, max_tokens=None))
+@pytest.mark.both_engines
+async def test_a_free_call_is_only_counted(store: SessionStore, dm: MakeSource) -> None:
+    work = make_work(store, dm())
+    held = await make_meter(store, work, make_rules(all_day_usd=0)).hold(make_call(price=FREE, max_tokens=None))
     assert (held.max_tokens, held.is_recorded) == (None, False)
-    assert read_windows(sqlite_store) == {}
+    assert read_windows(store) == {}
     await held.settle(make_usage(5, 6, nanos=0))
-    assert set(read_windows(sqlite_store).values()) == {(0, 0, 11, 0, 0)}
-    limited = await make_meter(sqlite_store, work, make_rules(all_day_tokens=9011)).hold(make_call(price=FREE))
+    assert set(read_windows(store).values()) == {(0, 0, 11, 0, 0)}
+    limited = await make_meter(store, work, make_rules(all_day_tokens=9011)).hold(make_call(price=FREE))
     assert limited.is_recorded
     with pytest.raises(BudgetExceeded):
-        await make_meter(sqlite_store, work, make_rules(all_day_tokens=1000)).hold(make_call(price=FREE))
+        await make_meter(store, work, make_rules(all_day_tokens=1000)).hold(make_call(price=FREE))
 
 
 async def test_a_limit_of_an_owner_wins_and_knows_what_was_used_before(

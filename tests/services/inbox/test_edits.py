@@ -119,6 +119,7 @@ async def test_an_edit_of_an_older_message_is_only_recorded(store: SessionStore)
     assert list_notices(store) == []
 
 
+@pytest.mark.both_engines
 async def test_an_edited_message_is_found_by_its_new_text(store: SessionStore) -> None:
     inbox = make_inbox(store)
     await say(inbox, make_dm(), "the old wording", "1")
@@ -231,6 +232,7 @@ async def test_an_answer_whose_question_was_deleted_is_still_a_valid_history(sta
 # -- reactions ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_engines
 async def test_a_reaction_is_told_to_the_agent_with_the_next_message(start_gateway: StartGateway) -> None:
     agent = ScriptedAgent()
     gateway = await start_gateway(agent)

@@ -252,6 +252,7 @@ async def test_a_long_conversation_is_shortened_with_a_note(store: SessionStore,
     assert "characters are missing" in read
 
 
+@pytest.mark.both_engines
 async def test_a_memory_replaces_others_of_the_same_people(store: SessionStore, dm: Source) -> None:
     ada, bob = create_tool_user(store, dm()), create_tool_user(store, dm("bob"))
     first, second = [
