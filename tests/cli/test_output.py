@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -94,12 +95,23 @@ def test_truncated_text_fits(text: str, max_width: int) -> None:
         (timedelta(hours=23, minutes=50), "1 d ago"),
         (timedelta(days=2, minutes=-1), "2 d ago"),
         (timedelta(days=7), "7 d ago"),
-        (timedelta(days=30), "2026-10-16"),
-        (timedelta(days=-2), "2026-11-17"),
     ],
 )
 def test_a_time_is_formatted_as_its_age(age: timedelta, text: str) -> None:
     assert output.format_relative_time(NOW - age, NOW) == text
+
+
+@pytest.mark.parametrize("age", [timedelta(days=30), timedelta(days=-2)])
+@pytest.mark.parametrize(("timezone", "hours"), [("UTC", 0), ("Pacific/Auckland", 13)])
+def test_a_time_that_is_far_away_is_formatted_as_a_local_date(
+    monkeypatch: pytest.MonkeyPatch, age: timedelta, timezone: str, hours: int
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", timezone)
+        time.tzset()
+        formatted = output.format_relative_time(NOW - age, NOW)
+    time.tzset()
+    assert formatted == (NOW - age + timedelta(hours=hours)).date().isoformat()
 
 
 def test_a_missing_time_is_never() -> None:
