@@ -133,7 +133,7 @@ class Visitors:
 
         Without a service worker, unless the test is about it: starting one for each profile takes a third of the time.
         """
-        defaults = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block"}
+        defaults = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block", "reduced_motion": "reduce"}
         context = await self.browser.new_context(**(defaults | options))
         self.stack.push_async_callback(context.close)
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
