@@ -92,7 +92,7 @@ class Fault:
 
 
 def build_result(kind: str, **fields: Any) -> dict[str, Any]:
-    return {"recipientAddress": {"uuid": ADA, "number": None}, "type": kind, **fields}
+    return {"recipientAddress": {"uuid": ADA, "number": None, "username": None}, "type": kind, **fields}
 
 
 RATE_LIMITED = Fault(

@@ -1,8 +1,13 @@
-"""The real signal-cli, with Signal's own mock server: linking, both directions, and nothing lost when processes die."""
+"""The real signal-cli, with Signal's own mock server: linking, both directions, and nothing lost when processes die.
+
+What it prints and answers is compared with `signal_cli_record.json`, by which `test_stand_in.py` checks the stand-in.
+`RECORD_SIGNAL_CLI=1 pytest --soak` with this file writes the record again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -14,21 +19,23 @@ from palaver.domain.delivery import Address
 from palaver.domain.errors import AccountRefused
 from palaver.domain.source import ChatType, Platform
 from palaver.platforms.manifest import AccountPlace
-from palaver.platforms.signal import client
+from palaver.platforms.signal import client, receiver
 from palaver.platforms.signal.accounts_file import read_account
 from palaver.platforms.signal.adapter import SignalAdapter
 from palaver.platforms.signal.ids import build_target
+from palaver.platforms.signal.inbound import parse_event
 from palaver.platforms.signal.settings import SignalSettings
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.services.platforms.adapter import OutgoingMessage
 from palaver.testing import MemoryInbox, MemoryLink
 
 from .real_signal import RealSignal
+from .signal_cli_record import SignalCliRecord, describe_record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak  # Java takes half a minute; `test_stand_in.py` checks the stand-in by what was recorded
 
 TIMEOUT_SECONDS = 120.0  # Java on a busy machine
 # Receives like a gateway that hangs before it has stored anything, until it is killed.
@@ -37,7 +44,7 @@ import asyncio, sys
 from pathlib import Path
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.signal.adapter import SignalAdapter
-from palaver.platforms.signal import client
+from palaver.platforms.signal import client, receiver
 from palaver.platforms.signal.settings import SignalSettings
 
 # signal-cli does not even get the chance to end properly.
@@ -95,8 +102,28 @@ class Account:
         return OutgoingMessage(key="d_1.1", address=address, body=adapter.render(markdown)[0], **fields)
 
 
+def record_exchange(monkeypatch: pytest.MonkeyPatch) -> SignalCliRecord:
+    """Record what signal-cli prints and answers from now on."""
+    record = SignalCliRecord()
+    original_request = client.SignalProcess.request
+
+    def parse(event: Any, *arguments: Any) -> Any:
+        record.add_event(event)
+        return parse_event(event, *arguments)
+
+    async def request(self: client.SignalProcess, method: str, parameters: Any, **options: Any) -> Any:
+        result = await original_request(self, method, parameters, **options)
+        record.add_answer(method, parameters, result)
+        return result
+
+    monkeypatch.setattr(receiver, "parse_event", parse)
+    monkeypatch.setattr(client.SignalProcess, "request", request)
+    return record
+
+
 async def test_linking_both_directions_deaths_and_unlinking(monkeypatch: pytest.MonkeyPatch) -> None:
     """One story, because each start of Java takes seconds."""
+    record = record_exchange(monkeypatch)
     monkeypatch.setattr(client, "END_SECONDS", TIMEOUT_SECONDS)
     monkeypatch.setattr(client, "VERSION_SECONDS", TIMEOUT_SECONDS)
     world = RealSignal()
@@ -126,6 +153,9 @@ async def test_linking_both_directions_deaths_and_unlinking(monkeypatch: pytest.
         *("Into the spool", "While nothing runs"),
     ]
     assert account.inbox.duplicate_count == 0
+    if "RECORD_SIGNAL_CLI" in os.environ:
+        record.save()
+    assert describe_record(record) == describe_record(SignalCliRecord.load())
 
 
 async def link(account: Account, running: asyncio.Task[None]) -> None:

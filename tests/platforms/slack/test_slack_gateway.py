@@ -175,15 +175,16 @@ async def test_a_revoked_token_stops_one_app_and_no_other(server: SlackServer, s
         gateway, closing = await starter.start(server, other)
         await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
         other.is_revoked = True
-        other.say("are you there?")
+        await other.cut_sockets()
         refused = gateway.accounts._runners[Platform.SLACK, "account1"]
         await wait_until(lambda: refused.status.state is AccountState.REFUSED)
+        other.say("are you there?")
         server.say("hello")
         await wait_until(lambda: server.list_texts() == ["You said: hello"])
         other.is_revoked = False  # the owner has fixed it
         await wait_until(lambda: refused.status.state is AccountState.LIVE)
         await wait_until(lambda: other.list_texts() == ["You said: are you there?"])
-        await closing.aclose()  # before the server that it takes its reactions back on
+        await closing.aclose()
 
 
 async def test_a_channel_without_the_app_stops_only_its_own_answers(
