@@ -39,7 +39,7 @@ from palaver.domain.profile import AgentProfile, MemoryRules, TurnRules
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.services.attachments import Attachments
 from palaver.services.conversations import build_person_source
-from palaver.services.delivery import outbox, preview_stream
+from palaver.services.delivery import outbox, preview_stream, sender
 from palaver.services.gateway import Gateway
 from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.turns import worker
@@ -96,11 +96,13 @@ class GatewayOptions:
     send_seconds: float = 0.0  # that every other delivery takes to reach the platform
     learns: bool = False  # from conversations that have ended
     is_server: bool = False  # it runs jobs, too
+    lease_seconds: float = 60.0  # of turns, deliveries and the account; a process that is paused longer loses them
     holds_answers: bool = False  # in the middle of the text or the action, until it is requested to continue
 
 
 # -- the platform --------------------------------------------------------------------------------------------
 
+MEMBERS = ("ada", "bob", "dan", "eve", "fay")  # they may steer
 REFUSING_CHAT = "eve"  # there, a growing message cannot be replaced by the answer
 
 
@@ -307,6 +309,7 @@ class GatewayRunner:
         postgres_pool.MAX_CONNECTIONS = MAX_CONNECTIONS
         worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
         worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
+        worker.LEASE_SECONDS = sender.LEASE_SECONDS = options.lease_seconds
         preview_stream.PREVIEW_DELAY_SECONDS = 0.0
         set_crash_hook(self._pass_crash_point)
         stop_requested = asyncio.Event()
@@ -325,11 +328,13 @@ class GatewayRunner:
                     memory=MemoryRules(learn=options.learns),
                 ),
                 adapters=[self._adapter],
-                timing=ConnectionTiming(acquisition=0.02),
+                timing=ConnectionTiming(
+                    acquisition=0.02, lease=options.lease_seconds, renewal=options.lease_seconds / 3
+                ),
                 files=Attachments(store, Path(options.sends_path).with_name("attachments")),
                 is_server=options.is_server,
             )
-            make_members(store, "ada", "bob", "dan", "eve", "fay")
+            make_members(store, *MEMBERS)
             async with gateway.run(grace_seconds=options.grace_seconds):
                 self._report(writer, ready=True)
                 serving = asyncio.create_task(self._serve_requests(reader, writer, gateway))

@@ -5,10 +5,7 @@ Every accepted message is answered once, or its failure is visible; nothing is s
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import time
 from itertools import product
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,17 +15,16 @@ from hypothesis import settings
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows
-from scenarios.gateway_process import REFUSING_CHAT
+from scenarios.gateway_process import MEMBERS, REFUSING_CHAT
+from scenarios.random_killer import AREAS, SHUTDOWN_POINTS, RandomKiller
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from pathlib import Path
 
-    from scenarios.gateway_harness import GatewayProcess, UserMessage
 
 pytestmark = pytest.mark.slow
 
-SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
 EXAMPLES_PER_RANDOM_KILL = 4  # of the Hypothesis profile
 
 # Where a gateway is killed: before and after each commit, during an answer, around a send. For each crash point:
@@ -95,15 +91,6 @@ QUICK_STREAMING_POINTS = {
     *(point for point in STREAMING_POINTS if point.startswith("preview.")),
     *("delivery.sent", "delivery.before_confirmation", "delivery.confirmed"),
 }
-MEMBERS = ("ada", "bob", "dan", "eve", "fay")  # they may steer
-AREAS = (
-    "inbox.",
-    "call.",
-    "turn.",
-    "delivery.",
-    "preview.",
-)  # the crash points of other areas have kill tests of their own
-SHUTDOWN_POINTS = {"turn.before_release", "turn.released"}  # passed only by a gateway that is asked to stop
 
 
 @pytest.fixture
@@ -340,70 +327,19 @@ def test_a_gateway_passes_every_crash_point(launcher: GatewayLauncher, store_url
     finish_all_work(launcher, platform).check()
 
 
-class RandomKiller:
-    """Chooses messages, moments and crash points at random."""
-
-    def __init__(self, seed: str) -> None:
-        self._random = random.Random(seed)
-        self._message_count = 0
-
-    def add_messages(self, platform: FakePlatform) -> None:
-        """Let several people write at once."""
-        for user in self._random.sample(MEMBERS, self._random.randint(2, 3)):
-            kinds = self._random.choices(["plain", "act", "/steer"], [5, 3, 2], k=self._random.randint(1, 2))
-            platform.add_messages(*(self._build_text(kind) for kind in kinds), user=user)
-        platform.add_messages(self._build_text(self._random.choice(["plain", "plain", "long"])), user="carol")
-
-    def _build_text(self, kind: str) -> str:
-        self._message_count += 1
-        return f"{kind} {self._message_count}"
-
-    def run_and_kill(self, launcher: GatewayLauncher, platform: FakePlatform) -> None:
-        """Run a gateway and kill it at a random crash point, or at a random time."""
-        at_random_time = self._random.random() < 0.5
-        points = sorted((CRASH_POINTS.keys() | STREAMING_POINTS.keys()) - SHUTDOWN_POINTS)
-        crash_at = [self._random.choice(points), self._random.randint(1, 8)]
-        gateway = launcher.launch(platform.build_options(crash_at=[] if at_random_time else crash_at))
-        platform.send_messages(gateway, *self.choose_duplicates(platform))
-        if at_random_time:
-            self._kill_at_random_time(gateway)
-        else:
-            gateway.request({"action": "wait_until_idle"})
-        while (report := gateway.read_report()) is not None:
-            platform.handle_report(report)
-            if "idle" in report:  # it did not pass the crash point often enough
-                os.kill(gateway.pid, signal.SIGKILL)
-        assert gateway.wait_for_exit() == KILLED
-        platform.save_drafts()
-
-    def _kill_at_random_time(self, gateway: GatewayProcess) -> None:
-        time.sleep(self._random.uniform(0, 0.12))
-        os.kill(gateway.pid, signal.SIGKILL)
-
-    def choose_duplicates(self, platform: FakePlatform) -> list[UserMessage]:
-        """Choose acknowledged messages that the platform sends once more, as platforms sometimes do."""
-        acknowledged = [message for message in platform.messages[-20:] if message.id in platform.outcomes]
-        return self._random.sample(acknowledged, min(len(acknowledged), self._random.randint(0, 2)))
-
-    def choose_kill_count(self) -> int:
-        """Choose how many gateways are killed one after the other."""
-        return self._random.choices([1, 2, 3], [6, 3, 1])[0]
-
-
 @pytest.mark.parametrize("has_keys", [False, True], ids=["no_keys", "keys"])
 def test_random_kills_lose_nothing_and_duplicate_nothing(
-    launcher: GatewayLauncher, store_url: str, tmp_path: Path, has_keys: bool
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, has_keys: bool, seed: int
 ) -> None:
     SessionStore.open(store_url).close()  # a gateway may be killed before it has created the tables
-    engine = store_url.partition(":")[0]
-    killer, kills = RandomKiller(f"{SEED} {engine}"), 0
+    killer, kills = RandomKiller(launcher, random.Random(seed)), 0
     enough = settings().max_examples // EXAMPLES_PER_RANDOM_KILL
     platform = FakePlatform(store_url, tmp_path, has_idempotency_keys=has_keys, streams=True)
     while kills < enough:
-        print(f"PALAVER_KILL_SEED={SEED}, {engine}, after {kills} kills")  # noqa: T201  (shown when the test fails)
+        print(f"after {kills} kills")  # noqa: T201  (shown when the test fails)
         killer.add_messages(platform)
         for _ in range(killer.choose_kill_count()):
-            killer.run_and_kill(launcher, platform)
+            killer.run_and_kill(platform)
             kills += 1
         final = finish_all_work(launcher, platform, duplicates=killer.choose_duplicates(platform))
         final.check()

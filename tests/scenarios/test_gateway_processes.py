@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
-
 
 @pytest.fixture
 def launcher(gateway_launcher: GatewayLauncher) -> GatewayLauncher:
@@ -139,11 +137,10 @@ def test_deliveries_of_a_dead_process_are_recovered_by_a_process_that_is_never_i
 
 @pytest.mark.parametrize("grace_seconds", [5.0, 0.0], ids=["graceful", "hasty"])
 def test_a_process_that_is_stopped_leaves_nothing_unfinished(
-    launcher: GatewayLauncher, platform: FakePlatform, grace_seconds: float
+    launcher: GatewayLauncher, platform: FakePlatform, grace_seconds: float, seed: int
 ) -> None:
-    chance, rounds = random.Random(SEED), settings().max_examples // 4
+    chance, rounds = random.Random(seed), settings().max_examples // 4
     for number in range(rounds):
-        print(f"PALAVER_KILL_SEED={SEED}, round {number}")  # noqa: T201  (shown when the test fails)
         gateway = launcher.start(platform.build_options(grace_seconds=grace_seconds))
         for user in range(4):
             platform.add_messages(f"plain {number} {user}", f"act {number} {user}", user=f"user{user}")

@@ -1,0 +1,1 @@
+"""Tests that run for minutes, with random faults at random moments. Only a soak run has them."""
