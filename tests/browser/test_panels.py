@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from support.web import StartWebServer, WebServer
 
 
+REFRESH_INTERVAL_MILLISECONDS = 5_000  # after which an open panel asks the server again
+
+
 async def record_usage(web: WebServer, session: str, **fields: object) -> None:
     await web.gateway.store.aio.update_session(session, TurnUsage(**fields))  # type: ignore[arg-type]
 
@@ -386,13 +389,14 @@ async def test_the_owner_sees_which_accounts_are_connected_and_why_others_are_no
 
     adapters = [LoopbackAdapter(account="home"), RefusedAdapter(account="work"), DeafAdapter(account="old")]
     web = await start_web(DemoAgent(word_delay=0), adapters=adapters)
-    page = await visitors.visit(web, path="/platforms")
+    page = await visitors.visit(web, path="/platforms", has_clock=True)
     region = page.get_by_role("region", name="loopback")
     await expect(region).to_contain_text("homeConnected")
     await expect(region).to_contain_text("workNeeds your attention")
     await expect(region).to_contain_text("The token was revoked. Create a new one with @BotFather.")
     await expect(region).to_contain_text("Nothing was heard from the platform for too long.")
-    await web.gateway.accounts.stop()  # the page notices by itself
+    await web.gateway.accounts.stop()
+    await page.clock.fast_forward(REFRESH_INTERVAL_MILLISECONDS)  # the page notices by itself
     await expect(region).not_to_contain_text("homeConnected")
 
 
@@ -524,7 +528,7 @@ async def test_the_page_shell_opens_offline_and_caches_no_api_data(
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "a secret thing")
-    page = await visitors.visit(web, service_workers="allow")
+    page = await visitors.visit(web, service_workers="allow", has_clock=True)
     await page.wait_for_function(_IS_SHELL_CACHED)
     cached_urls: list[str] = await page.evaluate(_LIST_CACHED_URLS)
     assert f"{web.url}/" in cached_urls
@@ -535,6 +539,7 @@ async def test_the_page_shell_opens_offline_and_caches_no_api_data(
     await expect(page.locator(".page-loading")).to_be_attached()
     await page.context.service_workers[0].evaluate(_LOSE_FIRST_FETCHES)  # its connection is back a moment later
     await page.context.set_offline(False)
+    await page.clock.fast_forward(REFRESH_INTERVAL_MILLISECONDS)  # it tries again
     await expect(page.get_by_role("heading", name="Usage", exact=True)).to_be_visible()
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from support.web import StartWebServer, WebServer
 
 
+POLL_INTERVAL_MILLISECONDS = 5_000  # between two looks at the requests
+
+
 async def write_as_stranger(web: WebServer, user: str, name: str) -> None:
     source = SessionSource("telegram", user, user_id=user, user_name=name)
     await web.gateway.inbox.accept(Inbound(source=source, content="hello", message_id=f"m-{user}"))
@@ -21,12 +24,13 @@ async def write_as_stranger(web: WebServer, user: str, name: str) -> None:
 
 async def test_an_owner_lets_strangers_in(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(rules={"open_platforms": frozenset()})
-    page = await visitors.visit(web, path="/people")
+    page = await visitors.visit(web, path="/people", has_clock=True)
     await expect(page.get_by_role("button", name="Invite someone")).to_be_visible()
     await expect(page.get_by_role("heading", name="Requests for access")).to_have_count(0)
     await write_as_stranger(web, "4711", "Grace")
     await write_as_stranger(web, "4712", "Mallory")
     await write_as_stranger(web, "4713", "My phone")
+    await page.clock.fast_forward(POLL_INTERVAL_MILLISECONDS)
     requests = page.get_by_role("region", name="Requests for access").get_by_role("listitem")
     await expect(requests).to_have_count(3)
     await expect(requests.first).to_contain_text("Telegram · 4711")

@@ -21,12 +21,13 @@ from platforms.telegram.bot_api_server import TOKEN, BotApiServer
 from support.gateway import wait_until
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator
+    from playwright.async_api import Locator, Page
 
     from browser.conftest import Visitors
     from palaver.services.platforms.adapter import AccountLink
     from support.web import StartWebServer
 
+REFRESH_INTERVAL_MILLISECONDS = 5_000
 INSTRUCTIONS = "Open the app on your phone: Settings → Linked devices → Link new device, and scan this code."
 
 
@@ -49,12 +50,17 @@ class LinkedAdapter(LoopbackAdapter):
         await super().run(link)
 
 
+async def refresh(page: Page) -> None:
+    """Let the open panel ask the server again at once. What has changed later is shown after its usual interval."""
+    await page.clock.fast_forward(REFRESH_INTERVAL_MILLISECONDS)
+
+
 async def test_the_owner_links_an_account_with_a_code_that_renews_itself_and_only_owners_see_it(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     adapter = LinkedAdapter()
     web = await start_web(DemoAgent(word_delay=0), adapters=[adapter])
-    page = await visitors.visit(web, path="/platforms", color_scheme="dark")
+    page = await visitors.visit(web, path="/platforms", color_scheme="dark", has_clock=True)
     region = page.get_by_role("region", name="loopback")
     await expect(region).to_contain_text("Waiting to be linked")
     await expect(region).to_contain_text(INSTRUCTIONS)
@@ -68,9 +74,11 @@ async def test_the_owner_links_an_account_with_a_code_that_renews_itself_and_onl
     await expect(member.get_by_role("heading", name="Platforms", level=1)).to_be_visible()
     assert "ABCD" not in await member.content()
     adapter.next_code.set()
+    await refresh(page)
     await expect(region.get_by_text("ABCD-2222")).to_be_visible()
     assert await code.locator("path").get_attribute("d") != first
     adapter.next_code.set()
+    await refresh(page)
     await expect(region).to_contain_text("phone · +49 30 1234567Connected since")
     await expect(code).to_have_count(0)
     await expect(region).to_contain_text("Version 1.2, linked 3 days ago")
@@ -124,7 +132,7 @@ async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
         web = await start_web(DemoAgent(word_delay=0), is_server=True)
         owner = await web.sign_in()
         assert (await owner.patch("/api/settings", json={"set": {"model": "demo"}})).is_success
-        page = await visitors.visit(web, path="/platforms#telegram", reduced_motion="reduce")
+        page = await visitors.visit(web, path="/platforms#telegram", has_clock=True)
         visitors.allowed_errors = ("409",)
         first = page.get_by_role("region", name="Connect Telegram")
         state = page.get_by_role("region", name="Connection")
@@ -200,7 +208,7 @@ async def test_signal_is_linked_by_a_qr_code_on_its_page_on_a_phone(
         }
         await web.state.settings.change(owner, SettingsEdit(values=values, origin="terminal"))
         page = await visitors.visit(
-            web, path="/platforms#signal", viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True
+            web, path="/platforms#signal", viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True, has_clock=True
         )
         state = page.get_by_role("region", name="Connection")
         await page.get_by_role("button", name="Save and connect").click()
@@ -210,8 +218,10 @@ async def test_signal_is_linked_by_a_qr_code_on_its_page_on_a_phone(
         assert (await find_violations(page), await measure_overflow(page)) == ([], 0)
         assert await find_small_targets(page) == []
         server.expire_code()
+        await refresh(page)
         await expect(code.locator("path")).not_to_have_attribute("d", first or "")
         server.scan_code()
+        await refresh(page)
         await expect(state).to_contain_text("Connected since")
         await expect(code).to_have_count(0)
         assert server.problems == []
