@@ -76,11 +76,19 @@ class RepeatingAdapter(LoopbackAdapter):
     """Sends again by itself when no answer came, with another key."""
 
     async def send(self, message: OutgoingMessage) -> str | None:
-
         try:
             return await super().send(message)
         except SendUncertain:
             return await super().send(replace(message, key=f"{message.key}x"))
+
+
+class KeylessAdapter(LoopbackAdapter):
+    """Sends a message that is tried again as another one."""
+
+    numbers = itertools.count()
+
+    async def send(self, message: OutgoingMessage) -> str | None:
+        return await super().send(replace(message, key=f"{message.key}-{next(self.numbers)}"))
 
 
 class ResignedAdapter(LoopbackAdapter):
@@ -151,6 +159,7 @@ Contract = ContractInAHurry
         (EchoingAdapter, Contract.test_what_was_sent_does_not_come_back, ()),
         (CuttingAdapter, Contract.test_a_long_text_arrives_whole_and_in_order, ()),
         (RepeatingAdapter, Contract.test_a_lost_answer_is_uncertain_and_never_a_second_message, ()),
+        (KeylessAdapter, Contract.test_a_message_that_is_sent_again_with_its_key_is_one_message, ()),
         (ResignedAdapter, Contract.test_a_rate_limit_says_how_long_to_wait, ()),
         (ResignedAdapter, Contract.test_without_a_connection_nothing_was_sent, ()),
         (TalkativeAdapter, Contract.test_secrets_are_not_in_representations, ()),

@@ -332,6 +332,15 @@ class PlatformContract(ContractHelpers):
             messages = await self._wait_for_messages(platform, 1)
         assert [message.text.strip() for message in messages] == ["Only once"]
 
+    async def test_a_message_that_is_sent_again_with_its_key_is_one_message(
+        self, platform: ContractPlatform, inbox: MemoryInbox
+    ) -> None:
+        async with self._run(platform, inbox) as adapter:
+            require_capability(adapter.capabilities.key_lifetime is not None)
+            message_ids = [await self._send(platform, adapter, "Only once", key="d_again.1") for _ in range(2)]
+            messages = await platform.list_messages()
+        assert message_ids == [message.message_id for message in messages] * 2
+
     async def test_after_a_fault_messages_are_sent_again(self, platform: ContractPlatform, inbox: MemoryInbox) -> None:
         fault = next((each for each in (Fault.RATE_LIMITED, Fault.SERVER_ERROR) if each in platform.faults), None)
         require_capability(fault is not None)

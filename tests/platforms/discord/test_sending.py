@@ -76,12 +76,6 @@ async def test_where_it_cannot_read_the_history_it_answers_without_a_quote(
     assert server.list_texts(ADA_DM_ID) == ["Hello"]
 
 
-async def test_the_same_key_is_one_message(server: DiscordServer, adapter: DiscordAdapter) -> None:
-    first = await adapter.send(make_outgoing(adapter))
-    assert await adapter.send(make_outgoing(adapter)) == first
-    assert server.list_texts(ADA_DM_ID) == ["Hello"]
-
-
 async def test_the_echo_of_a_message_confirms_it(server: DiscordServer, inbox: MemoryInbox) -> None:
     async with connect(server, inbox) as adapter:
         server.fail("createMessage", LOSE_ANSWER)

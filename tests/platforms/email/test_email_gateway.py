@@ -134,18 +134,6 @@ async def test_what_came_during_a_restart_is_answered_once(server: MailServer, s
     assert sorted(mail.text for mail in server.mails) == ["You said: one", "You said: three", "You said: two"]
 
 
-async def test_an_answer_whose_confirmation_is_lost_is_not_sent_again(
-    server: MailServer, starter: GatewayStarter
-) -> None:
-    gateway, _ = await starter.start()
-    server.faults.loses_answer = True
-    await server.say("hello")
-    await wait_for_states(gateway, DeliveryState.UNCERTAIN)
-    await server.say("still there?")
-    await wait_for_states(gateway, DeliveryState.UNCERTAIN, DeliveryState.SENT)
-    assert [mail.text for mail in server.mails] == ["You said: hello", "You said: still there?"]
-
-
 async def test_an_uncertain_answer_is_certain_when_it_is_found_in_the_sent_folder(
     server: MailServer, starter: GatewayStarter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import hmac
 import json
 import os
 import secrets
-import subprocess
 import sys
 import tempfile
 import time
@@ -47,7 +46,6 @@ threading.Thread(target=wait_for_end, daemon=True).start()
 sys.argv = ["synapse", "-c", os.path.join(folder, "homeserver.yaml")]
 runpy.run_module("synapse.app.homeserver", run_name="__main__")
 """
-_started: list[subprocess.Popen[bytes]] = []  # they may outlive this process, so nothing waits for their end
 
 
 @contextmanager
@@ -116,17 +114,19 @@ def _start_synapse(folder: Path) -> str:
     (folder / "homeserver.yaml").write_text(json.dumps(settings))
     (folder / "log.yaml").write_text(json.dumps({"version": 1, "root": {"level": "ERROR"}}))
     command = [sys.executable, "-c", _START, str(folder)]
-    with (folder / "output").open("w") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    _started.append(process)
-    _wait_for_answer(process, url, folder / "output")
+    with open(os.devnull, "rb") as nothing, (folder / "output").open("wb") as output:
+        streams = [
+            (os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in enumerate((nothing, output, output))
+        ]
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=streams)  # it may outlive this process
+    _wait_for_answer(pid, url, folder / "output")
     return url
 
 
-def _wait_for_answer(process: subprocess.Popen[bytes], url: str, output: Path) -> None:
+def _wait_for_answer(pid: int, url: str, output: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
-        assert process.poll() is None, f"Synapse has ended: {output.read_text()[-2000:]}"
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0), f"Synapse has ended: {output.read_text()[-2000:]}"
         try:
             urllib.request.urlopen(f"{url}/_matrix/client/versions", timeout=5).close()
         except OSError:

@@ -30,7 +30,7 @@ from palaver.domain.source import ChatType
 from palaver.platforms.matrix import receiver
 from palaver.platforms.matrix.timeline import build_sync_filter
 from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
-from palaver.testing.account_link import Death, MemoryInbox, MemoryLink
+from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter, wait_for_texts
 
@@ -133,23 +133,6 @@ async def test_a_room_that_is_busy_when_we_join_it_is_read_from_our_invitation(
         await ada.say(room_id, text)
     async with connect_adapter(make_adapter(bot), inbox):
         await wait_for_texts(inbox, *texts)
-
-
-async def test_what_came_while_the_gateway_was_down_is_read_once(
-    make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
-) -> None:
-    adapter = make_adapter(bot)
-    async with connect_adapter(adapter, inbox):
-        room_id = await open_dm(inbox, ada, bot)
-        await ada.say(room_id, "One")
-        await wait_for_texts(inbox, "One")
-    await ada.say(room_id, "Two")
-    link = MemoryLink(inbox, death=Death.AFTER_STORING)
-    async with connect_adapter(make_adapter(bot), inbox, link):
-        await asyncio.wait_for(link.reached_death.wait(), TIMEOUT_SECONDS)
-    await ada.say(room_id, "Three")
-    async with connect_adapter(make_adapter(bot), inbox):
-        await wait_for_texts(inbox, "One", "Two", "Three")
 
 
 async def test_a_group_with_mentions_replies_and_threads(

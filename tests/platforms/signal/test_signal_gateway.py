@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-import pytest
-
-from palaver.agent.base import TextDelta
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
 from palaver.domain.source import Platform
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
+from support.platform_gateway import GatewayStarter, wait_for_states
 
-from .signal_server import ADA, BEN, CRASH, GROUP, LOSE_ANSWER, OWN_ACI, RATE_LIMITED, SignalServer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from palaver.agent.base import AgentEvent, AgentRequest
+from .signal_server import ADA, BEN, GROUP, OWN_ACI, SignalServer
 
 MENTION = [{"name": OWN_ACI, "number": None, "uuid": OWN_ACI, "start": 0, "length": 1}]
 
@@ -70,32 +59,6 @@ async def test_a_file_of_a_person_reaches_the_agent(server: SignalServer, starte
     assert "remember the milk" in json.dumps(agent.requests[0].messages, default=str)
 
 
-async def test_a_rate_limit_loses_and_doubles_nothing(server: SignalServer, starter: GatewayStarter) -> None:
-    answer = "\n\n".join(f"Paragraph {number} " + "word " * 200 for number in range(5))
-    limited = replace(RATE_LIMITED, results=(RATE_LIMITED.results[0] | {"retryAfterSeconds": 1},))
-    server.fail("send", None, limited)
-    server.push_text("long please")
-    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
-    await skip_retry_wait(gateway)
-    await wait_for_states(gateway, DeliveryState.SENT)
-    texts = server.list_texts()
-    assert "\n\n".join(texts).split() == answer.split()
-    assert len(server.list_requests("send")) == len(texts) + 1
-
-
-@pytest.mark.parametrize("is_taken", [True, False])
-async def test_an_answer_that_may_have_arrived_is_not_sent_again(
-    server: SignalServer, starter: GatewayStarter, *, is_taken: bool
-) -> None:
-    server.fail("send", LOSE_ANSWER if is_taken else CRASH)
-    server.push_text("hello")
-    gateway, _ = await starter.start(server)
-    await wait_for_states(gateway, DeliveryState.UNCERTAIN)
-    server.push_text("still there?")
-    await wait_for_states(gateway, DeliveryState.UNCERTAIN, DeliveryState.SENT)
-    assert server.list_texts() == [*(["You said: hello"] if is_taken else []), "You said: still there?"]
-
-
 async def test_an_unlinked_account_stops_no_other_and_can_be_linked_again(
     server: SignalServer, starter: GatewayStarter
 ) -> None:
@@ -117,21 +80,3 @@ async def test_an_unlinked_account_stops_no_other_and_can_be_linked_again(
         other.push_text("and me?")
         await wait_until(other.list_texts)
         assert other.problems == []
-
-
-@pytest.mark.usefixtures("instant_previews")
-async def test_an_answer_grows_and_ends_as_one_message(server: SignalServer, starter: GatewayStarter) -> None:
-    shown = asyncio.Event()
-
-    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
-        yield TextDelta("Growing ")
-        await shown.wait()
-        yield TextDelta("and done.")
-
-    server.push_text("tell me")
-    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
-    await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts()))
-    shown.set()
-    await wait_for_states(gateway, DeliveryState.SENT)
-    assert server.list_texts() == ["Growing and done."]
-    assert server.list_requests("sendTyping")

@@ -17,7 +17,7 @@ from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .slack_server import (
     ADA,
@@ -30,7 +30,6 @@ from .slack_server import (
     Fault,
     SlackServer,
     get_shown_text,
-    limit_rate,
 )
 
 if TYPE_CHECKING:
@@ -114,21 +113,6 @@ async def test_each_thread_of_the_agent_view_is_a_conversation(server: SlackServ
     sent = await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
     assert [list_thread(server, root, DM) for root in roots] == [["You said: topic 0"], ["You said: topic 1"]]
     assert len({delivery.session_id for delivery in sent}) == 2
-
-
-async def test_a_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
-    server: SlackServer, starter: GatewayStarter
-) -> None:
-    answer = "\n\n".join(f"Paragraph {number} " + "word " * 1500 for number in range(5))
-    server.fail("chat.postMessage", None, limit_rate(1))
-    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
-    server.say("long please")
-    await skip_retry_wait(gateway)
-    await wait_for_states(gateway, DeliveryState.SENT)
-    texts = server.list_texts()
-    assert len(texts) == 5
-    assert "\n\n".join(texts).split() == answer.split()
-    assert len(server.list_requests("chat.postMessage")) == 6
 
 
 async def test_an_answer_whose_confirmation_is_lost_is_found_in_the_history(

@@ -10,7 +10,6 @@ import pytest
 
 from palaver.domain.delivery import Address
 from palaver.domain.errors import (
-    ChatMovedAway,
     SendRejected,
     SendRetryable,
     SendUncertain,
@@ -32,7 +31,6 @@ from .bot_api_server import (
     TOKEN,
     BotApiServer,
     Fault,
-    build_move_fault,
     flood,
 )
 from .conftest import ADDRESS, make_outgoing
@@ -219,13 +217,6 @@ async def test_a_failure_says_honestly_what_happened(
         await adapter.send(make_outgoing(adapter))
     assert type(failed.value) is kind
     assert TOKEN not in str(failed.value)
-
-
-async def test_a_group_that_has_moved_names_its_new_id(server: BotApiServer, adapter: TelegramAdapter) -> None:
-    server.fail("sendMessage", build_move_fault(-1001234567890))
-    with pytest.raises(ChatMovedAway) as away:
-        await adapter.send(make_outgoing(adapter, address=Address(Platform.TELEGRAM, "-4001")))
-    assert away.value.new_chat_id == "-1001234567890"
 
 
 async def test_a_second_chat_that_has_to_wait_means_the_whole_account(

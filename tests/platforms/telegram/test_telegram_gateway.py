@@ -19,7 +19,7 @@ from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, skip_time, wait_for_states
 
-from .bot_api_server import BLOCKED, GROUP, LOSE_ANSWER, PRIVATE, BotApiServer, build_move_fault, flood, make_message
+from .bot_api_server import BLOCKED, GROUP, PRIVATE, BotApiServer, build_move_fault, flood, make_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -57,18 +57,6 @@ async def test_a_flood_limit_in_the_middle_of_the_parts_loses_and_doubles_nothin
     assert len(texts) == 5
     assert "\n\n".join(texts).split() == answer.split()
     assert len(server.list_requests("sendMessage")) == 6
-
-
-async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_again(
-    server: BotApiServer, starter: GatewayStarter
-) -> None:
-    server.fail("sendMessage", LOSE_ANSWER)
-    server.push_text("hello", message_id=1)
-    gateway, _ = await starter.start(server)
-    await wait_for_states(gateway, DeliveryState.UNCERTAIN)
-    server.push_text("still there?", message_id=2)
-    await wait_for_states(gateway, DeliveryState.UNCERTAIN, DeliveryState.SENT)
-    assert server.list_texts(ADA_ID) == ["You said: hello", "You said: still there?"]
 
 
 async def test_an_answer_follows_a_group_that_became_a_supergroup(

@@ -122,25 +122,19 @@ async def test_the_example_of_the_documentation_works(start_web: StartWebServer,
     assert message["text"] == "You said: Is the backup complete?"
 
 
-async def test_a_request_that_is_sent_again_is_one_message(start_web: StartWebServer, receiver: Receiver) -> None:
-    web, client = await start(start_web, make_adapter(url=receiver.url))
-    outcomes = [(await post(client, message_id="same")).json()["outcome"] for _ in range(3)]
-    assert outcomes == ["accepted", "duplicate", "duplicate"]
-    await receiver.wait_for_messages(1)
-    assert await load_roles(web) == [["user", "assistant"]]
-
-
-async def test_a_request_that_is_sent_again_after_a_restart_is_one_message(tmp_path: Path, receiver: Receiver) -> None:
+async def test_a_request_that_is_sent_again_is_one_message_even_after_a_restart(
+    tmp_path: Path, receiver: Receiver
+) -> None:
     store_url = create_sqlite_database(tmp_path)
     outcomes = []
     for _ in range(2):
         adapters = [make_adapter(url=receiver.url)]
         async with run_web_server(store_url, tmp_path, ScriptedAgent(answer_with_question), adapters=adapters) as web:
-            response = await post(await open_client(web), message_id="same")
-            outcomes.append(response.json()["outcome"])
+            client = await open_client(web)
+            outcomes += [(await post(client, message_id="same")).json()["outcome"] for _ in range(2)]
             await receiver.wait_for_messages(1)
             roles = await load_roles(web)
-    assert outcomes == ["accepted", "duplicate"]
+    assert outcomes == ["accepted", "duplicate", "duplicate", "duplicate"]
     assert roles == [["user", "assistant"]]
     assert receiver.request_count == 1
 

@@ -114,17 +114,6 @@ async def test_a_conversation_goes_on_under_a_new_number(server: GraphServer, st
     assert server.list_texts(NEW_NUMBER) == ["You said: my new number"]
 
 
-async def test_a_webhook_that_comes_twice_is_answered_once(server: GraphServer, starter: GatewayStarter) -> None:
-    server.push_text("hello", message_id="wamid.twice")
-    server.push_text("hello", message_id="wamid.twice")
-    gateway, _ = await starter.start()
-    server.push_text("again")
-    await wait_for_states(gateway, SENT, SENT)
-    assert server.list_texts() == ["You said: hello", "You said: again"]
-    assert server.messages[0]["context"] == {"message_id": "wamid.twice"}
-    await wait_until(lambda: not server.pending)
-
-
 async def test_a_lost_answer_is_confirmed_by_its_status(server: GraphServer, starter: GatewayStarter) -> None:
     server.fail("messages", LOSE_ANSWER)
     gateway, _ = await starter.start()
@@ -184,18 +173,6 @@ async def test_a_pair_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_no
     texts = server.list_texts()
     assert len(texts) <= 5  # in few parts: there is one message in six seconds
     assert "\n\n".join(texts).split() == answer.split()
-
-
-async def test_what_came_during_a_restart_is_answered_once(server: GraphServer, starter: GatewayStarter) -> None:
-    _, first = await starter.start()
-    server.push_text("one")
-    await wait_until(server.list_texts)
-    await first.aclose()
-    server.push_text("two")
-    server.push_text("three")
-    gateway, _ = await starter.start()
-    await wait_for_states(gateway, *[SENT] * 3)
-    assert server.list_texts() == ["You said: one", "You said: two", "You said: three"]
 
 
 async def test_a_picture_is_seen_and_the_message_is_marked_as_read(
