@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -24,7 +25,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_program_outside_the_path_is_named_as_it_was_typed(script: Path) -> None:
     assert describe_program(".venv/bin/palaver", "python3", None) == ".venv/bin/palaver"
-    assert describe_program(str(script), "python3", "/usr/bin/env") == str(script)
+    assert describe_program(str(script), "python3", "/usr/bin/env") == quote(str(script))
 
 
 def test_a_program_on_the_path_is_named_without_its_folder(script: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_backup_is_made_listed_and_restored(filled_home: Home) -> None:
     [path] = find_backups(filled_home)
     assert result.stdout.startswith(f"Backup made: {path} (1 conversation, 0 attached files, ")
     assert "Settings and keys are not in it." in result.stderr
-    assert f"restore {path}" in result.stderr
+    assert f"restore {quote(str(path))}" in result.stderr
     assert str(path) in filled_home.get_text("backups")
     filled_home.add_conversation("Later", "Yes", title="Later")
     restored = filled_home.get_text("restore", path, "--yes")
@@ -93,7 +94,7 @@ def test_a_damaged_database_says_how_to_restore_it(filled_home: Home) -> None:
     database = filled_home.path / "palaver.db"
     database.write_bytes(b"\xff" * 100 + database.read_bytes()[100:])
     error = filled_home.get_error("sessions", "list", code=5)
-    assert f"--home {filled_home.path} restore {backup}" in error
+    assert f"--home {quote(str(filled_home.path))} restore {quote(str(backup))}" in error
     assert filled_home.get_json_error("projects", "list", code=5)["facts"]["newest_backup"] == str(backup)
     filled_home("restore", backup, "--yes")
     assert "Lisbon" in filled_home.get_text("sessions", "list")

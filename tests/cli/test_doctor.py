@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,8 +93,8 @@ def test_open_permissions_come_with_the_command_that_closes_them(home: Home) -> 
     home.path.joinpath("palaver.db").chmod(0o644)
     finding = diagnose(home, "--offline")["Home folder"][0]
     assert finding["severity"] == "warning"
-    assert f"chmod 700 {home.path}" in finding["fix"]
-    assert f"chmod 600 {home.path / 'palaver.db'}" in finding["fix"]
+    assert f"chmod 700 {quote(str(home.path))}" in finding["fix"]
+    assert f"chmod 600 {quote(str(home.path / 'palaver.db'))}" in finding["fix"]
 
 
 def test_a_damaged_database_is_reported_and_not_touched(home: Home) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,7 @@ def test_old_backups_are_a_warning(tmp_path: Path, days: int, severity: Severity
     backup = tmp_path / "backups" / "palaver-20261115-081200"
     backup.mkdir(parents=True)
     (backup / "backup.json").touch()
+    os.utime(backup, (now.timestamp(), now.timestamp()))
     finding = next(folders.check_backups(database, now + timedelta(days=days), COMMANDS))
     assert finding.severity is severity
 

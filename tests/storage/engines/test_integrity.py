@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import closing
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import apsw
@@ -112,7 +113,7 @@ def test_a_damaged_file_is_refused_and_not_changed(database: Path, damage: Calla
     [backup] = (database.parent / "backups").iterdir()
     assert str(database) in text
     assert f"Newest backup: {backup}." in text
-    assert f"restore {backup}" in text
+    assert f"restore {quote(str(backup))}" in text
     assert refused.value.facts["newest_backup"] == str(backup)
 
 
