@@ -15,6 +15,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
 from .discord_api import (
+    BAD_GATEWAY,
     INVALID_BODY,
     LATE_INTERACTION,
     ROUTES,
@@ -96,6 +97,7 @@ class DiscordServer:
         self._port = 0
         self._nonces: dict[str, JSON] = {}
         self._last_snowflake = 0
+        self.channels_without_history: set[str] = set()  # Discord fails to return their messages
         self._faults: defaultdict[str, list[Fault | None]] = defaultdict(list)
         self._runner: web.AppRunner | None = None
         self._listeners: list[int] = []  # the sockets that accept connections
@@ -346,6 +348,8 @@ class DiscordServer:
 
     def _list_messages(self, request: ApiRequest) -> list[JSON]:
         channel_id = request.path[0]
+        if channel_id in self.channels_without_history:
+            raise Refused(BAD_GATEWAY)
         self._find_channel(channel_id)
         before, limit = int(request.query.get("before", 2**63)), int(request.query["limit"])
         found = [each for number, each in self.messages[channel_id].items() if int(number) < before]

@@ -114,10 +114,9 @@ def _start_synapse(folder: Path) -> str:
     (folder / "homeserver.yaml").write_text(json.dumps(settings))
     (folder / "log.yaml").write_text(json.dumps({"version": 1, "root": {"level": "ERROR"}}))
     command = [sys.executable, "-c", _START, str(folder)]
-    with open(os.devnull, "rb") as nothing, (folder / "output").open("wb") as output:
-        streams = [
-            (os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in enumerate((nothing, output, output))
-        ]
+    with Path(os.devnull).open("rb") as nothing, (folder / "output").open("wb") as output:
+        files = (nothing, output, output)
+        streams = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in enumerate(files)]
         pid = os.posix_spawn(command[0], command, os.environ, file_actions=streams)  # it may outlive this process
     _wait_for_answer(pid, url, folder / "output")
     return url
