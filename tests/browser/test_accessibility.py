@@ -80,7 +80,7 @@ def get_device_options(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("theme", "where"), [("light", "desk"), ("dark", "phone")])
+@pytest.mark.parametrize(("theme", "where"), [pytest.param("light", "desk", marks=pytest.mark.soak), ("dark", "phone")])
 async def test_axe_finds_nothing_serious_in_conversations_and_outside(
     start_web: StartWebServer, visitors: Visitors, theme: str, where: str
 ) -> None:
@@ -187,10 +187,12 @@ class PausingAgent:
         yield TextDelta(" there was **nothing** more.")
 
 
-async def test_the_page_can_be_used_with_the_keyboard_alone(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_the_page_can_be_used_with_the_keyboard_alone_and_answers_are_announced(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     pausing_agent = PausingAgent()
     web = await start_web(pausing_agent.agent())
-    page = await visitors.visit(web)
+    page = await visitors.visit(web, reduced_motion="no-preference")
     await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
     keys = page.keyboard
 
@@ -232,8 +234,11 @@ async def test_the_page_can_be_used_with_the_keyboard_alone(start_web: StartWebS
     await keys.type("short story")
     await keys.press("Enter")
     await expect(page.get_by_role("heading", name="A short story")).to_be_visible()
+    await open_path(page, "/")
+    await check_announcement(page, pausing_agent)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 async def test_a_provider_is_connected_and_its_model_chosen_with_the_keyboard_alone(
     start_web: StartWebServer, visitors: Visitors
@@ -308,7 +313,9 @@ async def choose_menu_item(page: Page, name: str) -> None:
     pytest.fail(f"the menu has no {name}")
 
 
-async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_the_focused_element_is_visibly_marked_and_text_is_shown_in_its_own_direction(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="Hello")
     page = await visitors.visit(web, reduced_motion="reduce")
@@ -317,6 +324,8 @@ async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, 
     await open_panel(page, "settings")
     await page.get_by_role("link", name="Skip to content").focus()
     assert await find_unmarked_focus(page) == []
+    await open_path(page, "/")
+    await check_text_direction(page)
 
 
 async def find_unmarked_focus(page: Page) -> list[str]:
@@ -342,11 +351,9 @@ _FIND_UNMARKED_FOCUS = """() => {
 }"""
 
 
-async def test_an_answer_is_announced_once_it_is_complete_and_nothing_moves_if_motion_is_reduced(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    pausing_agent = PausingAgent()
-    page = await visitors.visit(await start_web(pausing_agent.agent()), reduced_motion="reduce")
+async def check_announcement(page: Page, pausing_agent: PausingAgent) -> None:
+    """An answer is announced once it is complete, and nothing moves if motion is reduced."""
+    await page.emulate_media(reduced_motion="reduce")
     await send_message(page, "Tell me a story")
     told = page.locator(".messages [role=status].visually-hidden")
     await expect(page.locator(".answer")).to_contain_text("Once upon a time")
@@ -359,9 +366,7 @@ async def test_an_answer_is_announced_once_it_is_complete_and_nothing_moves_if_m
     await expect(told).to_have_text("Agent: Once upon a time there was nothing more.")
 
 
-async def test_text_is_shown_in_its_own_direction(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
+async def check_text_direction(page: Page) -> None:
     await send_message(page, "שלום עולם, מה שלומך?")
     await wait_for_answer(page)
     assert await get_text_direction(page, ".bubble") == "rtl"

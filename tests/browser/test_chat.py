@@ -1,4 +1,4 @@
-"""Signing in and chatting with the agent on the page."""
+"""Chatting with the agent on the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import PHONE_VIEWPORT, create_sign_in_link, send_message, wait_for_answer
+from browser.conftest import PHONE_VIEWPORT, send_message, wait_for_answer
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
 from palaver.agent.demo import DemoAgent
 from palaver.testing import ScriptedAgent
@@ -21,38 +21,6 @@ if TYPE_CHECKING:
     from support.web import StartWebServer, WebServer
 
 SESSION_URL = re.compile(r"/\d{8}_\d{6}_[0-9a-f]{8}$")
-
-
-async def test_a_link_signs_in_once_and_a_name_with_a_password_always(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    changed = await (await web.sign_in()).put("/api/me/password", json={"new_password": "correct horse battery"})
-    assert changed.is_success, changed.text
-    link = await create_sign_in_link(web, "owner")
-    page = await (await visitors.open_context(web.url)).new_page()
-    await page.goto(link)
-    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
-    assert "#" not in page.url
-
-    visitors.allowed_errors = ("401",)
-    await page.goto(link)  # no new link is needed while the person is signed in
-    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
-    other = await (await visitors.open_context(web.url)).new_page()
-    await other.goto(link)
-    await expect(other.get_by_role("alert")).to_contain_text("expired or was already used")
-
-    await other.goto(web.url)
-    await other.get_by_label("Name", exact=True).fill("owner")
-    await other.get_by_label("Password").fill("wrong")
-    await other.get_by_role("button", name="Sign in").click()
-    await expect(other.get_by_role("alert")).to_be_visible()
-    await other.get_by_label("Password").fill("correct horse battery")
-    await other.get_by_role("button", name="Sign in").click()
-    await expect(other.get_by_role("heading", name="Hello, owner")).to_be_visible()
-    await other.get_by_role("button", name="owner").click()
-    await other.get_by_role("menuitem", name="Sign out").click()
-    await expect(other.get_by_role("button", name="Sign in")).to_be_visible()
 
 
 async def test_the_next_person_to_sign_in_sees_nothing_of_the_previous_one(

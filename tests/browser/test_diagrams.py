@@ -306,7 +306,7 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
     motions: list[Literal["no-preference", "reduce"]] = ["no-preference", "reduce"]
     for motion in motions:
         await page.emulate_media(reduced_motion=motion)
-        for _ in range(12):
+        for _ in range(6):
             await scroll_with_wheel(page, log, -400)
             before = await log.evaluate(locate_middle_row)
             # Every diagram near the viewport is rendered.

@@ -54,9 +54,12 @@ async def expect_image_loaded(page: Page, name: str) -> None:
     await expect(picture).to_have_js_property("naturalWidth", 1)
 
 
-async def test_images_are_attached_in_three_ways_and_shown(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_images_are_attached_in_three_ways_and_stay_with_their_conversation(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    session = await web.create_conversation(await web.sign_in(), "hello")
+    owner = await web.sign_in()
+    session, one, two = [await web.create_conversation(owner, "hello", title=each) for each in ("Zero", "One", "Two")]
     page = await visitors.visit(web, path=f"/{session}")
     await wait_for_answer(page)
     await dispatch_file_events(page, ".messages", "dropped.png", "dragover")
@@ -77,16 +80,11 @@ async def test_images_are_attached_in_three_ways_and_shown(start_web: StartWebSe
     for name in ("dropped.png", "pasted.png", "chosen.png"):
         await expect_image_loaded(page, name)
     await expect(page.locator(".draft-files")).to_have_count(0)
+    await check_drafts(page, one, two)
 
 
-async def test_draft_files_and_edits_stay_with_their_conversation(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    owner = await web.sign_in()
-    one, two = [await web.create_conversation(owner, "hello", title=title) for title in ("One", "Two")]
-    page = await visitors.visit(web, path=f"/{two}")
-    await expect(page.locator(".answer")).to_be_visible()
+async def check_drafts(page: Page, one: str, two: str) -> None:
+    """The files of a draft and an edit stay with their conversation."""
     await page.get_by_role("link", name="One").click()
     await page.wait_for_url(f"**/{one}")
     await expect(page.locator(".answer")).to_be_visible()

@@ -106,6 +106,7 @@ async def test_from_the_link_to_an_answer_of_a_provider_without_a_file(
     assert not (tmp_path / "config.yaml").exists()
 
 
+@pytest.mark.soak
 async def test_a_change_on_the_page_of_one_server_is_shown_by_another(
     launcher: WarmLauncher, tmp_path: Path, visitors: Visitors
 ) -> None:

@@ -67,69 +67,67 @@ async def open_laptop(visitors: Visitors, web: WebServer, person: str = "owner",
     return Laptop(page, device, made["authenticatorId"], address)
 
 
-async def test_a_passkey_is_added_on_the_first_visit(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    laptop = await open_laptop(visitors, web, is_welcomed=False)
-    await laptop.page.get_by_label("Your name").fill("Grace")
-    await laptop.set_verification(False)
-    await laptop.page.get_by_role("button", name="Use a passkey instead").click()
-    await expect(laptop.page.get_by_role("alert")).to_contain_text("Passkey setup was canceled.")
-    await laptop.set_verification(True)
-    await laptop.page.get_by_role("button", name="Use a passkey instead").click()
-    await expect(laptop.page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
-    visitors.allowed_errors = ("401",)
-    await laptop.sign_out()
-    await laptop.page.get_by_role("button", name="Sign in with a passkey").click()
-    await expect(laptop.page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
-
-
-async def test_a_passkey_is_added_signs_in_and_is_removed_and_canceled_prompts_are_retried(
+async def test_passkeys_are_added_sign_in_only_their_owner_and_are_removed_and_canceled_prompts_are_retried(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    owner_laptop = await open_laptop(visitors, web)
-    await owner_laptop.set_verification(False)
-    await owner_laptop.add_passkey("My laptop")
-    await expect(owner_laptop.page.get_by_text("Passkey setup was canceled.")).to_be_visible()
-    await expect(owner_laptop.page.get_by_text("No passkeys yet")).to_be_attached()
-    await owner_laptop.set_verification(True)
-    await owner_laptop.page.get_by_role("dialog").get_by_role("button", name="Add passkey").click()
-    await expect(owner_laptop.page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text(
-        "for localhost"
-    )
-
-    visitors.allowed_errors = ("401",)
-    await owner_laptop.sign_out()
-    await owner_laptop.set_verification(False)
-    await owner_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
-    await expect(owner_laptop.page.get_by_role("alert")).to_contain_text("Passkey sign-in was canceled.")
-    await owner_laptop.set_verification(True)
-    await owner_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
-    await expect(owner_laptop.page.locator(".account")).to_contain_text("owner")
-
-    await open_path(owner_laptop.page, "/settings")
-    await owner_laptop.page.get_by_role("button", name="Remove passkey “My laptop”").click()
-    await owner_laptop.page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    await expect(owner_laptop.page.get_by_text("No passkeys yet")).to_be_visible()
-
-
-async def test_a_passkey_signs_in_its_owner_until_it_is_removed(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="The owner's own")
-    owner_laptop, ann_laptop = await open_laptop(visitors, web), await open_laptop(visitors, web, "Ann")
-    await owner_laptop.add_passkey("Mine")
-    await ann_laptop.add_passkey("Ann's")
-    await expect(ann_laptop.page.get_by_role("listitem").filter(has_text="Ann's")).to_be_visible()
-
     visitors.allowed_errors = ("401",)
-    await ann_laptop.sign_out()
-    await ann_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
-    await expect(ann_laptop.page.locator(".account")).to_contain_text("Ann")
-    await expect(ann_laptop.page.get_by_text("The owner's own")).to_have_count(0)
+    laptop = await open_laptop(visitors, web, is_welcomed=False)
+    await check_first_visit(laptop)
+    await check_settings(laptop)
+    ann_laptop = await open_laptop(visitors, web, "Ann")
+    await check_other_person(web, ann_laptop)
+
+
+async def check_first_visit(laptop: Laptop) -> None:
+    """Add a passkey on the first visit, and sign in with it; each at the second try."""
+    page = laptop.page
+    await page.get_by_label("Your name").fill("Grace")
+    await laptop.set_verification(False)
+    await page.get_by_role("button", name="Use a passkey instead").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Passkey setup was canceled.")
+    await laptop.set_verification(True)
+    await page.get_by_role("button", name="Use a passkey instead").click()
+    await expect(page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
+    await laptop.sign_out()
+    await laptop.set_verification(False)
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Passkey sign-in was canceled.")
+    await laptop.set_verification(True)
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
+
+
+async def check_settings(laptop: Laptop) -> None:
+    """Remove the passkey in the settings, and add another one at the second try."""
+    page = laptop.page
+    await open_path(page, "/settings")
+    await page.get_by_role("button", name="Remove passkey").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    await expect(page.get_by_text("No passkeys yet")).to_be_visible()
+    await laptop.set_verification(False)
+    await laptop.add_passkey("My laptop")
+    await expect(page.get_by_text("Passkey setup was canceled.")).to_be_visible()
+    await expect(page.get_by_text("No passkeys yet")).to_be_attached()
+    await laptop.set_verification(True)
+    await page.get_by_role("dialog").get_by_role("button", name="Add passkey").click()
+    await expect(page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text("for localhost")
+
+
+async def check_other_person(web: WebServer, laptop: Laptop) -> None:
+    """A passkey signs in its owner and nobody else, until it is removed."""
+    page = laptop.page
+    await laptop.add_passkey("Ann's")
+    await expect(page.get_by_role("listitem").filter(has_text="Ann's")).to_be_visible()
+    await laptop.sign_out()
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.locator(".account")).to_contain_text("Ann")
+    await expect(page.get_by_text("The owner's own")).to_have_count(0)
 
     ann = await web.sign_in("Ann")
     [key] = (await ann.get("/api/me/passkeys")).json()["passkeys"]
     assert (await ann.delete(f"/api/me/passkeys/{key['id']}")).is_success
-    await ann_laptop.sign_out()
-    await ann_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
-    await expect(ann_laptop.page.get_by_role("alert")).to_contain_text("Passkey not recognized")
+    await laptop.sign_out()
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Passkey not recognized")

@@ -36,7 +36,9 @@ _FIND_SMALL_PANEL_TARGETS = """minimum => [...document.querySelectorAll('.panel,
 
 
 async def visit_on_phone(visitors: Visitors, web: WebServer) -> Page:
-    return await visitors.visit(web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
+    return await visitors.visit(
+        web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True, reduced_motion="no-preference"
+    )
 
 
 async def test_a_conversation_and_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:

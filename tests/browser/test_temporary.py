@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import expect
 
@@ -122,31 +122,25 @@ async def test_an_answer_streams_and_can_be_stopped(start_web: StartWebServer, v
     await expect(page.locator(".answer")).to_contain_text("word0 word1 word2")
 
 
-async def test_a_question_that_is_refused_says_why_and_can_be_asked_again(
+async def test_it_fits_a_phone_and_says_in_german_why_a_question_is_refused(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(ScriptedAgent(answer))
     visitors.allowed_errors += ("422",)
-    page = await visitors.visit(web, path="/temporary", locale="de-DE")
+    phone: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True}
+    page = await visitors.visit(web, path="/temporary", locale="de-DE", **phone)
     await expect(page.get_by_role("note")).to_contain_text("wird nicht gespeichert")
+    send = page.get_by_role("button", name="Senden")
     await page.locator("#composer").fill("/new")
-    await page.get_by_role("button", name="Senden").click()
+    await send.tap()
     await expect(page.get_by_text("In einem temporären Chat funktionieren keine Befehle.")).to_be_visible()
-    await page.locator("#composer").fill("hallo")
-    await page.get_by_role("button", name="Senden").click()
-    await expect(page.locator(".answer").last.locator("strong")).to_have_text("2")
-
-
-async def test_it_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent(answer))
-    page = await visitors.visit(web, path="/temporary", viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
     await page.locator("#composer").fill("a" * 300)
-    await page.get_by_role("button", name="Send").tap()
-    await expect(page.locator(".answer").locator("strong")).to_have_text("1")
+    await send.tap()
+    await expect(page.locator(".answer").last.locator("strong")).to_have_text("2")
     assert await measure_overflow(page) == 0
     assert await find_small_targets(page) == []
     assert await find_violations(page) == []
-    await page.get_by_role("button", name="Show conversations").tap()
+    await page.get_by_role("button", name="Chats einblenden").tap()
     assert await find_small_targets(page) == []
-    await page.get_by_role("button", name="Temporary conversation (open)").tap()
+    await page.get_by_role("button", name="Temporärer Chat (offen)").tap()
     await expect(page.get_by_role("navigation")).to_have_count(0)

@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from browser.conftest import PHONE_VIEWPORT, open_panel, open_path
 from browser.page_checks import find_overflowing_texts, find_small_targets, find_violations, measure_overflow
 from browser.settings_walk import make_job, walk_places, walk_settings
-from palaver.agent.base import Notice
+from palaver.agent.base import Notice, TextDelta
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import AgentUnavailable
 from palaver.domain.turn_codes import FailureCode, NoticeCode
@@ -182,8 +182,21 @@ async def create_eventful_conversation(web: WebServer) -> str:
     return session
 
 
-async def test_errors_are_shown_in_german_with_their_details(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
+async def test_errors_and_notices_are_shown_in_german_with_their_details(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    has_seen_notice = asyncio.Event()
+
+    async def fail_after_notice(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        if request.messages[-1]["content"] != "Hallo":
+            yield TextDelta("Hello.")
+            return
+        yield Notice("Summarizing older messages…", NoticeCode.SUMMARIZING)
+        await has_seen_notice.wait()
+        facts = {"code": FailureCode.DROPPED_MID_ANSWER, "provider_title": "OpenAI"}
+        raise AgentUnavailable("The connection to OpenAI dropped mid-answer.", **facts)
+
+    web = await start_web(ScriptedAgent(fail_after_notice))
     for title in ("Alpha", "Beta"):
         await web.create_conversation(await web.sign_in(), "hello", title=title)
     page = await visitors.visit(web, locale="de-DE")
@@ -202,25 +215,40 @@ async def test_errors_are_shown_in_german_with_their_details(start_web: StartWeb
     await page.get_by_role("menuitem", name="Kontext komprimieren").click()
     await expect(page.get_by_text("Zu kurz zum Komprimieren: Mindestens 6 Nachrichten sind nötig.")).to_be_visible()
 
-
-async def test_notices_and_failures_of_a_turn_are_shown_in_german(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    has_seen_notice = asyncio.Event()
-
-    async def fail_after_notice(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        yield Notice("Summarizing older messages…", NoticeCode.SUMMARIZING)
-        await has_seen_notice.wait()
-        facts = {"code": FailureCode.DROPPED_MID_ANSWER, "provider_title": "OpenAI"}
-        raise AgentUnavailable("The connection to OpenAI dropped mid-answer.", **facts)
-
-    web = await start_web(ScriptedAgent(fail_after_notice))
-    page = await visitors.visit(web, locale="de-DE")
-    await page.get_by_role("textbox").last.fill("Hallo")
-    await page.keyboard.press("Enter")
+    await page.locator("#composer").fill("Hallo")
+    await page.locator("#composer").press("Enter")
     await expect(page.get_by_text("Ältere Nachrichten werden zusammengefasst …")).to_be_visible()
     has_seen_notice.set()
     await expect(page.get_by_text("Die Verbindung zu OpenAI ist mitten in der Antwort abgebrochen.")).to_be_visible()
+    await check_refused_settings(page)
+
+
+async def check_refused_settings(page: Page) -> None:
+    """Refused settings and failed tests are explained."""
+    await open_path(page, "/server#turns")
+    await page.get_by_label("Gleichzeitig", exact=True).first.fill("0")
+    await page.get_by_role("button", name="Speichern", exact=True).click()
+    await expect(page.get_by_text("0 ist nicht erlaubt (eine ganze Zahl, 1 bis 256)")).to_be_visible()
+    await page.get_by_role("button", name="Änderungen verwerfen").click()
+
+    await open_path(page, "/server#models")
+    form = page.locator(".provider-form")
+    await form.get_by_role("combobox", name="Anbieter").select_option(label="Anderer (OpenAI-kompatibel)")
+    await form.get_by_label("Name").fill("lab")
+    await form.get_by_label("Adresse (URL)").fill("http://127.0.0.1:1/v1")
+    await form.get_by_role("button", name="Testen").click()
+    await expect(form.get_by_role("status")).to_contain_text("Der Test ist fehlgeschlagen. Keine Verbindung zu")
+
+    await open_path(page, "/platforms#webhook")
+    await page.get_by_label("Geheimnis").first.fill("short")
+    await page.get_by_role("button", name="Speichern und verbinden").first.click()
+    await expect(page.get_by_role("alert").filter(has_text="Das Geheimnis braucht 24 bis 512 Zeichen")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    await open_path(page, "/platforms#matrix")
+    await page.get_by_label("Homeserver").first.fill("http://127.0.0.1:1")
+    await page.get_by_label("Zugriffstoken").first.fill("syt_0123456789")
+    await page.get_by_role("button", name="Testen").first.click()
+    await expect(page.get_by_text("Der Homeserver ist nicht erreichbar:")).to_be_visible()
 
 
 async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -283,34 +311,3 @@ async def test_all_settings_are_accessible_and_in_german_have_no_english_left(
     german = await check_settings(phone, "Zum Inhalt springen")
     assert len(german) >= 30
     assert find_english(english, german) == {}
-
-
-async def test_refused_settings_and_failed_tests_are_explained_in_german(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    visitors.allowed_errors = ("422",)
-    page = await visitors.visit(web, path="/server#turns", locale="de-DE")
-    await page.get_by_label("Gleichzeitig", exact=True).first.fill("0")
-    await page.get_by_role("button", name="Speichern", exact=True).click()
-    await expect(page.get_by_text("0 ist nicht erlaubt (eine ganze Zahl, 1 bis 256)")).to_be_visible()
-    await page.get_by_role("button", name="Änderungen verwerfen").click()
-
-    await open_path(page, "/server#models")
-    form = page.locator(".provider-form")
-    await form.get_by_role("combobox", name="Anbieter").select_option(label="Anderer (OpenAI-kompatibel)")
-    await form.get_by_label("Name").fill("lab")
-    await form.get_by_label("Adresse (URL)").fill("http://127.0.0.1:1/v1")
-    await form.get_by_role("button", name="Testen").click()
-    await expect(form.get_by_role("status")).to_contain_text("Der Test ist fehlgeschlagen. Keine Verbindung zu")
-
-    await open_path(page, "/platforms#webhook")
-    await page.get_by_label("Geheimnis").first.fill("short")
-    await page.get_by_role("button", name="Speichern und verbinden").first.click()
-    await expect(page.get_by_role("alert").filter(has_text="Das Geheimnis braucht 24 bis 512 Zeichen")).to_be_visible()
-    page.once("dialog", lambda dialog: dialog.accept())
-    await open_path(page, "/platforms#matrix")
-    await page.get_by_label("Homeserver").first.fill("http://127.0.0.1:1")
-    await page.get_by_label("Zugriffstoken").first.fill("syt_0123456789")
-    await page.get_by_role("button", name="Testen").first.click()
-    await expect(page.get_by_text("Der Homeserver ist nicht erreichbar:")).to_be_visible()

@@ -50,7 +50,9 @@ async def say(page: Page, text: str) -> None:
     await page.get_by_role("button", name="Send", exact=True).click()
 
 
-@pytest.mark.parametrize("options", [{}, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, id="desktop", marks=pytest.mark.soak), pytest.param(PHONE, id="phone")]
+)
 async def test_a_regenerated_answer_can_be_stepped_through_in_every_tab(
     start_web: StartWebServer, visitors: Visitors, options: dict[str, Any]
 ) -> None:

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 PASSWORD = "eleven grey herons"
 
 
-async def test_the_owner_chooses_a_name_and_a_password_once(start_web: StartWebServer, visitors: Visitors) -> None:
+async def test_a_link_signs_in_once_and_the_chosen_name_with_the_password_always(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await (await visitors.open_context(web.url)).new_page()
-    await page.goto(await create_sign_in_link(web, "owner", is_welcomed=False))
+    link = await create_sign_in_link(web, "owner", is_welcomed=False)
+    await page.goto(link)
     await expect(page.get_by_role("heading", name="Welcome to Palaver")).to_be_visible()
+    assert "#" not in page.url
     await expect(page.get_by_label("Your name")).to_be_focused()
     await expect(page.get_by_text("you need a new link to sign in again")).to_contain_text("palaver serve --link")
     assert await find_violations(page) == []
@@ -40,9 +44,19 @@ async def test_the_owner_chooses_a_name_and_a_password_once(start_web: StartWebS
     await expect(step).to_contain_text("a small placeholder answers")
     assert await find_violations(page) == []
 
+    await page.goto(link)  # no new link is needed while the person is signed in
+    await expect(page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
     await page.locator(".account").click()
     await page.get_by_role("menuitem", name="Sign out").click()
-    await page.get_by_label("Name").fill("Grace")
+    await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    await page.goto(link)
+    await expect(page.get_by_role("alert")).to_contain_text("expired or was already used")
+
+    await page.goto(web.url)
+    await page.get_by_label("Name", exact=True).fill("Grace")
+    await page.get_by_label("Password").fill("wrong")
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+    await expect(page.get_by_role("alert")).to_be_visible()
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await expect(page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
