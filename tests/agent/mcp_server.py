@@ -1,10 +1,12 @@
-"""An MCP server for tests: over stdin and stdout, or over HTTP on the port given as argument."""
+"""An MCP server for tests: over stdin and stdout, or over HTTP on the open socket with the number in its argument."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
+import uvicorn
 from mcp.server import MCPServer
 
 server = MCPServer("tests")
@@ -43,6 +45,7 @@ def conversation(id: str) -> str:  # noqa: A002
 if __name__ == "__main__":
     sys.stderr.write("this log line must not appear on the terminal\n")
     if len(sys.argv) > 1:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+        config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+        uvicorn.Server(config).run([socket.socket(fileno=int(sys.argv[1]))])
     else:
         server.run("stdio")

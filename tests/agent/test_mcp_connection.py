@@ -1,7 +1,10 @@
 from __future__ import annotations
 
-import asyncio
+import socket
+import subprocess
 import sys
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +13,13 @@ import pytest
 from palaver.agent.base import Notice, ToolFailed, ToolResult
 from palaver.agent.mcp_servers import McpServers
 from palaver.domain.profile import McpServer
-from support.process import find_free_port
+from support.gateway import TIMEOUT_SECONDS
 
 from .conftest import collect_events, get_text, make_request
 from .openai_server import reply_with_calls, reply_with_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
 
     from palaver.agent.base import Tool
 
@@ -30,27 +33,26 @@ STDIO_SERVER = McpServer(command=sys.executable, args=(SERVER_SCRIPT,), env={"GI
 MISSING_SERVER = McpServer(command="/no/such/command", env={"TOKEN": "secret-token"})
 
 
-@pytest.fixture
-async def http_server() -> AsyncIterator[McpServer]:
+@pytest.fixture(scope="module")
+def http_server() -> Iterator[McpServer]:
     """Start an MCP server over HTTP."""
-    port = find_free_port()
-    devnull = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER_SCRIPT, str(port), stdout=devnull, stderr=devnull, stdin=devnull
-    )
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                writer.close()
-                await writer.wait_closed()
-                break
-    yield McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer secret-token"})
-    process.kill()
-    await process.wait()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port, number = listener.getsockname()[1], listener.fileno()
+        process = subprocess.Popen(
+            [sys.executable, SERVER_SCRIPT, str(number)],
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    try:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)) as connection:
+            connection.request("GET", "/")
+            connection.getresponse()  # comes when the server has started
+        yield McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer secret-token"})
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def load_tools_by_name(servers: McpServers) -> dict[str, Tool]:
@@ -117,9 +119,9 @@ async def test_an_unreachable_server_is_reported_once_and_tried_again() -> None:
 
 
 async def test_a_turn_works_with_one_server_while_another_is_missing(
-    make_agent: MakeAgent, server: OpenAIServer
+    make_agent: MakeAgent, server: OpenAIServer, http_server: McpServer
 ) -> None:
-    agent = make_agent(mcp_servers={"calc": STDIO_SERVER, "absent": MISSING_SERVER})
+    agent = make_agent(mcp_servers={"calc": http_server, "absent": MISSING_SERVER})
     assert agent.list_tool_servers() == ("calc", "absent")
     tools = await agent.load_tools()
     server.add_replies(reply_with_calls(("1", "calc_add", '{"a": 20, "b": 22}')), reply_with_text("It is 42."))
