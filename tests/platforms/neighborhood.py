@@ -12,6 +12,7 @@ from palaver import GatewayConfig
 from palaver.domain.keys import DmScope
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.registry import load_manifests
+from palaver.services.platforms.configured_account import ConfiguredAccount
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web import run_web_server
 
@@ -76,21 +77,25 @@ async def open_neighborhood(
                 f"sqlite:///{tmp_path}/palaver.db",
                 tmp_path,
                 agent,
-                adapters=[make_adapter(local, tmp_path) for local in platforms],
                 config=GatewayConfig(dm_scope=dm_scope),
                 rules={"open_platforms": open_platforms, "unstreamed_platforms": open_platforms},
             )
         )
         for local in platforms:
             local.hook_url = f"{web.url}/hooks/{local.platform}"
+        await web.gateway.accounts.replace_accounts([make_account(local, tmp_path) for local in platforms])
         await wait_until(lambda: len(web.gateway.accounts.list_live_adapters()) == len(platforms))
         yield Neighborhood(web, platforms)
         assert [problem for local in platforms for problem in local.list_problems()] == []
 
 
-def make_adapter(local: LocalPlatform, tmp_path: Path) -> Adapter:
+def make_account(local: LocalPlatform, tmp_path: Path) -> ConfiguredAccount:
+    """Describe our account; as in production, every connection has an adapter of its own."""
     manifest = load_manifests()[local.platform]
     settings = manifest.settings.model_validate(local.build_settings())
-    return manifest.create(
-        settings, AccountPlace(account="", folder=tmp_path / f"{local.platform}-keys", webhook_url=None)
-    )
+    place = AccountPlace(account="", folder=tmp_path / f"{local.platform}-keys", webhook_url=None)
+
+    async def create() -> Adapter:
+        return manifest.create(settings, place)
+
+    return ConfiguredAccount(platform=local.platform, account="", create=create, capabilities=manifest.capabilities)

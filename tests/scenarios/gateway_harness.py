@@ -506,7 +506,7 @@ class FinalState:
         for delivery in self.deliveries:
             assert delivery.state in ({"sent"} if has_keys else {"sent", "uncertain"})
             states = set(delivery.part_states.split(","))
-            assert states <= {"sent", "uncertain"}
+            assert states <= {"sent", "uncertain"}, f"{delivery} has ended with a part that has not"
             assert ("uncertain" in states) == (delivery.state == "uncertain")
             if not has_keys:
                 assert all(send_counts[key] <= 1 for key in delivery.parts), "sent twice to a platform without keys"
