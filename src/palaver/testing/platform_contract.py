@@ -336,7 +336,7 @@ class PlatformContract(ContractHelpers):
         self, platform: ContractPlatform, inbox: MemoryInbox
     ) -> None:
         async with self._run(platform, inbox) as adapter:
-            require_capability(adapter.capabilities.key_lifetime is not None)
+            require_capability(bool(adapter.capabilities.key_lifetime))
             message_ids = [await self._send(platform, adapter, "Only once", key="d_again.1") for _ in range(2)]
             messages = await platform.list_messages()
         assert message_ids == [message.message_id for message in messages] * 2
