@@ -13,7 +13,7 @@ from scenarios.store_harness import StoreProcess, fetch_rows, find_inconsistenci
 if TYPE_CHECKING:
     from support.warm_process import WarmLauncher
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 LANES = [f"user{number}" for number in range(4)]
 CRASH_POINTS = ["expiry.before_end", "expiry.ended"]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from palaver.domain.feed_events import FeedItem
     from palaver.domain.turn import Turn
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.warm_process import WarmLauncher
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 SCRIPT = Path(__file__).with_name("import_process.py")
 CRASH_POINTS = ("import.before_batch", "import.batch_stored", "import.file_stored")

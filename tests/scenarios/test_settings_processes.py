@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from support.warm_process import WarmLauncher
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 TIMEOUT_SECONDS = 60.0
 VALUES = {"turns.max_running": 3, "turns.max_queued": 4, "providers.lab.api_key": API_KEY}

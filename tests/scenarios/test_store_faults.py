@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.warm_process import WarmLauncher
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("new_connections")]
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines, pytest.mark.usefixtures("new_connections")]
 
 Source = Callable[..., SessionSource]
 HANG_SECONDS = 60.0  # only something that hangs takes longer

@@ -41,7 +41,7 @@ from scenarios.store_harness import find_inconsistencies
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 MessageFields = dict[str, Any]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.warm_process import WarmLauncher
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 
 @pytest.fixture(scope="module")

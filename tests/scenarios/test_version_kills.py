@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from palaver import SessionStore
     from support.warm_process import WarmLauncher
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 SCRIPT = Path(__file__).with_name("version_process.py")
 MAX_STATEMENTS = 60
 
