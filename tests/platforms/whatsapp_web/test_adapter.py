@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -281,33 +280,28 @@ async def test_the_child_ends_with_its_parent_and_keeps_what_it_received(
     server: WhatsAppServer, make_adapter: MakeAdapter, runner: Runner, tmp_path: Path
 ) -> None:
     """A parent that is killed can do nothing: the child notices by itself."""
+    read_end, write_end = os.pipe()  # the child has it open until it ends
     parent = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
         "import subprocess, sys, time\n"
-        "child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)\n"
-        "child.stdin.write(sys.argv[1].encode() + b'\\n'); child.stdin.flush()\n"
-        "print(child.pid, flush=True); time.sleep(60)",
+        "pipe = int(sys.argv[2])\n"
+        "child = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[pipe])\n"
+        "child.stdin.write(sys.argv[1].encode() + b'\\n'); child.stdin.flush(); time.sleep(60)",
         json.dumps(
             {"id": 1, "do": "connect", "folder": str(tmp_path / "account"), "chats": "all", "phone_number": None}
         ),
+        str(write_end),
         *server.child_command,
-        stdout=asyncio.subprocess.PIPE,
+        pass_fds=[write_end],
     )
-    assert parent.stdout is not None
-    child = int(await parent.stdout.readline())
+    os.close(write_end)
     server.say("Received, and never stored")
     await runner.wait(lambda: server.is_connected and not server.events)
     parent.send_signal(signal.SIGKILL)
     await parent.wait()
-
-    def has_ended() -> bool:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, 0)
-            return False
-        return True
-
-    await runner.wait(has_ended)
+    with open(read_end, "rb") as pipe:  # noqa: ASYNC230, PTH123  (a pipe)
+        assert await asyncio.wait_for(asyncio.to_thread(pipe.read), SECONDS) == b""
     await runner.connect(make_adapter())
     await runner.wait(lambda: runner.inbox.texts == ["Received, and never stored"])
 
