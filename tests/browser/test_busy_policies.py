@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
@@ -27,10 +28,12 @@ async def choose_busy_policy(page: Page, current: str, name: str) -> None:
     await expect(page.get_by_role("button", name=name)).to_be_visible()
 
 
-async def list_rows(page: Page) -> list[str]:
-    """Return the first word of each row after the day."""
-    texts = await page.locator(".row").all_inner_texts()
-    return [text.split()[0] for text in texts[1:]]
+async def expect_rows(page: Page, *first_words: str) -> None:
+    """Wait until the rows after the day begin with these words."""
+    rows = page.locator(".row")
+    await expect(rows).to_have_count(len(first_words) + 1)
+    for index, word in enumerate(first_words, 1):
+        await expect(rows.nth(index)).to_have_text(re.compile(rf"^\W*{word}"), use_inner_text=True)
 
 
 async def test_a_message_during_an_answer_is_queued(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -44,13 +47,13 @@ async def test_a_message_during_an_answer_is_queued(start_web: StartWebServer, v
     await send_message(page, "second")
     for each in (page, other):
         await expect(each.get_by_text(QUEUED_FIRST)).to_be_visible()
-        assert await list_rows(each) == ["first", "word0", "second", "Queued"]
+        await expect_rows(each, "first", "word0", "second", "Queued")
     slow_agent.allow_words(36)
     await expect(page.locator(".answer")).to_contain_text("word37")
     await expect(page.get_by_text(QUEUED_FIRST)).to_be_in_viewport()  # the list follows the answer above it
     await other.reload()
     await expect(other.locator(".answer")).to_contain_text("word37")
-    assert await list_rows(other) == ["first", "word0", "second", "Queued"]
+    await expect_rows(other, "first", "word0", "second", "Queued")
     slow_agent.allow_words(42)
     for each in (page, other):
         await expect(each.locator(".answer")).to_have_count(2)
@@ -58,7 +61,8 @@ async def test_a_message_during_an_answer_is_queued(start_web: StartWebServer, v
         await expect(each.get_by_text(QUEUED_FIRST)).to_be_hidden()
     await other.reload()
     await wait_for_answer(other)
-    assert await list_rows(page) == await list_rows(other) == ["first", "word0", "second", "word0"]
+    for each in (page, other):
+        await expect_rows(each, "first", "word0", "second", "word0")
     await page.get_by_role("button", name="Regenerate", exact=True).last.click()
     slow_agent.allow_words(40)
     await wait_for_answer(page)

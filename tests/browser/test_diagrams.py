@@ -9,6 +9,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, open_path, send_message, wait_for_answer
@@ -281,6 +282,7 @@ async def test_a_diagram_fits_a_phone_screen(start_web: StartWebServer, visitors
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.soak
 async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -306,7 +308,7 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
     motions: list[Literal["no-preference", "reduce"]] = ["no-preference", "reduce"]
     for motion in motions:
         await page.emulate_media(reduced_motion=motion)
-        for _ in range(6):
+        for _ in range(12):
             await scroll_with_wheel(page, log, -400)
             before = await log.evaluate(locate_middle_row)
             # Every diagram near the viewport is rendered.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.web import StartWebServer
 
 MESSAGE_COUNT = 10_000
-CONVERSATION_COUNT = 500
+CONVERSATION_COUNT = 200
 SCROLLED_COUNT = 150  # questions
 
 

@@ -205,6 +205,7 @@ async def turn_on(page: Page, setting: str = SETTING, on: str = "On") -> None:
     await expect(group.get_by_label(on)).to_be_checked()
 
 
+@pytest.mark.soak
 async def test_push_is_turned_on_tested_in_two_languages_refused_and_turned_off(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
