@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +17,11 @@ from palaver.platforms.loopback import RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.services import poll_loop
 from palaver.services.delivery import outbox, sender
 from palaver.services.gateway import Gateway
-from palaver.storage import deliveries
-from palaver.storage.engines.base import Write
+from palaver.storage import deliveries, delivery_parts
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
-from support.deliveries import claim_as_dead_process, list_deliveries, wait_for_delivery
+from support.deliveries import claim_as_dead_process, list_deliveries, list_parts, wait_for_delivery
 from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from conftest import OpenStore
     from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
 
 
@@ -153,6 +155,28 @@ async def test_a_delivery_that_keeps_crashing_its_process_ends_as_uncertain_or_f
         await gateway.outbox.recover_orphans()
     (delivery,) = await list_deliveries(gateway, receipt.session_id)
     assert (delivery.state, delivery.attempt) == (state, MAX_DELIVERY_ATTEMPTS)
+
+
+async def test_a_recovery_that_another_process_has_overtaken_changes_nothing(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback = LoopbackAdapter(capabilities=RECOGNIZES_KEYS)
+    gateway = await start_gateway(loopback=loopback)
+    await gateway.outbox.stop()
+    receipt = await loopback.say("hello")
+    await wait_for_turn(gateway, receipt.turn_id)
+    engine, now = gateway.store.engine, to_micros(gateway.store.clock.now())
+    await engine.arun(Write(lambda tx: claim_as_dead_process(tx, now, is_sending=True)))
+    [orphan] = found = await engine.arun(Read(lambda tx: deliveries.list_orphans(tx, now, lambda _owner: True)))
+
+    def end(tx: Transaction) -> None:
+        delivery_parts.save_outcome(tx, orphan.no, replace(orphan.parts[0], state=DeliveryState.UNCERTAIN))
+        deliveries.finish(tx, orphan, DeliveryState.UNCERTAIN, now)
+
+    await engine.arun(Write(end))
+    monkeypatch.setattr(deliveries, "list_orphans", lambda *_: found)  # read before the other process has ended it
+    await gateway.outbox.recover_orphans()
+    assert [part.state for part in await list_parts(gateway, orphan.delivery.id)] == [DeliveryState.UNCERTAIN]
 
 
 async def test_an_adapter_that_never_returns_blocks_its_address_only_until_the_lease_expires(

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
@@ -23,7 +24,7 @@ from palaver.services.delivery.sender import DeliverySender
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner, is_owner_dead
 from palaver.storage import deliveries, delivery_parts, previews
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -131,18 +132,23 @@ class Outbox:
                 and orphan.delivery.address.account_key in capabilities
             ]
 
-        def recover(tx: Transaction) -> int:
-            orphans = list_orphans(tx)
-            for orphan in orphans:
-                with contextlib.suppress(LeaseLost):  # another process was quicker
-                    _recover_orphan(tx, orphan, capabilities[orphan.delivery.address.account_key], now)
-            return len(orphans) + deliveries.retry_postponed_now(tx, accounts, now)
+        def recover(tx: Transaction, delivery_no: int) -> int:
+            found = [orphan for orphan in list_orphans(tx) if orphan.no == delivery_no]
+            for orphan in found:
+                _recover_orphan(tx, orphan, capabilities[orphan.delivery.address.account_key], now)
+            return len(found)
 
-        def try_without_write(tx: Transaction) -> int | None:
-            return None if list_orphans(tx) or deliveries.has_postponed(tx, accounts, now) else 0
+        def find_work(tx: Transaction) -> tuple[list[DeliveryLease], bool]:
+            return list_orphans(tx), deliveries.has_postponed(tx, accounts, now)
 
         crash_point("delivery.before_recovery")
-        recovered = await self._engine.arun(Write(recover, read_first=try_without_write))
+        recovered = 0
+        orphans, has_postponed = await self._engine.arun(Read(find_work))
+        if has_postponed:
+            recovered += await self._engine.arun(Write(lambda tx: deliveries.retry_postponed_now(tx, accounts, now)))
+        for orphan in orphans:
+            with contextlib.suppress(LeaseLost):  # another process was quicker: nothing of this transaction is stored
+                recovered += await self._engine.arun(Write(partial(recover, delivery_no=orphan.no)))
         crash_point("delivery.recovered")
         if recovered:
             self.wake()
