@@ -42,7 +42,8 @@ def run_command(args: list[str], crash_at: str | None, crash_number: int, journa
     os._exit(99)
 
 
-for line in sys.stdin:
-    request = json.loads(line)
-    sys.stdout.write(json.dumps(run_command(**request)) + "\n")
-    sys.stdout.flush()
+if __name__ == "__main__":
+    for line in sys.stdin:
+        request = json.loads(line)
+        sys.stdout.write(json.dumps(run_command(**request)) + "\n")
+        sys.stdout.flush()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from shutil import copytree
@@ -25,6 +23,8 @@ from support.store_content import dump_tables, fill_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.warm_process import WarmLauncher
+
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("new_connections")]
 
 KILLED = -9
@@ -41,6 +41,7 @@ RESTORE_POINTS = (
     "restore.swapped",
 )
 DAMAGED_RESTORE_POINTS = ("restore.marked", "restore.log_removed", *RESTORE_POINTS)
+DAMAGE_POINTS = {"restore.marked", "restore.log_removed", "restore.before_swap"}  # where damage makes a difference
 MIGRATE_POINTS = (
     ("migrate.started", 1),
     *(("migrate.before_batch", 12), ("migrate.batch_copied", 1), ("migrate.batch_copied", 40)),
@@ -51,16 +52,12 @@ MIGRATE_POINTS = (
 class CommandProcess:
     """Runs `palaver` commands that may kill themselves."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, launcher: WarmLauncher, folder: Path) -> None:
         self._journal = folder / "journal"
         script = Path(__file__).with_name("backup_process.py")
-        self._process = subprocess.Popen(
-            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = launcher.launch_script(script, stderr=2)
 
     def run(self, *args: object, crash_at: str | None = None, crash_number: int = 1) -> int:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._journal.unlink(missing_ok=True)
         request = {"args": list(map(str, args)), "crash_at": crash_at, "crash_number": crash_number}
         self._process.stdin.write(json.dumps(request | {"journal": str(self._journal)}) + "\n")
@@ -78,14 +75,13 @@ class CommandProcess:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            pipe.close()
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandProcess]:
-    with CommandProcess(tmp_path_factory.mktemp("process")) as started:
+def process(launcher: WarmLauncher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandProcess]:
+    with CommandProcess(launcher, tmp_path_factory.mktemp("process")) as started:
         yield started
 
 
@@ -202,7 +198,10 @@ def damage(path: Path) -> None:
     path.write_bytes(data[:100] + b"\xa5" * 3996 + data[4096:])
 
 
-@pytest.mark.parametrize("point", DAMAGED_RESTORE_POINTS)
+@pytest.mark.parametrize(
+    "point",
+    [pytest.param(point, marks=() if point in DAMAGE_POINTS else pytest.mark.soak) for point in DAMAGED_RESTORE_POINTS],
+)
 def test_a_restore_of_a_damaged_database_can_be_repeated(process: CommandProcess, later_home: Path, point: str) -> None:
     home, backup = later_home, get_backup(later_home)
     database = home / "palaver.db"

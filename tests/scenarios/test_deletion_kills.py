@@ -20,6 +20,7 @@ from palaver.storage.engines.base import Read, Write
 from palaver.storage.job_deletion import RUNS_PER_PIECE
 from palaver.storage.projects import SESSIONS_PER_PIECE
 from palaver.storage.session_deletion import ROWS_PER_PIECE
+from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.inbox import list_rows
 
@@ -33,7 +34,7 @@ POINT = "deletion.before_piece"
 MESSAGES = 2 * ROWS_PER_PIECE + 10
 
 # At which passing the process is killed: nothing but hidden, in the middle, and only the row of the session left.
-CASES = [*(("sqlite", passing) for passing in (1, 2, 4)), *(("postgres", passing) for passing in (1, 3))]
+CASES = build_cases([(1,), (2,), (3,), (4,)], {("sqlite", 1), ("sqlite", 2), ("sqlite", 4), ("postgres", 3)})
 
 
 def test_the_point_is_the_only_one_of_deletions() -> None:

@@ -18,6 +18,7 @@ from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
 from scenarios.gateway_process import format_plain_answer, split_text
+from scenarios.kill_cases import build_cases
 from scenarios.store_harness import fetch_rows, find_inconsistencies
 from support.job_runs import insert_job
 
@@ -47,6 +48,12 @@ CRASH_POINTS: dict[str, int] = {
 # The points after a transaction of jobs. What the database contains there differs from the point before; the other
 # points change what was sent, and not which statements run.
 COMMIT_POINTS = ("job.fired", "job.started", "turn.ended", "delivery.outcome_saved")
+# The kills of gateways have the others for all answers.
+QUICK_CASES = {
+    *(("sqlite", point) for point in CRASH_POINTS if point.startswith("job.") or point in COMMIT_POINTS),
+    *(("sqlite", "turn.agent_event"), ("sqlite", "delivery.sent")),
+    *(("postgres", point) for point in COMMIT_POINTS),
+}
 
 
 @pytest.fixture
@@ -122,7 +129,7 @@ def check_every_slot_ended_once(platform: FakePlatform, slots: dict[str, int]) -
 
 @pytest.mark.parametrize(
     ("store_url", "point"),
-    [("sqlite", point) for point in CRASH_POINTS] + [("postgres", point) for point in COMMIT_POINTS],
+    build_cases([(point,) for point in CRASH_POINTS], QUICK_CASES),
     indirect=["store_url"],
 )
 def test_a_server_killed_at_any_point_runs_every_slot_once(

@@ -10,6 +10,7 @@ import pytest
 from palaver.domain.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
 from scenarios.gateway_process import LEARNED_FACTS
+from scenarios.kill_cases import build_cases
 from scenarios.store_harness import fetch_rows, find_inconsistencies
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ OUTCOMES: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "memory.before_end": ("failed", 1, ()),
     "memory.ended": ("done", 1, LEARNED_FACTS),
 }
+# On PostgreSQL, the points right after a commit.
+QUICK_CASES = {*(("sqlite", point) for point in OUTCOMES), ("postgres", "memory.claimed"), ("postgres", "memory.ended")}
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def test_the_table_has_every_crash_point() -> None:
 
 @pytest.mark.parametrize(
     ("store_url", "point"),
-    [*(("sqlite", point) for point in OUTCOMES), ("postgres", "memory.claimed"), ("postgres", "memory.ended")],
+    build_cases([(point,) for point in OUTCOMES], QUICK_CASES),
     indirect=["store_url"],
 )
 def test_a_process_is_killed_during_a_memory_turn(

@@ -13,6 +13,7 @@ import pytest
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
 from palaver.storage.engines.base import Read
+from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.push_service import PushService
 
@@ -48,7 +49,10 @@ class Servers:
 
 @pytest.mark.parametrize(
     ("store_url", "point"),
-    [("sqlite", "push.claimed"), ("sqlite", "push.sent"), ("postgres", "push.sent")],
+    build_cases(
+        [("push.claimed",), ("push.sent",)],
+        {("sqlite", "push.claimed"), ("sqlite", "push.sent"), ("postgres", "push.claimed"), ("postgres", "push.sent")},
+    ),
     indirect=["store_url"],
 )
 async def test_a_notification_is_sent_after_a_kill_and_delays_no_other(

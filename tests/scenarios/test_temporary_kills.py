@@ -12,6 +12,7 @@ import pytest
 
 from palaver import SessionStore
 from palaver.services.budgets.meter import Budgets
+from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from scenarios.temporary_process import SECRET
 from support.metered_work import count_calls, make_rules, read_recorded, read_windows
@@ -30,7 +31,10 @@ RECORDED = {"call.before_hold": [], "call.held": [112], "call.before_settle": [1
 
 @pytest.mark.parametrize(
     ("store_url", "point"),
-    [*(("sqlite", point) for point in RECORDED), ("postgres", "call.held"), ("postgres", "call.settled")],
+    build_cases(
+        [(point,) for point in RECORDED],
+        {*(("sqlite", point) for point in RECORDED), ("postgres", "call.held"), ("postgres", "call.settled")},
+    ),
     indirect=["store_url"],
 )
 def test_what_a_killed_process_held_is_settled(launcher: WarmLauncher, store_url: str, point: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
+from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:
@@ -27,10 +28,8 @@ PASSINGS = {
     "import.batch_stored": (1, 5),
 }
 # The imports have kill tests of their own on PostgreSQL; the states of uploads are files.
-CASES = [
-    *(("sqlite", point, passing) for point, passings in PASSINGS.items() for passing in passings),
-    ("postgres", "import.batch_stored", 5),
-]
+POINTS = [(point, passing) for point, passings in PASSINGS.items() for passing in passings]
+CASES = build_cases(POINTS, {*(("sqlite", *point) for point in POINTS), ("postgres", "import.batch_stored", 5)})
 
 
 def test_the_table_has_every_crash_point() -> None:
