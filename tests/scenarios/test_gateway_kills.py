@@ -6,7 +6,6 @@ Every accepted message is answered once, or its failure is visible; nothing is s
 from __future__ import annotations
 
 import random
-from itertools import product
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -16,10 +15,11 @@ from palaver import SessionStore
 from palaver.domain.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows
 from scenarios.gateway_process import MEMBERS, REFUSING_CHAT
+from scenarios.kill_cases import build_cases
 from scenarios.random_killer import AREAS, SHUTDOWN_POINTS, RandomKiller
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Collection
     from pathlib import Path
 
 
@@ -158,15 +158,12 @@ UNSENT_POINT = "delivery.before_parts_save"
 KEY_POINTS = {"delivery.sent", "delivery.recovered", "preview.sent", "preview.grown"}
 
 
-def build_cases(points: Iterable[str], quick_points: Container[str]) -> list[Any]:
-    """Build a case for each point, engine and kind of platform; those that `make test` leaves out are marked."""
-    cases = []
-    for point, engine, has_keys in product(points, ("sqlite", "postgres"), (False, True)):
-        is_quick = engine == "sqlite" and point in (KEY_POINTS if has_keys else quick_points)
-        marks = () if is_quick else pytest.mark.soak
-        name = f"{engine}-{point}{'-keys' if has_keys else ''}"
-        cases.append(pytest.param(engine, point, has_keys, id=name, marks=marks))
-    return cases
+def build_point_cases(points: Collection[str], quick_points: Collection[str]) -> list[Any]:
+    """Build a case for each point, engine and kind of platform."""
+    quick = {("sqlite", point, False) for point in quick_points} | {
+        ("sqlite", point, True) for point in KEY_POINTS if point in points
+    }
+    return build_cases([(point, has_keys) for point in points for has_keys in (False, True)], quick)
 
 
 def crash(launcher: GatewayLauncher, platform: FakePlatform, point: str) -> None:
@@ -178,7 +175,7 @@ def crash(launcher: GatewayLauncher, platform: FakePlatform, point: str) -> None
 
 @pytest.mark.parametrize(
     ("store_url", "point", "has_keys"),
-    build_cases(CRASH_POINTS, {*SENDING_POINTS, UNSENT_POINT}),
+    build_point_cases(CRASH_POINTS, {*SENDING_POINTS, UNSENT_POINT}),
     indirect=["store_url"],
 )
 def test_a_gateway_killed_at_any_point_leaves_nothing_unanswered(
@@ -216,7 +213,9 @@ def test_gateways_killed_one_after_the_other_at_each_point_leave_nothing_unanswe
 
 
 @pytest.mark.parametrize(
-    ("store_url", "point", "has_keys"), build_cases(STREAMING_POINTS, QUICK_STREAMING_POINTS), indirect=["store_url"]
+    ("store_url", "point", "has_keys"),
+    build_point_cases(STREAMING_POINTS, QUICK_STREAMING_POINTS),
+    indirect=["store_url"],
 )
 def test_a_gateway_killed_while_it_shows_an_answer_leaves_no_growing_message_beside_it(
     launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str, has_keys: bool
@@ -284,10 +283,7 @@ QUICK_WEB_REPLIES = {("sqlite", "inbox.accepted"), ("sqlite", "delivery.sent"), 
 
 @pytest.mark.parametrize(
     ("store_url", "point"),
-    [
-        pytest.param(*case, marks=() if case in QUICK_WEB_REPLIES else pytest.mark.soak)
-        for case in product(("sqlite", "postgres"), WEB_REPLY_POINTS)
-    ],
+    build_cases([(point,) for point in WEB_REPLY_POINTS], QUICK_WEB_REPLIES),
     indirect=["store_url"],
 )
 def test_an_answer_to_a_message_from_the_web_arrives_in_the_chat_once_or_its_failure_is_visible(
