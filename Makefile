@@ -107,7 +107,7 @@ quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on S
 # Seeds are printed. PALAVER_SOAK_SEED repeats the kills and faults of a run, ARGUMENTS="--hypothesis-seed=…" its examples,
 # and PALAVER_SOAK_MINUTES changes how long processes are killed at random.
 soak: .venv/.dev .venv/.browser $(PAGE) $(SCHEMAS) ## Run every test on both engines, with many random examples and ten minutes of kills
-	HYPOTHESIS_PROFILE=thorough $(PYTEST) --soak -n $(WORKERS) --dist worksteal $(ARGUMENTS)
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) --soak -o faulthandler_timeout=1800 -n $(WORKERS) --dist worksteal $(ARGUMENTS)
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

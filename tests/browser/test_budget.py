@@ -17,7 +17,7 @@ from palaver.agent.demo import DemoAgent
 from palaver.agent.notices import CUT_OFF_NOTICE
 from palaver.domain.budget import BudgetScope
 from palaver.storage.engines.base import Write
-from palaver.testing import ScriptedAgent
+from palaver.testing import FakeClock, ScriptedAgent
 from support.budgets import DOLLAR, store_usage
 from support.metered_work import make_call, make_usage
 
@@ -49,7 +49,7 @@ async def use_budget(web: WebServer, scope: BudgetScope, subject: str, **amounts
 
 
 async def test_a_limit_is_set_reached_and_raised(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
+    web = await start_web(DemoAgent(word_delay=0), clock=FakeClock())
     page = await visitors.visit(web)
     await send_message(page, "Hello")
     await wait_for_answer(page)
@@ -106,7 +106,7 @@ async def test_a_limit_is_set_reached_and_raised(start_web: StartWebServer, visi
 
 
 async def test_everybody_sees_only_their_own_budget(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
+    web = await start_web(DemoAgent(word_delay=0), clock=FakeClock())
     owner, ada, ben = await web.sign_in(), await web.sign_in("ada"), await web.sign_in("ben")
     ids = [(await client.get("/api/me")).json()["person"]["id"] for client in (owner, ada, ben)]
     for person_id, dollars in zip(ids, (1, 9, 4), strict=True):
@@ -153,7 +153,7 @@ async def test_what_is_said_of_the_end_of_an_answer_stays_below_it(
         await has_arrived.wait()
 
     has_arrived = asyncio.Event()
-    web = await start_web(ScriptedAgent(answer))
+    web = await start_web(ScriptedAgent(answer), clock=FakeClock())
     owner = await web.sign_in()
     await owner.put("/api/budgets/person/*/day", json={"tokens": 1050})
     page = await visitors.visit(web)

@@ -17,7 +17,7 @@ from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.matrix.adapter import MatrixAdapter
 from palaver.platforms.matrix.settings import MatrixSettings
-from platforms.matrix.homeserver import Person, run_synapse
+from platforms.matrix.homeserver import Person, share_synapse
 from platforms.telegram.bot_api_server import PRIVATE, BotApiServer
 from platforms.telegram.conftest import make_adapter_for
 from support.gateway import wait_until
@@ -126,7 +126,7 @@ async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_matrix
     start_web: StartWebServer, visitors: Visitors, tmp_path: Path
 ) -> None:
     (tmp_path / "synapse").mkdir()
-    with run_synapse(tmp_path / "synapse") as homeserver_url:
+    with share_synapse() as homeserver_url:
         async with httpx2.AsyncClient(timeout=60) as http, BotApiServer() as telegram:
             bot = await Person.register(homeserver_url, http, "Palaver")
             ada = await Person.register(homeserver_url, http, "Ada")

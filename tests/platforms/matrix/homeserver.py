@@ -15,7 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -62,11 +62,6 @@ def share_synapse() -> Iterator[str]:
             if not (folder / "url").exists():
                 (folder / "url").write_text(_start_synapse(folder))
         yield (folder / "url").read_text()
-
-
-def run_synapse(_folder: Path) -> AbstractContextManager[str]:
-    """Yield the URL of the shared homeserver."""
-    return share_synapse()
 
 
 @contextmanager
