@@ -112,6 +112,7 @@ async def test_axe_finds_nothing_serious_in_conversations_and_outside(
     assert {where: faults for where, faults in found.items() if faults} == {}
 
 
+@pytest.mark.soak
 async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent(lambda _request: EVERYTHING_IN_MARKDOWN))
     page = await visitors.visit(web, color_scheme="light", reduced_motion="reduce")
@@ -131,6 +132,7 @@ async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, 
     await expect(page.locator(".footnotes li")).to_be_focused()
 
 
+@pytest.mark.soak
 async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWebServer, visitors: Visitors) -> None:
     visitors.allowed_errors = ("422",)  # of the schedule that is not valid
     web = await start_web(DemoAgent(word_delay=0))

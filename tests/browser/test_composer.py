@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
@@ -44,6 +45,7 @@ async def check_command_menu(page: Page) -> None:
     await page.wait_for_function(_IS_INSIDE)
 
 
+@pytest.mark.soak
 async def test_the_composer_gets_the_focus_back_from_dialogs_and_its_menu_opens_inside_the_window(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import open_path, send_message, sign_in_context, wait_for_answer
@@ -199,6 +200,7 @@ async def test_an_answer_is_regenerated_an_edited_message_sent_in_a_new_branch_a
     await check_branching(page)
 
 
+@pytest.mark.soak
 async def test_conversations_are_pinned_archived_moved_to_projects_and_opened_with_the_command_palette(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -237,6 +239,7 @@ async def test_conversations_are_pinned_archived_moved_to_projects_and_opened_wi
     await expect(page.get_by_role("heading", level=1)).to_have_text("alpha")
 
 
+@pytest.mark.soak
 async def test_unread_conversations_are_marked_until_they_are_opened_and_conversations_are_renamed(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -300,6 +303,7 @@ async def check_renaming(page: Page) -> None:
     await expect(menu).to_be_focused()
 
 
+@pytest.mark.soak
 async def test_selected_conversations_are_moved_to_a_project_archived_unarchived_and_deleted(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

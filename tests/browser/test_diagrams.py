@@ -85,6 +85,7 @@ def record_mermaid_requests(page: Page) -> list[str]:
     return fetched
 
 
+@pytest.mark.soak
 async def test_diagrams_are_rendered_when_needed_in_messages_and_shared_conversations_and_have_controls(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -193,6 +194,7 @@ async def check_message_and_shared_conversation(web: WebServer, visitors: Visito
         await expect(reader.locator(".answer").get_by_role("img", name="Diagram: Yours, Mine")).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_a_diagram_that_is_invalid_or_cannot_be_rendered_yet_is_shown_as_code_with_the_reason(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -255,6 +257,7 @@ async def test_hostile_diagrams_do_no_harm_and_their_frame_is_isolated(
     visitors.problems = [each for each in visitors.problems if each not in never_sent]
 
 
+@pytest.mark.soak
 async def test_a_diagram_fits_a_phone_screen(start_web: StartWebServer, visitors: Visitors) -> None:
     wide = "graph LR\n" + "\n".join(f"  stage{number} --> stage{number + 1}" for number in range(12))
     phone: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": "light"}

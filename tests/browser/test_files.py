@@ -6,6 +6,7 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
@@ -115,6 +116,7 @@ async def check_drafts(page: Page, one: str, two: str) -> None:
     await expect_image_loaded(page, "dot.png")
 
 
+@pytest.mark.soak
 async def test_files_on_the_home_page_are_uploaded_removed_and_rejected_with_the_reason(
     start_web: StartWebServer, visitors: Visitors, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
@@ -39,6 +40,7 @@ def make_export() -> bytes:
     )
 
 
+@pytest.mark.soak
 async def test_a_dropped_export_is_shown_confirmed_and_imported(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent())
     page = await visitors.visit(web)

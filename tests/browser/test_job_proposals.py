@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
@@ -71,6 +72,7 @@ async def test_a_proposed_job_is_confirmed_and_another_rejected_and_what_it_send
     await expect(page.get_by_text("Reminder: water the plants").first).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_a_proposed_job_is_described_in_german(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, locale="de-AT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import Route, expect
 
 from browser.conftest import send_message, wait_for_answer
@@ -66,6 +67,7 @@ async def test_ten_thousand_messages_open_at_the_end_and_scroll_back(
     await wait_for_answer(page)
 
 
+@pytest.mark.soak
 async def test_the_scroll_position_is_stable_while_earlier_messages_load(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

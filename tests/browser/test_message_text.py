@@ -6,6 +6,7 @@ import asyncio
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import DESKTOP_VIEWPORT, PHONE_VIEWPORT, send_message, wait_for_answer
@@ -99,6 +100,7 @@ async def wait_until_apart(page: Page) -> None:
     }""")
 
 
+@pytest.mark.soak
 async def test_long_messages_are_folded_until_the_reader_opens_them_but_not_before_the_readers_eyes(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

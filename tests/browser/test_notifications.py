@@ -96,6 +96,7 @@ async def start_answer(page: Page, web: WebServer) -> str:
     return page.url.rpartition("/")[2]
 
 
+@pytest.mark.soak
 async def test_permission_is_requested_once_and_one_tab_notifies_of_an_answer_that_is_ready_elsewhere(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

@@ -142,6 +142,7 @@ async def check_panels_on_a_phone(web: WebServer, visitors: Visitors) -> None:
     await expect(page.locator(".update-notes .markdown")).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_a_shared_link_expires_as_chosen_and_can_be_prolonged(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import create_sign_in_link, open_path, send_message, skip_welcome, wait_for_answer
@@ -561,6 +562,7 @@ _IS_SHELL_CACHED = r"""async () => {
 }"""
 
 
+@pytest.mark.soak
 async def test_the_page_works_below_a_base_path(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent("```mermaid\ngraph TD\n  A --> B\n```"), base_path="/talk")
     page = await (await visitors.open_context(web.url, service_workers="allow")).new_page()

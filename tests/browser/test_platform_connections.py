@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
@@ -124,6 +125,7 @@ def find_code(text: str) -> str:
     return found[0]
 
 
+@pytest.mark.soak
 async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -196,6 +198,7 @@ async def test_the_owner_connects_two_bots_tests_them_and_lets_a_stranger_in(
         assert server.problems + second.problems == []
 
 
+@pytest.mark.soak
 async def test_signal_is_linked_by_a_qr_code_on_its_page_on_a_phone(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
@@ -22,6 +23,7 @@ CHOICES = AgentProfile(
 )
 
 
+@pytest.mark.soak
 async def test_a_profile_is_chosen_before_the_first_message_and_changed_later_and_a_search_is_filtered(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
@@ -83,6 +84,7 @@ async def test_filters_are_chips_and_part_of_the_address_which_can_be_linked(
     await expect(get_options(page)).to_contain_text("Porto")
 
 
+@pytest.mark.soak
 async def test_a_copied_link_finds_the_same_in_another_tab_also_what_a_person_wrote(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
@@ -121,6 +123,7 @@ async def test_a_copied_link_finds_the_same_in_another_tab_also_what_a_person_wr
     await check_in_another_tab(page, ["Person: Eve"], "Eve")
 
 
+@pytest.mark.soak
 async def test_filters_work_on_a_phone_in_german(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent("Gerne."))
     await create_trips(web)

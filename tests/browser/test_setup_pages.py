@@ -110,6 +110,7 @@ async def check_changes_of_two_owners(web: WebServer, page: Page) -> None:
     await expect(page.get_by_role("heading", name="Memory", exact=True)).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_see_who_set_up_nothing(
     start_web: StartWebServer, visitors: Visitors, tmp_path: Path
 ) -> None:
@@ -184,6 +185,7 @@ async def check_member_sees_no_setup(web: WebServer, page: Page) -> None:
     await expect(page.get_by_role("heading", name="Connect a platform")).to_have_count(0)
 
 
+@pytest.mark.soak
 async def test_an_owner_sets_up_tools_deletes_old_conversations_and_connects_a_platform(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

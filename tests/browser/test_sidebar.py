@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
@@ -110,6 +111,7 @@ async def test_a_search_is_used_with_the_keyboard(start_web: StartWebServer, vis
     await expect(page.locator("#composer")).to_be_focused()
 
 
+@pytest.mark.soak
 async def test_a_hidden_sidebar_leaves_a_way_to_start(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await web.create_conversation(await web.sign_in(), "hello", title="A title of some length for a phone")

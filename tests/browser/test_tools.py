@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from support.web import StartWebServer
 
 
+@pytest.mark.soak
 async def test_a_tool_shows_its_duration_also_after_a_reload(start_web: StartWebServer, visitors: Visitors) -> None:
     may_end, may_speak = asyncio.Event(), asyncio.Event()
 
@@ -50,6 +52,7 @@ async def test_a_tool_shows_its_duration_also_after_a_reload(start_web: StartWeb
     await expect(page.locator(".answer .message-foot")).to_contain_text(re.compile(r"took \d"))
 
 
+@pytest.mark.soak
 async def test_the_context_meter_warns_and_offers_compaction(start_web: StartWebServer, visitors: Visitors) -> None:
     prompt_tokens = iter([300, 420, 900, 950, 200])
 

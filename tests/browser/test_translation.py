@@ -182,6 +182,7 @@ async def create_eventful_conversation(web: WebServer) -> str:
     return session
 
 
+@pytest.mark.soak
 async def test_errors_and_notices_are_shown_in_german_with_their_details(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:

@@ -50,6 +50,7 @@ async def say(page: Page, text: str) -> None:
     await page.get_by_role("button", name="Send", exact=True).click()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "options", [pytest.param({}, id="desktop", marks=pytest.mark.soak), pytest.param(PHONE, id="phone")]
 )
@@ -136,6 +137,7 @@ async def test_an_edited_message_replaces_the_other_version_in_place(
     assert [message["content"] for message in agent.requests[-1].messages] == ["what is two", "Answer 2", "and then"]
 
 
+@pytest.mark.soak
 async def test_versions_are_chosen_by_command_and_in_german(start_web: StartWebServer, visitors: Visitors) -> None:
     page = await visitors.visit(await start_web(make_agent()), locale="de-DE")
     await send_message(page, "versuch es")

@@ -83,6 +83,7 @@ async def test_recordings_become_text_or_voice_messages_and_answers_are_read_alo
     await check_recording_limit(page, server)
 
 
+@pytest.mark.soak
 async def test_owners_see_which_engines_work_and_a_phone_in_german_explains_a_blocked_microphone(
     start_web: StartWebServer, visitors: Visitors, server: OpenAIServer
 ) -> None:
