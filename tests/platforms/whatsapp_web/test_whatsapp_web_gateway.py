@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+from typing import TYPE_CHECKING
 
+from palaver.agent.base import TextDelta
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
 from palaver.testing import ScriptedAgent
@@ -12,6 +15,11 @@ from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .whatsapp_server import ADA, ADA_LID, BEN, GROUP, LID, OWN, SendFault, WhatsAppServer, make_media
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from palaver.agent.base import AgentEvent, AgentRequest
 
 MENTION = [f"{LID}@lid"]
 PIXEL = base64.b64decode(
@@ -88,7 +96,15 @@ async def test_a_file_that_crashes_the_library_every_time_is_given_up_and_no_oth
 ) -> None:
     server.files["p1"] = PIXEL
     server.crashing_files.add("bad")
-    agent = ScriptedAgent("I see.")
+    is_given_up = asyncio.Event()
+
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        if "Look" in str(request.messages):
+            is_given_up.set()
+        await is_given_up.wait()  # a crash while an answer is sent would make it uncertain
+        yield TextDelta("I see.")
+
+    agent = ScriptedAgent(answer)
     picture = make_media("p1", type="image", media_type="image/png", size=len(PIXEL))
     server.say("Look", media=make_media("bad"))
     server.say("And this", sender=BEN, media=picture)
