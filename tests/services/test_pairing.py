@@ -48,7 +48,7 @@ def test_a_code_has_no_look_alikes_and_may_be_typed_in_any_way() -> None:
 
 @pytest.mark.both_engines
 async def test_a_stranger_gets_a_code_and_is_not_stored_as_a_person(town: Town) -> None:
-    receipt = await town.send(ADA, "my secret is 4711")
+    receipt = await town.send(ADA, "my secret is xylophone")
     assert receipt.outcome is Outcome.REJECTED
     code = find_code(receipt.reply)
     assert await town.get_told(ADA) == [receipt.reply]
@@ -56,7 +56,7 @@ async def test_a_stranger_gets_a_code_and_is_not_stored_as_a_person(town: Town) 
     [(digest,)] = await town.rows("SELECT digest FROM pairing_request")
     assert digest not in {code, code.replace("-", "")}
     for table in ("pairing_request", "inbound_message", "event", "person", "delivery"):
-        assert "4711" not in repr(await town.rows(f"SELECT * FROM {table}"))
+        assert "xylophone" not in repr(await town.rows(f"SELECT * FROM {table}"))
     assert code not in repr(await town.rows("SELECT * FROM inbound_message"))
 
 

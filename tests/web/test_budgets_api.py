@@ -86,7 +86,7 @@ async def test_members_see_only_their_own(web: WebServer) -> None:
     await use_budget(web, BudgetScope.PERSON, ada_id, nanos=7 * DOLLAR, tokens=777)
     await use_budget(web, BudgetScope.ALL, "", nanos=7 * DOLLAR, tokens=777)
     await (await web.sign_in()).put("/api/budgets/all/*/day", json={"usd": "7"})
-    text = (await ben.get("/api/budgets")).text
+    text = (await ben.get("/api/budgets")).text.replace(ben_id, "")  # which may contain any letters
     assert [hidden for hidden in ("ada", ada_id, '"7"', "777") if hidden in text] == []
     budgets = await get_budgets(ben)
     assert {(each["scope"], each["subject"]) for each in budgets["budgets"]} == {("person", ben_id)}

@@ -135,7 +135,7 @@ async def test_nothing_is_sent_to_the_chat_that_is_answered_anyway(store: Sessio
 async def test_people_cannot_send_to_the_chats_of_others(store: SessionStore, dm: Source) -> None:
     add_writer(store, dm("ada"))
     asker = Asker(store, dm("ben"), add_writer(store, dm("ben")))
-    assert "ada" not in await asker.use("list_chats", search="")
+    assert "telegram:ada" not in await asker.use("list_chats", search="")
     foreign = await asker.get_failure("send_message", target="telegram:ada", text="I am watching.")
     unknown = await asker.get_failure("send_message", target="telegram:unknown", text="I am watching.")
     assert foreign == unknown.replace("unknown", "ada")
@@ -157,7 +157,7 @@ async def test_a_group_reaches_only_itself_and_home_channels(
     assert "discord:club" in listed
     assert "telegram:-100777" in listed
     assert "secret" not in listed
-    assert "ada" not in listed
+    assert "telegram:ada" not in listed
     for target in ("discord:secret", "telegram:ada", "local"):
         assert "is not a chat that you can send to" in await asker.get_failure(
             "send_message", target=target, text="Everything that I know."

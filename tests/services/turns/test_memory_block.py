@@ -121,7 +121,7 @@ async def test_nothing_private_reaches_a_shared_conversation(start_gateway: Star
     block = (await get_instructions(gateway, in_private)).partition(HEADING)[2]
     assert "bob has a secret." in block
     assert "The club meets on Monday." in block
-    assert "ada" not in block
+    assert "ada has" not in block  # an id may have these letters, too
 
 
 @pytest.mark.both_engines
