@@ -19,6 +19,7 @@ from support.web import WebServer, build_api_document, run_web_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     import httpx2
 
@@ -102,6 +103,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def two(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TwoPeople]:
     folder = tmp_path_factory.mktemp("two")
     async with run_web_server(create_sqlite_database(folder), folder) as web:
+        yield await create_resources(web)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_two(tmp_path: Path) -> AsyncIterator[TwoPeople]:
+    """Two people on a server of their own, for a test in which they share something."""
+    async with run_web_server(create_sqlite_database(tmp_path), tmp_path) as web:
         yield await create_resources(web)
 
 
@@ -259,20 +267,20 @@ async def test_commands_do_not_reach_other_peoples_conversations(two: TwoPeople)
         assert "tune the" not in response.text
 
 
-async def test_a_shared_conversation_is_visible_only_to_its_participants(two: TwoPeople) -> None:
-    eve = await two.web.sign_in("eve")
-    session_id = await create_shared_session(two)
-    for client in (two.ada, two.bob):
+async def test_a_shared_conversation_is_visible_only_to_its_participants(new_two: TwoPeople) -> None:
+    eve = await new_two.web.sign_in("eve")
+    session_id = await create_shared_session(new_two)
+    for client in (new_two.ada, new_two.bob):
         assert (await client.get(f"/api/sessions/{session_id}")).json()["shared"] is True
         events = (await client.get(f"/api/sessions/{session_id}/messages")).json()["events"]
         assert [event["person"]["name"] for event in events if event["message"]] == ["ada", "bob"]
     assert (await eve.get(f"/api/sessions/{session_id}")).status_code == 404
-    assert (await two.ada.delete(f"/api/sessions/{session_id}")).status_code == 403
-    assert (await two.ada.patch(f"/api/sessions/{session_id}", json={"archived": True})).status_code == 403
+    assert (await new_two.ada.delete(f"/api/sessions/{session_id}")).status_code == 403
+    assert (await new_two.ada.patch(f"/api/sessions/{session_id}", json={"archived": True})).status_code == 403
 
 
-async def test_keys_of_one_person_say_nothing_about_those_of_another(two: TwoPeople) -> None:
-    session_id = await create_shared_session(two)
+async def test_keys_of_one_person_say_nothing_about_those_of_another(new_two: TwoPeople) -> None:
+    session_id = await create_shared_session(new_two)
     url = f"/api/sessions/{session_id}"
     for path, body in (
         (f"{url}/messages", {"content": "hello"}),
@@ -281,44 +289,46 @@ async def test_keys_of_one_person_say_nothing_about_those_of_another(two: TwoPeo
         (f"{url}/stop", {}),
     ):
         key = f"{path} {body}".encode().hex()[-100:]
-        first = await two.ada.post(path, json={**body, "key": key})
-        second = await two.bob.post(path, json={**body, "key": key})
-        again = await two.ada.post(path, json={**body, "key": key})
+        first = await new_two.ada.post(path, json={**body, "key": key})
+        second = await new_two.bob.post(path, json={**body, "key": key})
+        again = await new_two.ada.post(path, json={**body, "key": key})
         assert first.json()["outcome"] != "duplicate", first.text
         assert second.json()["outcome"] != "duplicate", second.text
         assert again.json()["outcome"] == "duplicate", again.text
         assert second.json()["seq"] is None or second.json()["seq"] != first.json()["seq"]
 
 
-async def test_a_guessed_key_does_not_return_the_reply_to_another_persons_command(two: TwoPeople) -> None:
-    session_id = await create_shared_session(two)
+async def test_a_guessed_key_does_not_return_the_reply_to_another_persons_command(new_two: TwoPeople) -> None:
+    session_id = await create_shared_session(new_two)
     body = {"text": f"/title {SECRET}", "session_id": session_id, "key": "1"}
-    assert SECRET in (await two.ada.post("/api/commands", json=body)).text
-    guessed = await two.bob.post("/api/commands", json={**body, "text": "/busy"})
+    assert SECRET in (await new_two.ada.post("/api/commands", json=body)).text
+    guessed = await new_two.bob.post("/api/commands", json={**body, "text": "/busy"})
     assert guessed.json()["outcome"] == "command"
     assert SECRET not in guessed.text
 
 
-async def test_two_people_create_edit_and_complete_with_the_same_key(two: TwoPeople) -> None:
-    session_id = await create_shared_session(two)
-    created = [(await client.post("/api/sessions", json={"key": "1"})).json()["id"] for client in (two.ada, two.bob)]
+async def test_two_people_create_edit_and_complete_with_the_same_key(new_two: TwoPeople) -> None:
+    session_id = await create_shared_session(new_two)
+    created = [
+        (await client.post("/api/sessions", json={"key": "1"})).json()["id"] for client in (new_two.ada, new_two.bob)
+    ]
     assert created[0] != created[1]
     seq = next(
         event["seq"]
-        for event in (await two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+        for event in (await new_two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
         if event["message"]
     )
     edit = {"seq": seq, "content": "hi", "key": "1", "branch": True}
-    edited = [await client.post(f"/api/sessions/{session_id}/edit", json=edit) for client in (two.ada, two.bob)]
+    edited = [await client.post(f"/api/sessions/{session_id}/edit", json=edit) for client in (new_two.ada, new_two.bob)]
     assert len({response.json()["session"]["id"] for response in edited}) == 2, [each.text for each in edited]
     assert [response.json()["receipt"]["outcome"] for response in edited] == ["accepted", "accepted"]
     headers = {"X-Palaver-Session": session_id, "Idempotency-Key": "1"}
     for person in ("ada", "bob"):
-        client = await two.web.open_token_client("chat", person=person)
+        client = await new_two.web.open_token_client("chat", person=person)
         body = {"messages": [{"role": "user", "content": f"I am {person}"}]}
         response = await client.post("/v1/chat/completions", json=body, headers=headers)
         assert response.status_code == 200, response.text
-    events = (await two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+    events = (await new_two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     texts = [event["message"]["content"] for event in events if event["message"]]
     assert {"I am ada", "I am bob"} <= set(texts)
 
