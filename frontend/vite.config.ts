@@ -60,6 +60,7 @@ export default defineConfig({
     isolate: false, // a new DOM for every file would take most of the time; see freshPage.ts
     setupFiles: ["src/testing/freshPage.ts"],
     include: ["src/**/*.test.ts"],
+    testTimeout: 60_000, // only something that hangs takes longer, also on a busy machine
     css: { include: /tokens\.css/ }, // a test reads the colors
   },
 });

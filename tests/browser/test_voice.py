@@ -151,9 +151,9 @@ async def check_recordings(page: Page, server: OpenAIServer, texts: Texts) -> No
 async def check_reading_aloud(page: Page, server: OpenAIServer) -> None:
     server.add_replies(reply_with_audio(make_silence(600), "audio/wav"))
     await page.get_by_role("button", name="Read aloud").click()
+    await wait_until(lambda: server.requests[-1].get("voice") == "alloy")
     await page.get_by_role("button", name="Stop reading").click()
     await expect(page.get_by_role("button", name="Read aloud")).to_be_visible()
-    assert server.requests[-1]["voice"] == "alloy"
     count = len(server.requests)
     server.add_replies(reply_with_audio(make_silence(0.1), "audio/wav"))
     await page.get_by_role("button", name="Read aloud").click()
