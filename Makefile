@@ -90,6 +90,7 @@ PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { pri
 # The tests of the page run beside the others; they end first, and what they print is shown at the end. There are more
 # workers than cores, because a worker often waits for its browser, its database or a process.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) * 2, 8))')
+QUICK_WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) + 1, 8))')
 
 test: .venv/.dev .venv/.browser $(PAGE) $(SCHEMAS) ## Run the whole test suite, including PostgreSQL and a browser
 	@mkdir -p build
@@ -102,7 +103,7 @@ test-page:
 	@(export NO_COLOR=1; $(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
 
 quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
-	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
+	$(PYTEST) -q -n $(QUICK_WORKERS) --dist worksteal -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
 
 # Seeds are printed. PALAVER_SOAK_SEED repeats the kills and faults of a run, ARGUMENTS="--hypothesis-seed=…" its examples,
 # and PALAVER_SOAK_MINUTES changes how long processes are killed at random.

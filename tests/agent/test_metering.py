@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent
     from .openai_server import Exchange, OpenAIServer, Reply
 
+pytestmark = pytest.mark.slow  # asks a real HTTP server again and again
+
 
 @dataclass
 class RecordedCall:

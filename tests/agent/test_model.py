@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent
     from .openai_server import Exchange, OpenAIServer
 
+pytestmark = pytest.mark.slow  # loads the SDK of a provider
+
 
 # ---- answers -------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent, RecordedSleeps
     from .openai_server import OpenAIServer, Reply
 
+pytestmark = pytest.mark.slow  # asks a real HTTP server again and again
+
 NEVER = reply_never()
 TEMPORARY_FAULTS = {
     "500": reply_with_error(500),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from palaver.agent.base import ModelCall
     from palaver.domain.usage import TurnUsage
 
+pytestmark = pytest.mark.slow  # loads the SDK of a provider
+
 MP3 = b"ID3" + b"\0" * 40
 
 

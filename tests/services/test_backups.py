@@ -26,6 +26,8 @@ from support.store_content import dump_tables, export_all, fill_store
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SOURCE = SessionSource("telegram", "ada", user_id="ada")
 
 

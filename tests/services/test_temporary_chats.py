@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
     MakeSource = Callable[..., SessionSource]
 
+pytestmark = pytest.mark.slow
+
 SECRET = "xylophone"
 ALL_DAY = ("all", "", "day")
 # What an answer may change: what it used, and how often its person writes. None of these tables has a text column

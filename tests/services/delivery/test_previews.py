@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
 
+pytestmark = pytest.mark.slow
+
 EDITS = Capabilities(can_edit=True, can_delete=True, edit_pace=Pace(0.0), max_buttons=3)
 
 

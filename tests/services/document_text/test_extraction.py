@@ -22,6 +22,8 @@ from palaver.services.document_text.extraction import DocumentText, TextExtracto
 from palaver.services.document_text.limits import MAX_TEXT_CHARS
 from support.documents import make_epub, make_excel, make_open_document, make_pdf, make_powerpoint, make_word, make_zip
 
+pytestmark = pytest.mark.slow  # starts real child processes
+
 ODT, ODS, ODP = (f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation"))
 WORD_BODY = (
     '<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Offer</w:t></w:r></w:p>'

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from support.gateway import MakeSource, StartGateway
 
-pytestmark = pytest.mark.both_engines
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 
 
 async def follow_until_turn_ends(

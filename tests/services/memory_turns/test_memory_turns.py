@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
     from support.gateway import MakeSource, StartGateway
 
+pytestmark = pytest.mark.slow
+
 LEARN = MemoryRules(learn=True)
 SHARED = GatewayConfig(group_sessions_per_user=False)
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from support.platform_accounts import StartAccounts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def start_accounts(store_url: str) -> AsyncIterator[StartAccounts]:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Follow = Callable[[Gateway], Any]
 
+pytestmark = pytest.mark.slow
+
 
 class ClosableAgent(ScriptedAgent):
     """Notes whether it was closed."""

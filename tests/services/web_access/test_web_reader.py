@@ -16,6 +16,8 @@ from support.web_server import ENDLESS, SLOW, WebServer, resolve_to_loopback, ru
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+pytestmark = pytest.mark.slow  # starts real child processes
+
 ALLOWED = WebToolRules(private_hosts=frozenset({"page.example"}))
 
 
