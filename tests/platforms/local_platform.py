@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AsyncExitStack
     from pathlib import Path
 
     from palaver.domain.source import Platform
@@ -74,6 +75,16 @@ class LocalPlatform(ABC):
 def load_local_platforms(*names: str) -> list[type[LocalPlatform]]:
     """Return these platforms; without names, all of them."""
     return [_load(name) for name in names or _CLASSES]
+
+
+async def start_local_platforms(stack: AsyncExitStack, folder: Path, *names: str) -> list[LocalPlatform]:
+    """Start these platforms, or all of them, until the end of the stack; each has a folder of its own."""
+    platforms = []
+    for each in load_local_platforms(*names):
+        own_folder = folder / str(each.platform)
+        own_folder.mkdir()
+        platforms.append(await stack.enter_async_context(each(own_folder)))
+    return platforms
 
 
 def _load(name: str) -> type[LocalPlatform]:

@@ -16,7 +16,7 @@ from palaver.services.platforms.configured_account import ConfiguredAccount
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web import run_web_server
 
-from .local_platform import load_local_platforms
+from .local_platform import start_local_platforms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -66,11 +66,7 @@ async def open_neighborhood(
 ) -> AsyncIterator[Neighborhood]:
     """Start the local servers of these platforms, and a server that is connected to them."""
     async with AsyncExitStack() as stack:
-        platforms = []
-        for each in load_local_platforms(*names):
-            folder = tmp_path / str(each.platform)
-            folder.mkdir()
-            platforms.append(await stack.enter_async_context(each(folder)))
+        platforms = await start_local_platforms(stack, tmp_path, *names)
         open_platforms = frozenset(local.platform for local in platforms) if is_open else frozenset()
         web = await stack.enter_async_context(
             run_web_server(

@@ -16,7 +16,7 @@ from palaver import SessionStore
 from palaver.storage.engines.base import Read
 from support.process import find_free_port, start_palaver
 
-from .local_platform import ADA, BEN, load_local_platforms
+from .local_platform import ADA, BEN, start_local_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,11 +71,7 @@ async def test_a_killed_server_loses_and_doubles_nothing_on_any_platform(
     home = tmp_path / "home"
     home.mkdir()
     async with AsyncExitStack() as stack:
-        platforms = []
-        for each in load_local_platforms(*names):
-            folder = tmp_path / str(each.platform)
-            folder.mkdir()
-            platforms.append(await stack.enter_async_context(each(folder)))
+        platforms = await start_local_platforms(stack, tmp_path, *names)
         server = KilledServer(launcher, home, platforms)
         server.start()
         stack.push_async_callback(server.kill)
