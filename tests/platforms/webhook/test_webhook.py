@@ -59,16 +59,18 @@ async def start_web(tmp_path: Path) -> AsyncIterator[StartWebServer]:
 
 async def start(start_web: StartWebServer, *adapters: WebhookAdapter) -> tuple[WebServer, httpx2.AsyncClient]:
     web = await start_web(ScriptedAgent(answer_with_question), adapters=adapters, clock=SkippingClock())
-    return web, await open_client(web)
+    return web, await open_client(web, *adapters)
 
 
-async def open_client(web: WebServer) -> httpx2.AsyncClient:
-    """Open a client for the webhooks of a server, and wait until they are connected."""
+async def open_client(web: WebServer, *adapters: WebhookAdapter) -> httpx2.AsyncClient:
+    """Open a client for the webhooks of a server, and wait until all of them are connected."""
     client = await web.open_anonymous_client()
     client.headers.pop("origin")  # programs send none
     async with asyncio.timeout(60):
-        while (await client.get("/hooks/webhook")).status_code == 503:  # noqa: ASYNC110  (it connects in the background)
-            await asyncio.sleep(0.01)
+        for adapter in adapters:
+            path = f"/hooks/webhook/{adapter.account}".rstrip("/")
+            while (await client.get(path)).status_code == 503:  # noqa: ASYNC110  (it connects in the background)
+                await asyncio.sleep(0.01)
     return client
 
 
@@ -130,7 +132,7 @@ async def test_a_request_that_is_sent_again_is_one_message_even_after_a_restart(
     for _ in range(2):
         adapters = [make_adapter(url=receiver.url)]
         async with run_web_server(store_url, tmp_path, ScriptedAgent(answer_with_question), adapters=adapters) as web:
-            client = await open_client(web)
+            client = await open_client(web, *adapters)
             outcomes += [(await post(client, message_id="same")).json()["outcome"] for _ in range(2)]
             await receiver.wait_for_messages(1)
             roles = await load_roles(web)
