@@ -13,9 +13,10 @@ import pytest
 from palaver import SessionSource, SessionStore
 from palaver.domain.errors import StoreDamaged
 from palaver.services.backups import BackupRequest
-from palaver.storage.engines import integrity
+from palaver.storage.engines import integrity, migrate
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.folder_lock import FolderLock
+from palaver.storage.engines.sqlite_file import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,3 +192,29 @@ def test_the_expected_names_follow_the_statements_in_their_order() -> None:
     first = "CREATE TABLE a (x TEXT);\nCREATE INDEX a_x ON a (x);"
     second = "ALTER TABLE a RENAME TO old;\nCREATE TABLE a (x TEXT, y TEXT);\nDROP INDEX a_x;\nDROP TABLE old;"
     assert integrity.list_expected_names([first, second]) == {"a"}
+
+
+@pytest.mark.parametrize("is_in_use", [True, False], ids=["in use", "closed again"])
+def test_a_file_that_another_process_migrates_meanwhile_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_in_use: bool
+) -> None:
+    """Two processes start on a new or an older database: one is looking at its tables while the other creates them."""
+    path = tmp_path / "palaver.db"
+    first = connect(path)
+    first.execute(migrate.CREATE_MIGRATION_TABLE)  # a migration's first step
+    if not is_in_use:
+        first.close()
+
+    def migrate_during_check(db: apsw.Connection) -> None:
+        def trace(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
+            if statement == "SELECT name FROM migration":
+                monkeypatch.setattr(apsw, "connection_hooks", [])
+                SessionStore.open(path).close()
+            return True
+
+        db.exec_trace = trace
+
+    monkeypatch.setattr(apsw, "connection_hooks", [migrate_during_check])
+    SessionStore.open(path).close()
+    assert apsw.connection_hooks == [], "the other process came in between"
+    first.close()

@@ -51,12 +51,13 @@ def check_before_use(path: Path, dialect: Dialect) -> None:
                 path, f"the file is missing or empty, but its log {wal_path.name} still holds messages."
             )
         return
-    if wal_bytes is None:  # no process uses it: nothing can change while it is read, and no other file is needed
+    if wal_bytes is None:  # no process uses it: it can be read without any other file
+        state = _get_state(path)
         try:
             _check_with(open_immutable(path), path, dialect)
         except (apsw.CorruptError, apsw.NotADBError, StoreDamaged):
-            if _get_size(wal_path) is None:
-                raise
+            if _get_size(wal_path) is None and _get_state(path) == state:
+                raise  # else a process has begun to use it, and may have ended already
         else:
             return
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -114,6 +115,7 @@ def _check_with(db: apsw.Connection, path: Path, dialect: Dialect) -> None:
     """Check the schema and some pages through a connection, and close it."""
     with closing(db):
         db.execute("PRAGMA query_only = ON")
+        db.execute("BEGIN")  # all of it from one state: another process may be migrating
         names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
         if not names:
             return
@@ -144,6 +146,12 @@ def _check_pages(db: apsw.Connection, path: Path) -> None:
         return
     if text != "ok":
         raise make_damage_error(path, f"{str(text).strip()}.")
+
+
+def _get_state(path: Path) -> tuple[int, ...]:
+    """Return what differs after a file was written or replaced."""
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _get_size(path: Path) -> int | None:
