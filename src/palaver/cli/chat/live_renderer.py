@@ -63,8 +63,9 @@ class LiveRenderer:
     def _redraw_tail(self) -> None:
         tail = [block for block in self._blocks.tail if not self._quiet or isinstance(block, TextBlock)]
         if self._live is None:
-            self._live = Live(console=self._console, transient=True, refresh_per_second=20)
+            # Drawn here only: a thread of its own that draws while a block is printed leaves lines behind.
+            self._live = Live(console=self._console, transient=True, auto_refresh=False)
             self._live.start()
         lines = self._renderer.render(tail, self._console.width).rstrip("\n").split("\n") if tail else []
         gap = [""] if self._has_printed and lines else []
-        self._live.update(Text.from_ansi("\n".join(gap + lines[-max(3, self._console.height - 3) :])))
+        self._live.update(Text.from_ansi("\n".join(gap + lines[-max(3, self._console.height - 3) :])), refresh=True)
