@@ -70,6 +70,8 @@ while True:
                 listener.listen()
                 inputs.append(listener)
             elif kind == b"c":
+                if client in inputs:
+                    inputs.remove(client)
                 client.close()
             elif kind == b"a":
                 client.sendall(text + b"\\n")
@@ -392,6 +394,11 @@ class SignalServer:
         """Let signal-cli send an answer that no caller waits for."""
         for program in self._programs:
             program.order("a", json.dumps(answer))
+
+    def disconnect(self) -> None:
+        """Let signal-cli close its connection, as it does a moment before it ends."""
+        for program in self._programs:
+            program.order("c")
 
     def tear_line(self, text: str) -> None:
         """Let signal-cli print the beginning of a line."""

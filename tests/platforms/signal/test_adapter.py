@@ -217,6 +217,22 @@ async def test_a_device_that_is_unlinked_meanwhile_is_refused(server: SignalServ
             await asyncio.wait_for(task, TIMEOUT_SECONDS)
 
 
+async def test_a_signal_cli_that_closes_its_connection_before_it_ends_says_why(
+    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that was unlinked is not reported as a lost connection."""
+    monkeypatch.setattr(client_module, "END_SECONDS", TIMEOUT_SECONDS)
+    server.fail("listDevices", faults.HANG)
+    running = asyncio.create_task(make_adapter().run(MemoryLink(MemoryInbox())))
+    await server.wait_until(lambda: server.list_requests("listDevices"))
+    server.store_account(is_registered=False)
+    server.disconnect()
+    await asyncio.wait({running}, timeout=0.3)
+    await server.end_programs(code=1)
+    with pytest.raises(AccountRefused, match="scan the new code"):
+        await asyncio.wait_for(running, TIMEOUT_SECONDS)
+
+
 async def test_a_signal_cli_that_hangs_is_ended(server: SignalServer, make_adapter: MakeAdapter) -> None:
     server.fail("listDevices", faults.HANG)
     adapter = make_adapter(timing=replace(QUICK_POLLS, first_answer=0.05))

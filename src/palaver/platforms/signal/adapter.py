@@ -269,6 +269,7 @@ class SignalAdapter(Adapter):
                 else:
                     await process.request("version", {}, seconds=self._timing.answer)
             except ConnectionLost:
+                await process.wait_after_disconnect()
                 if process.has_ended:
                     return  # the reader says why
                 raise

@@ -211,6 +211,11 @@ class SignalProcess:
         """Wait until signal-cli has ended, at most so long."""
         await asyncio.wait({self._ending}, timeout=seconds)
 
+    async def wait_after_disconnect(self) -> None:
+        """If signal-cli has closed the connection, wait for its end: the connection closes a moment before."""
+        if self._reading is not None and self._reading.done():
+            await self.wait(END_SECONDS)
+
     async def request(
         self, method: str, parameters: Mapping[str, Any], *, key: str = "", seconds: float = REQUEST_SECONDS
     ) -> Any:
