@@ -182,8 +182,8 @@ async def test_an_answer_grows_and_ends_as_one_message(server: DiscordServer, st
     await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts(GENERAL_ID)))
     [message] = server.list_own(GENERAL_ID)
     assert message["components"][0]["components"][0]["label"] == "Stop"
+    await wait_until(lambda: GENERAL_ID in server.typing)
     shown.set()
     await wait_for_states(gateway, DeliveryState.SENT)
     assert server.list_texts(GENERAL_ID) == ["Growing and done."]
     assert message["components"] == []
-    assert GENERAL_ID in server.typing

@@ -182,9 +182,9 @@ async def test_an_answer_grows_and_ends_as_one_message(
         await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts(GROUP_ID)))
         [message] = server.messages.values()
         assert message["asked"]["reply_markup"]["inline_keyboard"][0][0]["text"] == "Stop"
+    await wait_until(lambda: server.list_requests("sendChatAction"))
     shown.set()
     await wait_for_states(gateway, DeliveryState.SENT)
     assert server.list_texts(chat["id"]) == ["Growing and done."]
     [message] = server.messages.values()
     assert "reply_markup" not in message["asked"]
-    assert server.list_requests("sendChatAction")
