@@ -59,6 +59,7 @@ async def test_a_dropped_export_is_shown_confirmed_and_imported(start_web: Start
     await dialog.get_by_role("button", name="Import", exact=True).click()
     await expect(dialog.get_by_role("heading")).to_have_text("Import finished")
     await dialog.get_by_role("button", name="Close").click()
+    await expect(dialog).to_have_count(0)  # what is typed before goes to its button
 
     await expect(page.get_by_role("navigation").get_by_role("link", name="Lost instruments")).to_be_visible()
     await page.locator("#search").fill("xylophone")
