@@ -104,6 +104,7 @@ async def test_an_answer_is_sent_by_the_account_that_received_the_conversation(s
     loopback = LoopbackAdapter(account="second bot")
     gateway = await start_gateway(loopback=loopback)
     turn = await ask(gateway, replace(chat_source(), account="second bot"), "hello")
+    await wait_until(lambda: loopback.sent)  # it is connected
     ada = await open_web_account(gateway, chat_source())
     receipt = await send_from_web(gateway, ada, turn.session_id, "and now?", reply_to=ReplyTo.ORIGIN)
     await wait_for_turn(gateway, receipt.turn_id)

@@ -166,7 +166,9 @@ async def test_a_deaf_account_is_closed_and_connected_again_with_a_new_adapter(s
     assert health.status.error == "Nothing was heard from the platform for too long."
     assert gateway.accounts.list_live_adapters() == {}
     await wait_for_health(gateway, is_live)
-    assert account.history == ["create", "run", "end", "close", "create", "run"]
+    first, second = account.history[:-2], account.history[-2:]
+    assert first in (["create", "run", "end", "close"], ["create", "close"])  # on a busy machine it may not run in time
+    assert second == ["create", "run"]
     assert account.adapters[0] is not account.adapters[1]
 
 
