@@ -266,9 +266,8 @@ async def test_a_page_that_reconnects_often_receives_everything_exactly_once(sta
     assert connection_count > 5
     for session in (one, two):
         assert reconnecting.events[session] == connected.events[session]
-    assert reconnecting.turns.items() <= connected.turns.items(), (
-        "a turn that started and ended while disconnected is known by its messages"
-    )
+    # A turn that started and ended between two looks at the database is known by its messages alone.
+    assert {*reconnecting.turns.values(), *connected.turns.values()} == {"done"}
     assert reconnecting.lists_event_count == connection_count - 1
     assert reconnecting.drafts == connected.drafts == {}
 
@@ -392,8 +391,7 @@ async def test_a_page_catches_up_after_the_server_was_killed_during_an_answer(se
     assert reconnecting.events[session] == stable.events[session] == log
     assert [role for role, _ in reconnecting.list_messages(session)] == ["user", "assistant"] * 2
     assert reconnecting.drafts == stable.drafts == {}
-    assert reconnecting.turns == stable.turns
-    assert set(reconnecting.turns.values()) == {"done"}
+    assert {*reconnecting.turns.values(), *stable.turns.values()} == {"done"}
 
 
 # ---- access ---------------------------------------------------------------------------------------------
