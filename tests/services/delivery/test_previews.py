@@ -13,12 +13,13 @@ from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult
 from palaver.domain.capabilities import Capabilities, Pace
 from palaver.domain.delivery import Address, DeliveryState
 from palaver.domain.draft import Piece, PieceKind
-from palaver.domain.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain
+from palaver.domain.errors import DeliveryError, LeaseLost, SendRejected, SendRetryable, SendUncertain
 from palaver.domain.platform_updates import Button
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.delivery import part_outcomes, preview_stream
 from palaver.services.delivery.preview_text import build_preview_text
 from palaver.services.delivery.previews import REPLACED_TEXT, STOPPED_TEXT
+from palaver.services.process_identity import is_owner_dead
 from palaver.storage import previews
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -306,7 +307,7 @@ async def test_a_growing_message_whose_id_is_unknown_is_found_by_its_key(
 
     def die_while_sending(tx: Transaction) -> None:
         (turn,) = previews.list_running_turns(tx)
-        previews.add_preview(tx, turn, to_micros(gateway.store.clock.now()))
+        previews.add_preview(tx, turn, "host/1/0/dead", to_micros(gateway.store.clock.now()), is_owner_dead)
 
     await gateway.store.engine.arun(Write(die_while_sending))
     steps.say("One.")
@@ -335,6 +336,116 @@ async def test_a_new_attempt_goes_on_with_the_same_message(start_gateway: StartG
     other_steps.finish()
     await wait_for_delivery(other, receipt.session_id)
     assert (list_bodies(again), again.sent) == (["Another"], [])
+
+
+# -- after a pause -------------------------------------------------------------------------------------------------
+
+
+class SharedChatAdapter(LoopbackAdapter):
+    """Sends to a chat that other processes send to as well. While it is paused, its calls don't reach the chat."""
+
+    def __init__(self, chat: dict[str, OutgoingMessage], capabilities: Capabilities) -> None:
+        super().__init__(capabilities=capabilities)
+        self.messages = chat  # by id; the id of the first message that was sent with a key is the key
+        self.may_continue = asyncio.Event()
+        self.may_continue.set()
+        self.held_calls = 0
+
+    def pause(self) -> None:
+        self.may_continue.clear()
+
+    async def _hold(self) -> None:
+        self.held_calls += not self.may_continue.is_set()
+        await self.may_continue.wait()
+
+    async def send(self, message: OutgoingMessage) -> str:
+        await self._hold()
+        self.sent.append(message)
+        if message.key in self.messages and self.capabilities.key_lifetime:
+            return message.key
+        message_id = f"{message.key} again" if message.key in self.messages else message.key
+        self.messages[message_id] = message
+        return message_id
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        await self._hold()
+        self.edits.append((message_id, message))
+        if message_id not in self.messages:
+            raise SendRejected("There is no such message.")
+        self.messages[message_id] = message
+
+
+async def take_account_over(
+    start_gateway: StartGateway, paused: SharedChatAdapter, other: SharedChatAdapter
+) -> Gateway:
+    """Start a process that takes over the account of one that is paused, as if the lease of that one had expired."""
+    gateway = await start_gateway()
+    await gateway.store.engine.arun(Write(lambda tx: tx.execute("UPDATE platform_account SET lease_until = 0")))
+    taker = await start_gateway(loopback=other)
+    await wait_until(lambda: LOOPBACK in taker.platforms)
+    paused.disconnect(LeaseLost("Another process runs this account."))
+    return taker
+
+
+@pytest.fixture
+def _wait_for_held_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview_stream, "CALL_TIMEOUT_SECONDS", 60.0)
+
+
+@pytest.mark.both_engines
+@pytest.mark.usefixtures("_wait_for_held_calls")
+async def test_an_edit_of_a_process_that_was_paused_does_not_replace_the_answer(start_gateway: StartGateway) -> None:
+    chat: dict[str, OutgoingMessage] = {}
+    paused, other, steps = SharedChatAdapter(chat, EDITS), SharedChatAdapter(chat, EDITS), SteppingAgent()
+    connected = await start_gateway(loopback=paused)
+    await connected.turn_worker.stop()
+    working = await start_gateway(steps.agent)
+    receipt = await paused.say("hello")
+    steps.say("One")
+    await wait_for_body(paused, "One")
+    paused.pause()
+    steps.say(" two")
+    await wait_until(lambda: paused.held_calls)
+    taker = await take_account_over(start_gateway, paused, other)
+    steps.say(" three.")
+    steps.finish()
+    delivery = await wait_for_delivery(working, receipt.session_id)
+    assert delivery.state is DeliveryState.SENT
+    await wait_until_no_preview_is_stored(taker)
+    paused.may_continue.set()
+    await wait_until(lambda: paused.edits)
+    assert list_bodies(other) == ["One two three."]
+
+
+@pytest.mark.both_engines
+@pytest.mark.usefixtures("_wait_for_held_calls")
+@pytest.mark.parametrize("has_keys", [True, False])
+async def test_a_growing_message_that_a_paused_process_sends_after_the_answer_does_not_stay(
+    start_gateway: StartGateway, has_keys: bool
+) -> None:
+    capabilities = replace(EDITS, key_lifetime=timedelta(days=1 if has_keys else 0))
+    chat: dict[str, OutgoingMessage] = {}
+    paused, other = SharedChatAdapter(chat, capabilities), SharedChatAdapter(chat, capabilities)
+    steps = SteppingAgent()
+    connected = await start_gateway(loopback=paused)
+    await connected.turn_worker.stop()
+    working = await start_gateway(steps.agent)
+    receipt = await paused.say("hello")
+    paused.pause()
+    steps.say("One")
+    await wait_until(lambda: paused.held_calls)
+    taker = await take_account_over(start_gateway, paused, other)
+    steps.say(" two.")
+    steps.finish()
+    delivery = await wait_for_delivery(working, receipt.session_id)
+    assert (delivery.state, list_bodies(other)) == (DeliveryState.SENT, ["One two."])
+    paused.may_continue.set()
+    await wait_until(lambda: paused.sent)
+    await connected.outbox.stop()  # what was sent is stored
+    taker.outbox.wake()
+    await wait_until_no_preview_is_stored(taker)
+    assert list_bodies(other) == ["One two."]
+    assert len(other.deleted) == (0 if has_keys else 1)
 
 
 # -- other ways to show it -----------------------------------------------------------------------------------------

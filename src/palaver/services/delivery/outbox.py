@@ -66,7 +66,7 @@ class Outbox:
         self._files = files
         self._owner = create_lease_owner()
         self._pacers = Pacers()
-        self._previews = Previews(store, list_adapters, feed, self._pacers, unstreamed_platforms)
+        self._previews = Previews(store, list_adapters, feed, self._pacers, self._owner, unstreamed_platforms)
         self._wake_event = asyncio.Event()
         self._active_sends: dict[asyncio.Task[None], DeliverySender] = {}
         self._known_accounts: frozenset[AccountKey] = frozenset()  # their orphans were recovered since they are live

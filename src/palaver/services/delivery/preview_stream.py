@@ -25,6 +25,7 @@ from palaver.domain.person import Principal, Role
 from palaver.domain.platform_updates import Button
 from palaver.services.delivery.preview_text import render_preview
 from palaver.services.platforms.adapter import OutgoingMessage
+from palaver.services.process_identity import is_owner_dead
 from palaver.storage import previews
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -65,6 +66,7 @@ class PreviewStream:
         adapter: Adapter,
         pacer: Pacer,
         turn: RunningTurn,
+        owner: str,
         take_reaction_back: Callable[[PreviewStream, asyncio.Task[Exception | None]], None],
         *,
         shows_text: bool = True,
@@ -75,6 +77,7 @@ class PreviewStream:
         self._engine = store.engine
         self._feed = feed
         self._pacer = pacer
+        self._owner = owner  # of the growing message, while this process edits it
         self._take_reaction_back = take_reaction_back  # later: the answer does not wait for it
         self._shows_text = shows_text  # otherwise only that the agent is typing
         self._draft = Draft()
@@ -253,7 +256,10 @@ class PreviewStream:
         if not self.adapter.capabilities.can_edit:
             return False
         if self._preview is None:
-            self._preview = await self._engine.arun(Read(lambda tx: previews.find_preview(tx, self.turn.no)))
+            found = await self._engine.arun(Read(lambda tx: previews.find_preview(tx, self.turn.no)))
+            if found is not None and found.message_id is not None and not await self._claim(found):
+                return False
+            self._preview = found
         if self._preview is None or self._preview.message_id is None:
             return await self._send_first(body)
         async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
@@ -261,13 +267,24 @@ class PreviewStream:
         crash_point("preview.grown")
         return True
 
+    async def _claim(self, preview: Preview) -> bool:
+        """Claim a growing message that another process has sent; False if that process may still be editing it."""
+        claimed = await self._engine.arun(
+            Write(lambda tx: previews.claim_preview(tx, self.turn.no, self._owner, is_owner_dead))
+        )
+        if claimed is None:
+            log.info("preview_not_claimed", extra={**self._fields, "owner": preview.owner})
+        return claimed is not None
+
     async def _send_first(self, body: str) -> bool:
         """Send the growing message; return False if that is not possible, or the turn has ended."""
         if self._preview is not None and not self._is_key_recognized(self._preview):
             return False  # a process died while it was being sent: it may be there
         now = self._now()
         crash_point("preview.before_save")
-        preview = await self._engine.arun(Write(lambda tx: previews.add_preview(tx, self.turn, now)))
+        preview = await self._engine.arun(
+            Write(lambda tx: previews.add_preview(tx, self.turn, self._owner, now, is_owner_dead))
+        )
         crash_point("preview.saved")
         if preview is None:
             return False
@@ -276,18 +293,16 @@ class PreviewStream:
                 message_id = await self.adapter.send(self._build_message(body))
         except DeliveryError as error:
             if not isinstance(error, SendUncertain) and self._preview is None:
-                await self._engine.arun(Write(lambda tx: previews.delete_preview(tx, preview.no)))
+                await self._engine.arun(Write(lambda tx: previews.delete_unsent(tx, preview.no, self._owner)))
             raise
         except Exception as error:  # it may have arrived
             raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
         crash_point("preview.sent")
         if message_id is None:
             return False
-        account = self.turn.address.account_key
-        await self._engine.arun(Write(lambda tx: previews.save_message_id(tx, preview.key, account, message_id)))
+        self._preview = await self._engine.arun(Write(lambda tx: previews.save_sent(tx, self.turn, message_id, now)))
         crash_point("preview.id_saved")
-        self._preview = await self._engine.arun(Read(lambda tx: previews.find_preview(tx, self.turn.no)))
-        return self._preview is not None
+        return self._preview is not None and self._preview.owner == self._owner  # else another process goes on with it
 
     def _is_key_recognized(self, preview: Preview) -> bool:
         age = timedelta(microseconds=self._now() - preview.created_at)

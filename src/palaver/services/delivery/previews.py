@@ -56,6 +56,7 @@ class Previews:
         list_adapters: Callable[[], Mapping[AccountKey, Adapter]],
         feed: Feed,
         pacers: Pacers,
+        owner: str,
         unstreamed_platforms: frozenset[Platform],
     ) -> None:
         self._store = store
@@ -63,6 +64,7 @@ class Previews:
         self._list_adapters = list_adapters
         self._feed = feed
         self._pacers = pacers
+        self._owner = owner  # of the growing messages that this process sends and edits
         self.unstreamed_platforms = unstreamed_platforms  # there, answers are shown when they are complete
         self._streams: dict[int, PreviewStream] = {}  # by turn number
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
@@ -87,12 +89,26 @@ class Previews:
         if self._loop is not None:
             await self._loop
         await asyncio.gather(*(self._end_stream(turn_no) for turn_no in list(self._streams)))
+        await self._release_previews()
         if self._reaction_removals:
             await asyncio.wait(self._reaction_removals, timeout=END_SECONDS)
         rest = [*self._removals.values(), *self._reaction_removals]
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+
+    async def _release_previews(self) -> None:
+        def find_none(tx: Transaction) -> bool | None:
+            return None if previews.has_owner(tx, self._owner) else False
+
+        def release(tx: Transaction) -> bool:
+            previews.release_previews(tx, self._owner)
+            return True
+
+        try:
+            await self._engine.arun(Write(release, read_first=find_none))
+        except StoreError as error:  # the next process sends the answers as messages of their own
+            log.warning("previews_not_released", extra={"error": str(error)})
 
     async def end_growth(self, turn_no: int) -> None:
         """Stop the growing message of a turn whose answer is about to be sent, and wait until nothing is on its way."""
@@ -151,7 +167,14 @@ class Previews:
                 pacer = self._pacers.get(turn.address.account_key, adapter.capabilities)
                 shows_text = turn.address.platform not in self.unstreamed_platforms
                 stream = PreviewStream(
-                    self._store, self._feed, adapter, pacer, turn, self._start_reaction_removal, shows_text=shows_text
+                    self._store,
+                    self._feed,
+                    adapter,
+                    pacer,
+                    turn,
+                    self._owner,
+                    self._start_reaction_removal,
+                    shows_text=shows_text,
                 )
                 self._streams[turn_no] = stream
                 stream.start(on_end=self.wake)

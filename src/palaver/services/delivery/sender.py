@@ -37,6 +37,7 @@ from palaver.services.delivery.part_outcomes import (
 )
 from palaver.services.delivery.part_rendering import build_parts
 from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+from palaver.services.process_identity import is_owner_dead
 from palaver.storage import attachments, deliveries, delivery_parts, previews
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -126,8 +127,8 @@ class DeliverySender:
                 preview = await self._find_lost_preview(preview, parts[0])
         except DeliveryError as error:
             await self._give_up_before_parts(error)
-        can_replace = preview is not None and preview.message_id is not None and parts[0].attachment_no is None
-        if preview is not None and can_replace and self._adapter.capabilities.can_edit:
+        has_text = parts[0].attachment_no is None
+        if preview is not None and has_text and self._can_replace(preview):
             parts[0] = replace(parts[0], edits_id=preview.message_id)
         is_forgotten = preview is not None and (parts[0].edits_id is not None or preview.message_id is None)
         mark = self._try_take_pace()
@@ -148,6 +149,12 @@ class DeliverySender:
         self._parts = parts
         return mark
 
+    def _can_replace(self, preview: Preview) -> bool:
+        """Whether the answer can be put into a preview. If another process may still be editing it, it is deleted."""
+        if preview.message_id is None or not self._adapter.capabilities.can_edit:
+            return False
+        return preview.can_be_claimed(self.lease.owner, is_owner_dead)
+
     async def _load_files(self) -> list[tuple[int, Attachment]]:
         ids = self._delivery.attachment_ids
         return await self._engine.arun(Read(lambda tx: attachments.list_by_id(tx, ids))) if ids else []
@@ -162,6 +169,9 @@ class DeliverySender:
         if self._now() - preview.created_at >= lifetime or not self._adapter.capabilities.can_edit:
             log.warning("preview_lost", extra={"delivery": self._delivery.id, "platform": self._adapter.platform})
             return preview
+        claimed = await self._claim_preview()
+        if claimed is None or claimed.message_id is not None:
+            return claimed
         if self._pacer.compute_wait(self._chat_id):
             await self._wait_for_pace()
         self._pacer.take(self._chat_id)
@@ -174,14 +184,23 @@ class DeliverySender:
         )
         try:
             async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
-                return replace(preview, message_id=await self._adapter.send(message))
+                return replace(claimed, message_id=await self._adapter.send(message))
         except SendRejected:
             log.warning("preview_lost", extra={"delivery": self._delivery.id, "platform": self._adapter.platform})
-            return preview
+            return claimed
         except DeliveryError:
             raise
         except Exception as error:  # it has a key: it can be sent again
             raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
+
+    async def _claim_preview(self) -> Preview | None:
+        """Let no other process edit the preview from now on; None if it is not there, or one may be editing it."""
+        turn_no = self._delivery.turn_no
+        if turn_no is None:
+            return None
+        return await self._engine.arun(
+            Write(lambda tx: previews.claim_preview(tx, turn_no, self.lease.owner, is_owner_dead))
+        )
 
     async def _give_up_before_parts(self, error: DeliveryError) -> NoReturn:
         """Retry or fail a delivery that has no parts yet: nothing of it was sent. Raises _Ended."""
