@@ -363,7 +363,9 @@ class FinalState:
         self.usage = {turn: (count, tokens) for turn, count, tokens in usage}
         lines = platform.load_sends()
         self.sends = [line for line in lines if line["action"] != "delete" and not line["is_preview"]]
-        self.visible_previews = _find_visible_previews(lines)
+        visible_messages = _find_visible_messages(lines)
+        self.visible_previews = [line["id"] for line in visible_messages if line["is_preview"]]
+        self.visible_keys = {line["key"] for line in visible_messages}
         self.action_counts = platform.count_actions()
         self._deliveries_by_turn: dict[str, list[DeliveryRow]] = defaultdict(list)
         for delivery in self.deliveries:
@@ -514,9 +516,10 @@ class FinalState:
                 assert delivery.parts.keys() <= sent_keys
 
     def _check_previews(self) -> None:
-        """Check that no growing message is left beside its answer."""
+        """Check that no growing message is left beside its answer, or in its place."""
         if self.platform.has_idempotency_keys:
             assert self.visible_previews == []
+            assert all(delivery.parts.keys() <= self.visible_keys for delivery in self.deliveries)
 
     def _check_order(self) -> None:
         """Check that the answers at each address arrived in the order of their questions."""
@@ -544,15 +547,19 @@ def _is_prefix(text: str, prefix: str) -> bool:
     return text.startswith(prefix) or "Noted:".startswith(prefix)
 
 
-def _find_visible_previews(lines: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the ids of the growing messages that people see at the end."""
-    visible: dict[str, bool] = {}  # whether it is a growing message, by id
+def _find_visible_messages(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages that people see at the end, each as it was last changed, on a platform with keys.
+
+    Such a platform ignores a message whose key it has seen, even if the message was deleted, and no platform edits a
+    message that was deleted. A process that was paused may try both when it continues.
+    """
+    messages: dict[str, dict[str, Any]] = {}  # by id; one that was deleted stays
     for line in lines:
-        if line["action"] == "delete":
-            visible.pop(line["id"], None)
-        else:
-            visible[line["id"]] = line["is_preview"]
-    return [message_id for message_id, is_preview in visible.items() if is_preview]
+        last = messages.get(line["id"])
+        is_deleted = last is not None and last["action"] == "delete"
+        if not is_deleted and (last is None or line["action"] != "send"):
+            messages[line["id"]] = line
+    return [line for line in messages.values() if line["action"] != "delete"]
 
 
 def _get_delivery_id(send: dict[str, Any]) -> str:
