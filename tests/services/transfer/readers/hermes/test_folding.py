@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -153,6 +154,40 @@ def test_a_message_that_is_stored_when_it_arrives_is_the_one_that_is_stored_when
     database = [("U", "ok", 0.0), ("A", "Done.", 300.0), ("U", "ok", 400.0), ("A", "Done.", 900.0)]
     jsonl = [("U", "ok", 300.1), ("A", "Done.", 300.1), ("U", "ok", 900.1), ("A", "Done.", 900.1)]
     assert fold(database, jsonl) == ["ok", "Done.", "ok", "Done."]
+
+
+# Turns of two equal words, 12 seconds apart: 0 is the first message, 1 its answer, 2 the second message.
+EQUAL_TURNS: list[Line] = [("UA"[n % 2], "ok", 10.0 + n // 2 * 12 + n % 2 * 2) for n in range(14)]
+# A turn may be missing in a copy, and what follows it then has the same neighbor as another message of the same words.
+MIXED_TURNS: list[Line] = [
+    ("U", "next", 10.0),
+    ("A", "Done.", 13.0),
+    ("U", "hi", 3_816.0),
+    ("A", "Done.", 3_818.0),
+    ("U", "ok", 3_828.0),
+    ("A", "ok", 3_830.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        pytest.param(EQUAL_TURNS, [[0, 1, 8], [1, 2, 6]], id="two messages after the same answer"),
+        pytest.param(EQUAL_TURNS, [[0, 4, 5, 8], [4, 11]], id="two answers after the same message"),
+        pytest.param(EQUAL_TURNS, [[3, 6, 7, 11], [0, 7]], id="two messages before the same answer"),
+        pytest.param(EQUAL_TURNS, [[2, 5, 9, 12], [5, 13]], id="two answers with other messages between them"),
+        pytest.param(MIXED_TURNS, [[1, 4], [3]], id="two answers before the same message"),
+        pytest.param(MIXED_TURNS, [[0, 1, 3, 4, 5], [1, 4]], id="one copy has both answers"),
+    ],
+)
+@pytest.mark.parametrize("delay", [0.0, 0.5])
+def test_equal_words_next_to_the_same_message_are_told_apart_by_their_times(
+    said: list[Line], parts: list[list[int]], delay: float
+) -> None:
+    """All orders of copies: one that is complete, and others that lack most messages."""
+    partial = [[(said[n][0], said[n][1], said[n][2] + delay) for n in part] for part in parts]
+    for copies in permutations([said, *partial]):
+        assert fold(*copies) == [text for _, text, _ in said]
 
 
 def test_different_ids_on_the_platform_are_different_messages() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _CLOSE_SECONDS: Final = 5.0  # copies of one message are usually stored within this time
 _TURN_SECONDS: Final = 5_400.0  # a message is stored when it arrives, and in the other copy when its turn ends
+_MOMENT_SECONDS: Final = 1.0  # no person writes and no model answers as fast as this
 _ZONE_STEP_SECONDS: Final = 900.0
 _MAX_ZONE_STEPS: Final = 56  # 14 hours
 _MAX_ZONE_REST_SECONDS: Final = 30.0  # zones differ by whole quarters of an hour
@@ -71,6 +72,7 @@ class _Aligner:
         self._first = first
         self._second = second
         self._partners = array("q", [ABSENT]) * len(first)
+        self._times_by_key: dict[int, dict[int, list[float]]] = {}  # by the id of the copy
 
     def align(self) -> array[int]:
         whole = _Range(0, len(self._first), 0, len(self._second))
@@ -90,7 +92,7 @@ class _Aligner:
         """Match pairs and their neighbors; return what remains between them.
 
         A message may be stored when it arrives, and in the other copy when its turn ends. Then its neighbor, the
-        answer, says that both are the same.
+        answer, says that both are the same, unless their times say that they are not.
         """
         remaining = []
         for index, other in pairs:
@@ -122,7 +124,36 @@ class _Aligner:
         if first.flags[index] & (NAMED | SUMMARY):
             return True
         difference = abs(first.times[index] - second.times[other])
-        return math.isnan(difference) or difference <= seconds
+        if math.isnan(difference) or difference <= _CLOSE_SECONDS:
+            return True
+        return difference <= seconds and self._can_be_one_message(index, other)
+
+    def _can_be_one_message(self, index: int, other: int) -> bool:
+        """Return whether the times of two rows that are far apart can be those of one message.
+
+        A turn is stored at once when it ends, so the later row then has the time of a neighbor. If it has not, it is
+        another message if a copy has the same words at that moment, or if the order of the times would be broken.
+        """
+        early, early_index, late, late_index = self._first, index, self._second, other
+        if self._first.times[index] > self._second.times[other]:
+            early, early_index, late, late_index = self._second, other, self._first, index
+        key, early_time, late_time = early.keys[early_index], early.times[early_index], late.times[late_index]
+        before, after = _get_time(late, late_index - 1), _get_time(late, late_index + 1)
+        if abs(late_time - before) <= _MOMENT_SECONDS or abs(after - late_time) <= _MOMENT_SECONDS:
+            return True
+        if self._has_row_at(early, key, late_time) or self._has_row_at(late, key, early_time):
+            return False
+        next_time = _get_time(early, early_index + 1)
+        return not (before > early_time + _MOMENT_SECONDS or next_time < late_time - _MOMENT_SECONDS)
+
+    def _has_row_at(self, marks: Marks, key: int, time: float) -> bool:
+        """Return whether a copy has a row with these words that was stored in the same moment."""
+        times_by_key = self._times_by_key.get(id(marks))
+        if times_by_key is None:
+            times_by_key = self._times_by_key[id(marks)] = _collect_times(marks)
+        times = times_by_key.get(key, [])
+        place = bisect_left(times, time - _MOMENT_SECONDS)
+        return place < len(times) and times[place] <= time + _MOMENT_SECONDS
 
     def _find_anchors(self, current: _Range) -> list[tuple[int, int]]:
         """Return pairs of messages that exist once in each copy, as many as stand in the same order in both."""
@@ -182,6 +213,22 @@ def _merge_by_time(first: Marks, second: Marks, firsts: range, seconds: range) -
         yield index, ABSENT
     for other in others:
         yield ABSENT, other
+
+
+def _get_time(marks: Marks, index: int) -> float:
+    """Return the time of a row; NaN, which no comparison is true for, if there is no such row."""
+    return marks.times[index] if 0 <= index < len(marks) else math.nan
+
+
+def _collect_times(marks: Marks) -> dict[int, list[float]]:
+    """Return the known times of all rows with the same words, in order."""
+    times_by_key: dict[int, list[float]] = defaultdict(list)
+    for key, time in zip(marks.keys, marks.times, strict=True):
+        if not math.isnan(time):
+            times_by_key[key].append(time)
+    for times in times_by_key.values():
+        times.sort()
+    return times_by_key
 
 
 def _find_unique(keys: array[int], low: int, high: int) -> dict[int, int]:
