@@ -119,6 +119,18 @@ async def test_a_refused_connection_to_ollama_asks_whether_it_is_running(
     assert len(sleeps.seconds) == 2
 
 
+@pytest.mark.parametrize("provider", ["mine", "openai", "anthropic", "ollama"])
+async def test_an_address_that_no_client_can_use_is_explained_and_not_tried_again(
+    make_agent: MakeAgent, sleeps: RecordedSleeps, provider: str
+) -> None:
+    """The settings refuse most of them, but clients know more about names with letters outside of ASCII."""
+    agent = make_agent(model=f"{provider}:x", providers={provider: Provider(api_key=KEY, base_url="http://☃/v1")})
+    with pytest.raises(AgentRejected, match=rf"is not valid\. Set providers\.{provider}\.base_url") as caught:
+        await collect_events(agent, make_request())
+    assert caught.value.facts["code"] == FailureCode.ADDRESS_INVALID
+    assert sleeps.seconds == []
+
+
 # ---- what the provider itself says ---------------------------------------------------------------------------
 
 OWN_MESSAGES = {

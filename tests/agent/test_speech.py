@@ -157,6 +157,23 @@ async def test_what_goes_wrong_is_explained_and_counted(
     assert meter.ends == [end]
 
 
+async def test_an_address_that_no_client_can_use_is_explained(meter: FakeMeter, recording: Recording) -> None:
+    """The settings refuse most of them, but clients know more about names with letters outside of ASCII."""
+    rules = SpeechRules(transcription="shop:whisper-1", speaking="shop:tts-1")
+    profile = AgentProfile(providers={"shop": Provider(api_key=KEY, base_url="http://☃/v1")}, speech=rules)
+    transcriber, speaker = choose_transcriber(profile, {}), choose_speaker(profile, {})
+    assert transcriber is not None
+    assert speaker is not None
+    for call in (transcriber.transcribe(recording, meter), speaker.speak("Hello", meter)):
+        with pytest.raises(
+            AgentRejected, match=r"The address of \"shop\" is not valid\. Set providers\.shop\.base_url"
+        ):
+            await call
+    await transcriber.close()
+    await speaker.close()
+    assert meter.ends == ["released", "released"]
+
+
 async def test_a_provider_speaks_with_the_voice_of_the_settings(server: OpenAIServer, meter: FakeMeter) -> None:
     server.add_replies(reply_with_audio(MP3), reply_with_audio(b"<html>", "text/html"))
     engine = choose_speaker(make_profile(server, voice="nova"), {})

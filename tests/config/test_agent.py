@@ -161,7 +161,13 @@ def test_a_url_is_accepted_unchanged(load: LoadSettings, url: str) -> None:
     assert agent.providers["openai"].base_url == agent.mcp_servers["one"].url == url
 
 
-@pytest.mark.parametrize("url", ["http://", "https://:80", "http://a b", "http://a:x", "http://a:99999", "http://[a"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://", "https://:80", "http://a b", "http://a:x", "http://a:99999", "http://[a"),
+        *("http://[::1]x/", "http://999.1.1.1/", "http://a..b/"),
+    ],
+)
 def test_an_invalid_url_is_rejected(find_problems: FindProblems, url: str) -> None:
     scheme = url.partition("//")[0]
     assert find_problems(f"providers: {{openai: {{base_url: '{url}'}}}}") == [

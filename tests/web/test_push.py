@@ -218,7 +218,17 @@ async def test_the_test_button_reports_what_the_push_service_says(start_web: Sta
 
 @pytest.mark.parametrize(
     "endpoint",
-    ["http://push.example/x", "https://user@push.example/x", "ftp://push.example/x", "https://", "https://[::1", "x"],
+    [
+        *(
+            "http://push.example/x",
+            "https://user@push.example/x",
+            "ftp://push.example/x",
+            "https://",
+            "https://[::1",
+            "x",
+        ),
+        *("https://a..b/x", "https://push.example:99999/x", "https://push.example/\x1d"),
+    ],
 )
 async def test_an_endpoint_has_to_be_an_https_address(start_web: StartWebServer, endpoint: str) -> None:
     async with run_push(start_web) as (web, service):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -278,6 +279,63 @@ async def test_a_provider_that_cannot_be_reached_is_told_in_words(web: WebServer
     assert listed.json()["error"]["message"].startswith('Could not connect to "lab".')
     unknown = await owner.get("/api/settings/models/available", params={"provider": "other"})
     assert unknown.status_code == 422
+
+
+UNUSABLE_URLS = ("h\x1d", "example.org", "http://a\nb/", "http://[::1]x/", "http://a..b/", "http://a:99999/")
+
+
+@pytest.mark.parametrize("provider", ["lab", "openai", "google"])
+async def test_an_address_that_no_client_can_use_is_refused_by_a_test(web: WebServer, provider: str) -> None:
+    owner = await web.sign_in()
+    for url, model in product(UNUSABLE_URLS, ("large", None)):
+        body = {"provider": provider, "api_key": API_KEY, "base_url": url, "model": model}
+        response = await owner.post("/api/settings/models/test", json=body)
+        assert response.status_code == 422
+        error = response.json()["error"]
+        assert error["message"] == (
+            f"{provider}: the address is not valid. Enter a URL that begins with http:// or https://."
+        )
+        assert (error["facts"]["key"], error["facts"]["code"]) == ("base_url", "address_invalid")
+        assert API_KEY not in response.text
+
+
+async def test_a_host_that_only_the_client_refuses_fails_the_test_in_words(web: WebServer) -> None:
+    owner = await web.sign_in()
+    for provider in ("lab", "openai", "anthropic", "ollama"):
+        body = {"provider": provider, "api_key": API_KEY, "base_url": "http://☃/v1", "model": "large"}
+        tested = (await owner.post("/api/settings/models/test", json=body)).json()
+        assert not tested["ok"]
+        assert f"Set providers.{provider}.base_url in the settings to a URL" in tested["error"]
+        assert tested["facts"]["code"] == "address_invalid"
+
+
+async def test_an_address_that_no_client_can_use_is_not_stored(web: WebServer) -> None:
+    owner = await web.sign_in()
+    keys = ("providers.lab.base_url", "mcp_servers.one.url", "web.search.url", "web.public_url")
+    for key, url in product(keys, UNUSABLE_URLS):
+        error = (await change(owner, 422, set={key: url}))["error"]
+        assert key in error["message"]
+        assert "a URL that begins with http:// or https://" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "field", "settings"),
+    [
+        ("telegram", "api_url", {"bot_token": BOT_TOKEN}),
+        ("matrix", "homeserver", {"access_token": "syt_YWRh_abcdef"}),
+        ("webhook", "url", {"secret": "0123456789abcdef0123456789abcdef"}),
+    ],
+)
+async def test_an_account_with_an_address_that_no_client_can_use_is_refused_by_its_test(
+    web: WebServer, platform: str, field: str, settings: dict[str, str]
+) -> None:
+    owner = await web.sign_in()
+    for url in ("https://[::1]x/", "https://a..b/", "https://a:99999/", "https://a\x1db/", "https://[::1"):
+        response = await owner.post(
+            f"/api/settings/platforms/{platform}/test", json={"settings": settings | {field: url}}
+        )
+        assert response.status_code == 200
+        assert response.json()["error"].startswith(f"platforms.{platform}.settings.{field} is not valid")
 
 
 async def test_an_account_is_tested_with_values_that_are_not_stored(web: WebServer) -> None:

@@ -30,6 +30,7 @@ export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
   budget_exceeded: (facts) => `${explainLimit(facts)} Es beginnt neu am ${facts.resets_at}.`,
   price_unknown: ({ model }) => `Für dein Budget gilt ein Limit in Dollar, aber der Preis von ${model} ist unbekannt. Trage ihn in den Servereinstellungen ein.`,
   no_models: ({ provider_title }) => `${provider_title} bietet kein Modell an, das antworten kann.`,
+  address_invalid: ({ provider }) => `Die Adresse des Anbieters ${provider} ist ungültig. Trage eine URL ein, die mit http:// oder https:// beginnt.`,
   address_missing: ({ provider }) => `Trage zuerst die Adresse des Anbieters ${provider} ein.`,
   packages_missing: ({ command }) => `Für Modelle von Anbietern fehlen Pakete. Installiere sie mit ${command}.`,
   internal_turn_error: ({ error }) => `Interner Fehler in Palaver (${error}). Details stehen im Serverprotokoll.`,

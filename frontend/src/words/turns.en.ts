@@ -26,6 +26,7 @@ export const failuresEn = {
   budget_exceeded: (facts) => `${explainLimit(facts)} It resets ${facts.resets_at}.`,
   price_unknown: () => null, // the server's text names the setting
   no_models: () => null,
+  address_invalid: () => null,
   address_missing: () => null,
   packages_missing: () => null,
   internal_turn_error: ({ error }) => `Internal error in Palaver (${error}). The server log has details.`,

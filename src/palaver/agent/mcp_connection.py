@@ -34,6 +34,7 @@ _CONNECTION_ERRORS = (
     OSError,
     RuntimeError,
     httpx2.HTTPError,
+    httpx2.InvalidURL,
     MCPError,
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import httpx2
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
@@ -24,7 +25,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from palaver.agent.providers import OLLAMA, explain_api_key, get_provider_title
+from palaver.agent.providers import OLLAMA, explain_api_key, explain_invalid_address, get_provider_title
 from palaver.domain.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.domain.turn_codes import FailureCode
 from palaver.logs import remove_secrets
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
     from palaver.agent.providers import ModelName
     from palaver.domain.profile import Provider
 
-# pydantic-ai's own exceptions, and what the clients raise for an answer that violates the protocol.
-PROVIDER_EXCEPTIONS = (AgentRunError, UserError, ValueError, TypeError, AttributeError, LookupError)
+# pydantic-ai's own exceptions, and what the clients raise for an address that can't be used and for an answer that
+# violates the protocol.
+PROVIDER_EXCEPTIONS = (
+    *(AgentRunError, UserError, httpx2.InvalidURL),
+    *(ValueError, TypeError, AttributeError, LookupError),
+)
 
 # How servers say that a conversation is too long, where pydantic-ai has no exception for it.
 _TOO_LONG_PHRASES = (
@@ -50,7 +55,7 @@ _TOO_LONG_PHRASES = (
     "request_too_large",
 )
 _TEMPORARY_STATUS_CODES = frozenset({408, 409, 425})  # besides all from 500 on
-_REFUSALS = (ModelRateLimitError, ModelQuotaExceededError, ModelRequestRejectedError, UserError)
+_REFUSALS = (ModelRateLimitError, ModelQuotaExceededError, ModelRequestRejectedError, UserError, httpx2.InvalidURL)
 _UNCERTAIN_STATUS_CODES = frozenset({408, 502, 504, 520, 522, 524})  # of gateways in front of a provider
 _MAX_QUOTE_CHARS = 300
 _MAX_DETAIL_CHARS = 1000
@@ -177,6 +182,11 @@ def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
     )
 
 
+def _make_address_error(name: ModelName) -> AgentRejected:
+    text = explain_invalid_address(name.provider)
+    return AgentRejected(text, code=FailureCode.ADDRESS_INVALID, model=str(name))
+
+
 def _make_unknown_model_error(name: ModelName) -> AgentRejected:
     advice = "Choose another model with /model or with the setting `model`."
     if name.provider == OLLAMA:
@@ -193,6 +203,8 @@ def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -
             return _make_key_error(name, provider)
         case ModelNotFoundError():
             return _make_unknown_model_error(name)
+        case httpx2.InvalidURL():
+            return _make_address_error(name)
         case ModelRequestRejectedError():
             pass
         case ModelHTTPError(status_code=status) if status < 500 and status not in _TEMPORARY_STATUS_CODES:

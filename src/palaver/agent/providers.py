@@ -109,6 +109,12 @@ def explain_api_key(provider: str) -> str:
     return f"Set {known.key_variables[0]} or {setting}." if known and known.key_variables else f"Set {setting}."
 
 
+def explain_invalid_address(provider: str) -> str:
+    """Return sentences about a provider whose address no client can use."""
+    title, setting = get_provider_title(provider), f"providers.{provider}.base_url in the settings"
+    return f"The address of {title} is not valid. Set {setting} to a URL that begins with http:// or https://."
+
+
 def is_loopback_url(url: str) -> bool:
     """Return whether the URL points to this machine."""
     host = urlsplit(url).hostname or ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 
 from palaver.agent.base import ModelCall
-from palaver.agent.providers import explain_api_key, get_provider_title, is_loopback_url
+from palaver.agent.providers import explain_api_key, explain_invalid_address, get_provider_title, is_loopback_url
 from palaver.agent.speech import SpokenAudio
 from palaver.domain.budget import MIN_MAX_TOKENS
 from palaver.domain.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable
@@ -134,6 +134,10 @@ class ProviderSpeech:
                 yield response
             finally:
                 await response.aclose()
+        except httpx2.InvalidURL:
+            await held.release()
+            text = explain_invalid_address(self._name.provider)
+            raise AgentRejected(text, code=FailureCode.ADDRESS_INVALID, model=str(self._name)) from None
         except (httpx2.HTTPError, OSError) as error:
             await (held.settle(None) if is_sent or isinstance(error, httpx2.ReadTimeout) else held.release())
             raise self._explain_outage(error) from None

@@ -14,11 +14,11 @@ import re
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from palaver.domain.budget_amounts import parse_dollars
 from palaver.domain.errors import InvalidInput
 from palaver.domain.gateway_config import AGENT_NAME_RULE, is_agent_name
+from palaver.domain.http_url import is_http_url
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.domain.policy import FIELD_RULES, MAX_IDLE_MINUTES, ResetMode
@@ -142,15 +142,6 @@ def _is_model(value: object) -> bool:
     return PROVIDER_NAME.accepts(provider) and re.fullmatch(r"\S+", name) is not None and name.isprintable()
 
 
-def _is_url(value: object) -> bool:
-    if not isinstance(value, str) or not re.fullmatch(r"https?://[^\s\\]+", value) or not value.isprintable():
-        return False
-    try:
-        return bool(urlsplit(value).hostname) and urlsplit(value).port != 0
-    except ValueError:  # the port is not a number, or brackets do not match
-        return False
-
-
 def _is_network(value: object) -> bool:
     if not isinstance(value, str):
         return False
@@ -248,7 +239,7 @@ TOKEN_COUNT: Final = _number_rule(500, 100_000_000, "a whole number of tokens")
 OPTIONAL_API_KEY: Final = _optional_rule(
     _pattern_rule("[!-~]+", "ASCII characters without spaces, exactly as the provider gave it")
 )
-OPTIONAL_URL: Final = _optional_rule(Rule(_is_url, "a URL that begins with http:// or https://", ValueForm("url")))
+OPTIONAL_URL: Final = _optional_rule(Rule(is_http_url, "a URL that begins with http:// or https://", ValueForm("url")))
 SERVER_NAME: Final = _pattern_rule(
     "[A-Za-z][A-Za-z0-9_-]{0,31}", "up to 32 letters, digits, '_' or '-', starting with a letter"
 )

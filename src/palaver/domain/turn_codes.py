@@ -33,6 +33,7 @@ class FailureCode(StrEnum):
     INTERNAL_ERROR = "internal_turn_error"  # error: its class
     NO_MODELS = "no_models"  # the provider lists none
     ADDRESS_MISSING = "address_missing"  # provider
+    ADDRESS_INVALID = "address_invalid"  # provider: its URL can't be used
     PACKAGES_MISSING = "packages_missing"  # command: what installs them
 
 

@@ -38,7 +38,7 @@ def test_what_is_no_token_is_refused_with_the_clicks_to_get_one(token: str, word
     assert remove_secrets(error["msg"]) == error["msg"]  # logs show all of it
 
 
-@pytest.mark.parametrize("url", ["discord.com", "ftp://discord.com", "https://discord.com/api?x=1"])
+@pytest.mark.parametrize("url", ["discord.com", "ftp://discord.com", "https://discord.com/api?x=1", "https://a..b/"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="address of Discord's API"):
         DiscordSettings.model_validate({"bot_token": TOKEN, "api_url": url})

@@ -41,6 +41,8 @@ def test_encryption_is_on_unless_the_operator_says_otherwise() -> None:
         ({"password": " "}, "app password"),
         ({"password": "a\nb"}, "line break"),
         ({"imap_host": "https://imap.example.org"}, "without https"),
+        ({"smtp_host": "smtp..example.org"}, "without https"),
+        ({"imap_host": "imap\x1d.example.org"}, "without https"),
         ({"smtp_host": "a b"}, "not the name of a server"),
         ({"imap_port": 0}, "greater than"),
         ({"aliases": "x"}, "alias"),

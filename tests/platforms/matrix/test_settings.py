@@ -32,6 +32,8 @@ def test_secrets_are_not_shown() -> None:
     [
         ({"homeserver": "matrix.org"}, "write it like https://matrix.org"),
         ({"homeserver": "<your homeserver>"}, "write it like https://matrix.org"),
+        ({"homeserver": "https://matrix.org:99999"}, "write it like https://matrix.org"),
+        ({"homeserver": "https://[matrix.org"}, "write it like https://matrix.org"),
         ({"homeserver": "https://ada:secret@matrix.org"}, "has no user name"),
         ({"user_id": "palaver"}, "write it like @palaver:matrix.org"),
         ({"access_token": ""}, "one word"),

@@ -279,6 +279,8 @@ async def test_a_receiver_that_recognizes_ids_gets_a_lost_answer_again(
         {"secret": SECRET, "url": "ftp://example.org/"},
         {"secret": SECRET, "url": "https://user:password@example.org/"},
         {"secret": SECRET, "url": "/answers"},
+        {"secret": SECRET, "url": "https://example.org:99999/"},
+        {"secret": SECRET, "url": "https://example..org/"},
         {"secret": SECRET, "key_lifetime_hours": -1},
         {"secret": SECRET, "user_name": ""},
         {},

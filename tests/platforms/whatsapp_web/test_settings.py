@@ -35,6 +35,8 @@ def test_a_phone_number_may_be_written_as_people_write_it(text: str) -> None:
         ({"device_name": "x" * 33}, "1 to 32 characters"),
         ({"proxy_url": "ftp://user:hunter2@e.org"}, "socks5://127.0.0.1:1080"),
         ({"proxy_url": "socks5://"}, "socks5://127.0.0.1:1080"),
+        ({"proxy_url": "socks5://127.0.0.1:99999"}, "socks5://127.0.0.1:1080"),
+        ({"proxy_url": "socks5://[::1"}, "socks5://127.0.0.1:1080"),
         ({"child_command": []}, "path of a program"),
         ({"chats": "some"}, "'self' or 'all'"),
         ({"token": "x"}, "Extra inputs"),

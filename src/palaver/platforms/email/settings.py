@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
+from palaver.domain.http_url import is_host_name
 from palaver.platforms.email.addresses import normalize_address
 from palaver.platforms.manifest import AccountSettings
 
@@ -76,7 +77,7 @@ class EmailSettings(AccountSettings):
     @classmethod
     def _check_host(cls, value: str) -> str:
         value = value.strip()
-        if not value or any(char in value for char in "/ @") or "://" in value:
+        if not is_host_name(value) or any(char in value for char in "/ @"):
             raise ValueError("this is not the name of a server; write it like imap.example.org, without https://")
         return value
 

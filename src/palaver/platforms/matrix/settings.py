@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator, model_validator
 
+from palaver.domain.http_url import is_http_url
 from palaver.platforms.manifest import AccountSettings
 
 _USER_ID = re.compile(r"@[^\s:@]+:[^\s@/]+")
@@ -28,9 +29,9 @@ class MatrixSettings(AccountSettings):
     @classmethod
     def _check_homeserver(cls, value: str) -> str:
         value = value.strip().rstrip("/")
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        if not is_http_url(value):
             raise ValueError("this is not the address of a homeserver; write it like https://matrix.org")
+        parts = urlsplit(value)
         if parts.username or parts.query or parts.fragment:
             raise ValueError("the address of a homeserver has no user name, query or fragment: https://matrix.org")
         return value

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
+from palaver.domain.http_url import is_http_url
 from palaver.platforms.manifest import AccountSettings
 from palaver.platforms.webhook.signatures import read_key
 
@@ -42,9 +43,9 @@ class WebhookSettings(AccountSettings):
     def _check_url(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        if not is_http_url(value):
             raise ValueError("this is not an address; write it like https://example.org/palaver")
+        parts = urlsplit(value)
         if parts.username or parts.password or parts.fragment:
             raise ValueError("the address has no user name, password or fragment; the receiver checks the signature")
         return value

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator
 
+from palaver.domain.http_url import is_http_url
 from palaver.platforms.manifest import AccountSettings
 
 _SEPARATORS = re.compile(r"[ ()./-]")
@@ -51,10 +52,10 @@ class WhatsAppWebSettings(AccountSettings):
     def _check_proxy_url(cls, value: SecretStr | None) -> SecretStr | None:
         if value is None:
             return None
-        parts = urlsplit(value.get_secret_value().strip())
-        if parts.scheme not in _PROXY_SCHEMES or not parts.hostname:
+        url = value.get_secret_value().strip()
+        if not is_http_url(url, _PROXY_SCHEMES):
             raise ValueError("This is not the address of a proxy; use one such as socks5://127.0.0.1:1080.")
-        return SecretStr(parts.geturl())
+        return SecretStr(urlsplit(url).geturl())
 
     @field_validator("child_command")
     @classmethod

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound
+from palaver.domain.http_url import is_http_url
 from palaver.domain.message import MAX_PREVIEW_CHARS
 from palaver.domain.push import MAX_ENDPOINT_CHARS, PushSubscription
 from palaver.services.poll_loop import run_poll_loop
@@ -190,13 +191,10 @@ class PushNotifier:
         return await self._engine.arun(Read(lambda tx: push.find_subscription(tx, sign_in_id), is_quick=True))
 
     def _check_endpoint(self, endpoint: str) -> None:
-        try:
-            parts = urlsplit(endpoint)
-            host = parts.hostname or ""
-        except ValueError:
-            parts, host = urlsplit(""), ""
-        is_valid = bool(host) and parts.username is None and len(endpoint) <= MAX_ENDPOINT_CHARS
-        if not is_valid or not endpoint.isascii() or (parts.scheme != "https" and host not in self._trusted_hosts):
+        is_valid = is_http_url(endpoint) and endpoint.isascii() and len(endpoint) <= MAX_ENDPOINT_CHARS
+        parts = urlsplit(endpoint if is_valid else "")
+        is_safe = parts.scheme == "https" or parts.hostname in self._trusted_hosts
+        if not is_valid or parts.username is not None or not is_safe:
             raise InvalidInput("endpoint: this is not an https:// address of a push service.", key="endpoint")
 
     # -- sending --------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from palaver.domain.errors import (
     InvalidInput,
     PalaverError,
 )
+from palaver.domain.http_url import is_http_url
 from palaver.domain.profile import AgentProfile, Provider
 from palaver.domain.turn_codes import FailureCode
 from palaver.logs import hide_in_logs, remove_secrets
@@ -140,6 +141,14 @@ def find_access(
     if name not in KNOWN_PROVIDERS and not provider.base_url:
         text = f"{name}: set the address of this provider first."
         raise InvalidInput(text, provider=name, code=FailureCode.ADDRESS_MISSING)
+    if provider.base_url and not is_http_url(provider.base_url):
+        raise InvalidInput(
+            f"{name}: the address is not valid. Enter a URL that begins with http:// or https://.",
+            key="base_url",
+            provider=name,
+            provider_title=get_provider_title(name),
+            code=FailureCode.ADDRESS_INVALID,
+        )
     if name in _DEFAULT_URLS and not provider.api_key and not provider.base_url:
         raise InvalidInput(
             f"{name}: enter an API key. {explain_api_key(name)}",
