@@ -64,7 +64,11 @@ class LocalPlatform(ABC):
         """Return the texts of our account that people see in a chat, oldest first."""
 
     async def disturb(self, fault: Fault) -> None:
-        """Let a fault happen once."""
+        """Let a fault happen once: at once, or to the next request that it can break."""
+        raise NotImplementedError
+
+    def has_pending_fault(self, fault: Fault) -> bool:
+        """Whether an earlier fault still waits for a request that this one would break, too."""
         raise NotImplementedError
 
     def list_problems(self) -> Sequence[str]:

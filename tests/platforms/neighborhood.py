@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentRequest
+    from palaver.services.platforms.account_runner import ConnectionTiming
     from palaver.services.platforms.adapter import Adapter
     from palaver.testing import ScriptedAgent
     from support.web import WebServer
@@ -62,7 +63,12 @@ class Neighborhood:
 
 @asynccontextmanager
 async def open_neighborhood(
-    tmp_path: Path, agent: ScriptedAgent, *names: str, is_open: bool, dm_scope: DmScope = DmScope.CHAT
+    tmp_path: Path,
+    agent: ScriptedAgent,
+    *names: str,
+    is_open: bool,
+    dm_scope: DmScope = DmScope.CHAT,
+    timing: ConnectionTiming | None = None,
 ) -> AsyncIterator[Neighborhood]:
     """Start the local servers of these platforms, and a server that is connected to them."""
     async with AsyncExitStack() as stack:
@@ -75,6 +81,7 @@ async def open_neighborhood(
                 agent,
                 config=GatewayConfig(dm_scope=dm_scope),
                 rules={"open_platforms": open_platforms, "unstreamed_platforms": open_platforms},
+                timing=timing,
             )
         )
         for local in platforms:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from palaver.agent.base import Agent
+    from palaver.services.platforms.account_runner import ConnectionTiming
     from palaver.web.connections import ConnectionLimits
     from palaver.web.http_protocol import Timeouts
     from palaver.web.state import WebState
@@ -136,6 +137,7 @@ async def run_web_server(
     page_folder: Path = PAGE_FOLDER,
     limits: ConnectionLimits | None = None,
     timeouts: Timeouts | None = None,
+    timing: ConnectionTiming | None = None,
     is_server: bool = False,  # jobs run by the clock, too
     **options: Any,
 ) -> AsyncIterator[WebServer]:
@@ -150,6 +152,7 @@ async def run_web_server(
             adapters=adapters,
             files=Attachments(store, home / "attachments"),
             outputs=home / "outputs",
+            timing=timing,
             is_server=is_server,
         )
         await stack.enter_async_context(gateway.run(grace_seconds=5))

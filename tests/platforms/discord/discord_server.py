@@ -204,6 +204,10 @@ class DiscordServer:
         """Let the next requests to a route fail; None lets one pass."""
         self._faults[route] += faults
 
+    def has_pending_fault(self, route: str) -> bool:
+        """Whether a fault still waits for the next request to a route."""
+        return bool(self._faults[route])
+
     def list_requests(self, *routes: str) -> list[ApiRequest]:
         return [request for request in self.requests if request.route in routes]
 

@@ -59,5 +59,8 @@ class LocalDiscord(LocalPlatform):
             case _:
                 self.server.gateway.cut()
 
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return fault is not Fault.CONNECTION_CUT and self.server.has_pending_fault("createMessage")
+
     def list_problems(self) -> list[str]:
         return self.server.problems

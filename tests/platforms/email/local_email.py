@@ -75,3 +75,7 @@ class LocalEmail(LocalPlatform):
                 self.server.faults.loses_answer = True
             case _:
                 self.server.faults.next_answers.append(ANSWERS[fault])
+
+    def has_pending_fault(self, fault: Fault) -> bool:
+        faults = self.server.faults
+        return fault is not Fault.CONNECTION_CUT and (faults.loses_answer or bool(faults.next_answers))

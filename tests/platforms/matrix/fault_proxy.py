@@ -58,6 +58,11 @@ class FaultProxy:
     def break_next_message(self, fault: Fault) -> None:
         self._next_fault = fault
 
+    @property
+    def has_pending_fault(self) -> bool:
+        """Whether a fault still waits for the next message."""
+        return self._next_fault is not None
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._handle(reader, writer))
         self._tasks.add(task)

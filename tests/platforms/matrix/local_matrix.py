@@ -69,3 +69,6 @@ class LocalMatrix(LocalPlatform):
             await self._proxy.cut_connections()
         else:
             self._proxy.break_next_message(fault)
+
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return fault is not Fault.CONNECTION_CUT and self._proxy.has_pending_fault

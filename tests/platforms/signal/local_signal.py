@@ -63,5 +63,8 @@ class LocalSignal(LocalPlatform):
         else:
             self.server.fail("send", SEND_FAULTS[fault])
 
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return fault is not Fault.CONNECTION_CUT and self.server.has_pending_fault("send")
+
     def list_problems(self) -> list[str]:
         return self.server.problems

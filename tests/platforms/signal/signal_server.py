@@ -324,6 +324,10 @@ class SignalServer:
         """Let the next requests of a method fail; None: that one works."""
         self._faults.setdefault(method, []).extend(faults)
 
+    def has_pending_fault(self, method: str) -> bool:
+        """Whether a fault still waits for the next request of a method."""
+        return bool(self._faults.get(method))
+
     # ---- programs --------------------------------------------------------------------------------------------
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -80,5 +80,8 @@ class LocalSlack(LocalPlatform):
         else:
             self.server.fail("chat.postMessage", SEND_FAULTS[fault])
 
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return fault is not Fault.CONNECTION_CUT and self.server.has_pending_fault("chat.postMessage")
+
     def list_problems(self) -> list[str]:
         return self.server.problems

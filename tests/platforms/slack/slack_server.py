@@ -286,6 +286,10 @@ class SlackServer(SlackWorkspace):
         """Let the next requests to a method fail; None lets one pass."""
         self._faults[method] += faults
 
+    def has_pending_fault(self, method: str) -> bool:
+        """Whether a fault still waits for the next request to a method."""
+        return bool(self._faults[method])
+
     async def cut_sockets(self) -> None:
         for socket in list(self._sockets):
             self._forget_socket(socket)

@@ -208,6 +208,10 @@ class BotApiServer:
         """Let the next requests to a method fail; None lets one pass."""
         self._faults[method] += faults
 
+    def has_pending_fault(self, method: str) -> bool:
+        """Whether a fault still waits for the next request to a method."""
+        return bool(self._faults[method])
+
     def list_requests(self, *methods: str) -> list[ApiRequest]:
         return [request for request in self.requests if request.method in methods]
 

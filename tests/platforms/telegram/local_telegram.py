@@ -66,5 +66,8 @@ class LocalTelegram(LocalPlatform):
             case _:
                 self.server.fail("getUpdates", CUT_LINE)
 
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return self.server.has_pending_fault("getUpdates" if fault is Fault.CONNECTION_CUT else "sendMessage")
+
     def list_problems(self) -> list[str]:
         return self.server.problems

@@ -78,3 +78,6 @@ class LocalWebhook(LocalPlatform):
             Fault.ANSWER_LOST: Reply(is_lost=True),
         }
         self._receiver.replies.append(replies[fault])
+
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return bool(self._receiver.replies)

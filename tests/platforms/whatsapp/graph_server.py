@@ -225,6 +225,10 @@ class GraphServer:
         """Let the next requests of a kind (messages, typing, media, number) fail; None lets one pass."""
         self._faults[kind] += faults
 
+    def has_pending_fault(self, kind: str) -> bool:
+        """Whether a fault still waits for the next request of a kind."""
+        return bool(self._faults[kind])
+
     def list_texts(self, recipient: str = ADAS_NUMBER) -> list[str]:
         """Return the texts that a person sees."""
         return [find_text(each) for each in self.messages if recipient in {each.get("to"), each.get("recipient")}]

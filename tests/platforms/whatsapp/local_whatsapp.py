@@ -62,6 +62,9 @@ class LocalWhatsApp(LocalPlatform):
         faults = {Fault.RATE_LIMITED: PAIR_RATE, Fault.SERVER_ERROR: BAD_GATEWAY}
         self.server.fail("messages", faults.get(fault, LOSE_ANSWER))
 
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return self.server.has_pending_fault("messages")
+
     def list_problems(self) -> list[str]:
         return self.server.problems
 

@@ -55,3 +55,6 @@ class LocalWhatsAppWeb(LocalPlatform):
             self.server.cut()
         else:
             self.server.faults.append(SEND_FAULTS[fault])
+
+    def has_pending_fault(self, fault: Fault) -> bool:
+        return fault is not Fault.CONNECTION_CUT and bool(self.server.faults)
