@@ -150,8 +150,6 @@ def test_every_request_gets_a_documented_response(
     @settings(
         max_examples=examples,
         deadline=None,
-        derandomize=True,
-        database=None,
         verbosity=Verbosity.quiet,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),

@@ -16,7 +16,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import Header, Response
+from fastapi import Header, Path, Response
 from fastapi.responses import JSONResponse
 
 from palaver.domain.errors import InvalidInput, NotSignedIn, PalaverError
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 SESSION_HEADER: Final = "X-Palaver-Session"
 _DATA_URL_PREFIX: Final = "data:image/"
 
+ModelPath = Annotated[str, Path(pattern=r"^[^\r\n]+$")]  # no address has a line break in it
+
 router = make_router("openai", "/v1", route_class=OpenAIRoute, responses=ERROR_RESPONSES)
 
 
@@ -83,7 +85,7 @@ async def openai_list_models(state: State, caller: Caller) -> OpenAIModelList:
 
 
 @router.get("/models/{model:path}", dependencies=[require_scope("chat")])
-async def openai_get_model(model: str, state: State, caller: Caller) -> OpenAIModel:
+async def openai_get_model(model: ModelPath, state: State, caller: Caller) -> OpenAIModel:
     """Get one model."""
     if model not in _list_model_names(state, caller):
         raise ModelNotFound(f'Model "{model}" not found.')
