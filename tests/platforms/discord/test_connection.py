@@ -11,6 +11,7 @@ import pytest
 
 from palaver.domain.errors import AccountRefused, ConnectionLost
 from palaver.logs import remove_secrets
+from palaver.platforms.discord.receiver import SESSION
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import run_adapter, wait_for_texts
@@ -38,6 +39,29 @@ async def run_until_it_fails(server: DiscordServer, inbox: MemoryInbox) -> Excep
         await adapter.close()
     assert TOKEN not in str(failed.value)
     return failed.value
+
+
+async def test_the_account_is_connected_when_the_next_process_could_find_what_it_misses(
+    server: DiscordServer, make_adapter: MakeAdapter, inbox: MemoryInbox
+) -> None:
+    """If the process died earlier, the first direct message of a person would be in no list and behind no cursor."""
+    saving, go_on = asyncio.Event(), asyncio.Event()
+
+    class SlowLink(MemoryLink):
+        async def save_cursor(self, cursor: Cursor) -> None:
+            if cursor.name == SESSION:
+                saving.set()
+                await go_on.wait()
+            await super().save_cursor(cursor)
+
+    adapter = make_adapter()
+    running = asyncio.create_task(adapter.run(SlowLink(inbox)))
+    await asyncio.wait_for(saving.wait(), TIMEOUT_SECONDS)
+    assert inbox.connected_count == 0
+    go_on.set()
+    await wait_until(lambda: inbox.connected_count)
+    running.cancel()
+    await asyncio.wait({running})
 
 
 # ---- signing in ----------------------------------------------------------------------------------------------

@@ -108,19 +108,19 @@ class DiscordAdapter(Adapter):
                 directory = ChannelDirectory(self._user_id)
                 receiver = Receiver(self._client, directory, link, intake)
                 try:
-                    await _run_until_one_ends(self._keep_connected(link, receiver), receiver.run(), intake.watch())
+                    await _run_until_one_ends(self._keep_connected(receiver), receiver.run(), intake.watch())
                 finally:
                     await self._end_interactions()
 
-    async def _keep_connected(self, link: AccountLink, receiver: Receiver) -> None:
+    async def _keep_connected(self, receiver: Receiver) -> None:
         """Receive events, with a new session when the bot may read more than before, or less."""
-        await self._find_missed_chats(link, receiver)
+        await self._find_missed_chats(receiver)
         while True:
             self._intents_changed.clear()
-            gateway = self._make_gateway(link, receiver)
+            gateway = self._make_gateway(receiver)
             await _run_until_one_ends(gateway.keep_connected(), self._intents_changed.wait())
 
-    async def _find_missed_chats(self, link: AccountLink, receiver: Receiver) -> None:
+    async def _find_missed_chats(self, receiver: Receiver) -> None:
         """Find the direct chats in which people wrote since an earlier process died: Discord does not list them."""
         session = await receiver.load_session()
         if session is None:
@@ -131,10 +131,10 @@ class DiscordAdapter(Adapter):
             if name in {"MESSAGE_CREATE", "INTERACTION_CREATE"} and data.get("guild_id") is None:
                 chats[data["channel_id"]] = None
 
-        await self._make_gateway(link, receiver).replay(session, note)
+        await self._make_gateway(receiver).replay(session, note)
         await receiver.remember_direct_chats(chats)
 
-    def _make_gateway(self, link: AccountLink, receiver: Receiver) -> GatewayClient:
+    def _make_gateway(self, receiver: Receiver) -> GatewayClient:
         def receive(name: str, data: Any, session: GatewaySession) -> None:
             if name == "INTERACTION_CREATE" and data["type"] in {COMMAND_INTERACTION, BUTTON_INTERACTION}:
                 self._defer(data)
@@ -148,7 +148,7 @@ class DiscordAdapter(Adapter):
             http,
             intents=self._intents,
             on_event=receive,
-            on_alive=link.report_connected,
+            on_alive=receiver.report_connected,
             wait_for_room=receiver.wait_for_room,
             timing=self._timing,
         )

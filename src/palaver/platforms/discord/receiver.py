@@ -182,6 +182,13 @@ class Receiver:
             await self._link.save_cursor(Cursor(json.dumps(asdict(session)), SESSION))
             self._stored_session = session
             self._store_session_at = time.monotonic() + SAVE_SESSION_SECONDS
+            if is_new:
+                self._link.report_connected()
+
+    def report_connected(self) -> None:
+        """Report that Discord answers, as soon as another process could ask for what this one misses."""
+        if self._stored_session is not None:
+            self._link.report_connected()
 
     # ---- sessions and gaps -----------------------------------------------------------------------------------
 
