@@ -104,7 +104,7 @@ def _list_model_names(state: WebState, caller: SignedInPerson) -> list[str]:
     "/chat/completions",
     dependencies=[require_scope("chat")],
     response_model=ChatCompletion,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/event-stream": {}}}},  # one JSON object in each event
 )
 async def openai_create_chat_completion(
     body: ChatCompletionRequest,
