@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -528,7 +529,8 @@ def main() -> None:
         try:
             answer = {"result": COMMANDS[request.pop("command")](**request)}
         except Exception as error:  # noqa: BLE001  (sent to the harness, which raises it)
-            answer = {"error": type(error).__name__, "text": str(error)}
+            text = str(error) if isinstance(error, PalaverError) else traceback.format_exc()  # else it is a fault
+            answer = {"error": type(error).__name__, "text": text}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

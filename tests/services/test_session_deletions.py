@@ -14,8 +14,8 @@ from palaver.domain.usage import TurnUsage
 from palaver.services.attachments import Attachments
 from palaver.services.cleanup import Cleanup
 from palaver.services.deletions import clean_search_index, finish_deletions
-from palaver.storage import events, invariants, session_deletion
-from palaver.storage.engines.base import Write
+from palaver.storage import events, invariants, session_deletion, sessions
+from palaver.storage.engines.base import Read, Write
 from support.inbox import list_rows
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def start_long(store: SessionStore, source: SessionSource, word: str = "zebra") 
         store.append_to_transcript(session_id, {"role": "assistant", "content": f"{word} {number}"})
     store.search(word)
     return session_id
+
+
+def start_short(store: SessionStore, source: SessionSource) -> str:
+    return store.record_user_message(source, "hello").session_id
 
 
 def open_views(store: SessionStore, source: SessionSource) -> list[SessionView]:
@@ -161,3 +165,17 @@ def test_a_short_conversation_goes_in_one_transaction(store: SessionStore, dm: S
     open_views(store, dm())[0].delete(session_id)
     assert list_rows(store, "SELECT 1 FROM session") == []
     assert list_rows(store, "SELECT 1 FROM event") == []
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("start", [start_long, start_short])
+async def test_a_conversation_that_another_process_has_just_deleted_is_deleted_once(
+    store: SessionStore, dm: Source, start: Callable[[SessionStore, SessionSource], str]
+) -> None:
+    """Both have found it, and the second waits for the first."""
+    session_id = start(store, dm())
+    row = store.engine.run(Read(lambda tx: sessions.get(tx, session_id)))
+    deletions = [store.engine.run(Write(lambda tx: session_deletion.delete(tx, row))) for _ in range(2)]
+    assert [deleted.messages > 0 for deleted in deletions] == [True, False]
+    await finish_deletions(store.engine)
+    assert list_rows(store, "SELECT COUNT(*) FROM session") == [(0,)]

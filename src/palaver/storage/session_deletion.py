@@ -41,11 +41,12 @@ class DeletedRows:
 def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
     """Delete a session, or let it disappear if it is long. A later write to it finds no session."""
     no = session_row.no
-    lock = f"SELECT last_seq FROM session WHERE no = $1 {tx.for_update}"  # keeps others from adding to it
-    last_seq, delivery_count = (
-        0 if row is None else int(row[0])
-        for row in (tx.fetch_one(lock, no), tx.fetch_one("SELECT COUNT(*) FROM delivery WHERE session_no = $1", no))
-    )
+    lock = f"SELECT last_seq FROM session WHERE no = $1 AND is_deleted = 0 {tx.for_update}"  # others can't add to it
+    session = tx.fetch_one(lock, no)
+    if session is None:  # another process was faster
+        return DeletedRows(0, 0, 0)
+    counted = tx.fetch_one("SELECT COUNT(*) FROM delivery WHERE session_no = $1", no)
+    delivery_count = 0 if counted is None else int(counted[0])
     addresses = deliveries.lock_open_addresses(tx, no)
     if _is_short(tx, no):
         if tx.name == "sqlite":  # in PostgreSQL the search rows are deleted by a foreign key
@@ -54,7 +55,7 @@ def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
     else:
         _hide(tx, no)
     deliveries.make_next_due(tx, addresses)
-    return DeletedRows(session_row.session.message_count, delivery_count, min(last_seq, MAX_SHORT_ROWS))
+    return DeletedRows(session_row.session.message_count, delivery_count, min(int(session[0]), MAX_SHORT_ROWS))
 
 
 def find_hidden(tx: Transaction) -> int | None:
