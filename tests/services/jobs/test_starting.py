@@ -22,6 +22,7 @@ from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_until
+from support.inbox import list_rows
 from support.job_runs import JobTown
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ async def test_removing_a_person_stops_the_runs_of_their_jobs(town: JobTown) -> 
     for job_row in job_rows:
         queue_manual_run(town, job_row)
     await town.poll()
-    await town.wait_for_state(job_rows[1], JobRunState.RUNNING)
+    await wait_until(lambda: list_rows(town.store, "SELECT COUNT(*) FROM turn WHERE state = 'running'") == [(2,)])
     owner = Principal(PersonId("p_owner"), Role.OWNER)
     await People(town.store, owner).remove(job_rows[0].job.person_id)
     await town.wait_until_ended()  # though the agent would go on
