@@ -320,6 +320,7 @@ async def test_a_growing_message_whose_id_is_unknown_is_found_by_its_key(
     assert await count_previews(gateway) == 0
 
 
+@pytest.mark.both_engines
 async def test_a_new_attempt_goes_on_with_the_same_message(start_gateway: StartGateway) -> None:
     loopback, steps = LoopbackAdapter(capabilities=EDITS), SteppingAgent()
     gateway = await start_gateway(steps.agent, loopback=loopback)
