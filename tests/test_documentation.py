@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
-SKIPPED_FOLDERS = {"node_modules", ".venv"}
 
 
 def find_pages() -> Iterator[Path]:
     """Find the pages of the documentation without looking into the thousands of folders of packages."""
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = {*folders} - SKIPPED_FOLDERS
+        folders[:] = [name for name in folders if name != "node_modules" and not name.startswith(".")]
         yield from (Path(folder) / name for name in files if name.endswith(".md"))
 
 
