@@ -148,9 +148,12 @@ def _check_pages(db: apsw.Connection, path: Path) -> None:
         raise make_damage_error(path, f"{str(text).strip()}.")
 
 
-def _get_state(path: Path) -> tuple[int, ...]:
-    """Return what differs after a file was written or replaced."""
-    stat = path.stat()
+def _get_state(path: Path) -> tuple[int, ...] | None:
+    """Return what differs after a file was written or replaced; None if there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
