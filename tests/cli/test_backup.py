@@ -51,6 +51,7 @@ def test_json_says_the_same(filled_home: Home) -> None:
         "backup": filled_home.get_json("backups")[0],
         "database": str(filled_home.path / "palaver.db"),
         "dry_run": True,
+        "left_out_attachments": [],
     }
     done = filled_home.get_json("restore", made["path"], "--yes")
     assert done["unchanged_files"] == ["config.yaml"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -168,6 +169,83 @@ def test_a_manifest_that_cannot_be_read_is_refused(home: Path, text: str) -> Non
 def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path) -> None:
     with pytest.raises(BackupDamaged, match="is not a backup"):
         load_backup(tmp_path)
+
+
+def rewrite_manifest(backup: backups_module.Backup, **changes: object) -> backups_module.Backup:
+    """Let a manifest say that the backup is as it is now, as somebody would who has changed it."""
+    document = json.loads((backup.path / "backup.json").read_text())
+    document |= {
+        "database_bytes": backup.database.stat().st_size,
+        "database_sha256": sqlite_backup.compute_sha256(backup.database),
+    }
+    (backup.path / "backup.json").write_text(json.dumps(document | changes))
+    return load_backup(backup.path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("CREATE TRIGGER spy AFTER INSERT ON event BEGIN DELETE FROM person; END", "trigger spy"),
+        ("CREATE VIEW spy AS SELECT 1", "view spy"),
+        ("CREATE TABLE spy (text TEXT)", "table spy"),
+        ("ALTER TABLE person ADD COLUMN spy TEXT", "table person"),
+    ],
+)
+def test_a_backup_with_definitions_of_its_own_is_refused(home: Path, statement: str, name: str) -> None:
+    backup = make_backup(home)
+    with closing(apsw.Connection(str(backup.database))) as db:
+        db.execute(statement)
+    backup = rewrite_manifest(
+        backup, row_counts=sqlite_backup.check_copy(backup.database, is_complete=False).row_counts
+    )
+    before = (home / "palaver.db").read_bytes()
+    with pytest.raises(BackupDamaged, match=f"not made this, or not in this form: {name}"):
+        restore_backup(backup, home / "palaver.db", home)
+    assert (home / "palaver.db").read_bytes() == before
+
+
+def test_a_backup_with_an_index_of_its_own_is_restored(home: Path) -> None:
+    with closing(apsw.Connection(str(home / "palaver.db"))) as db:
+        db.execute("CREATE INDEX my_index ON person (name)")
+    assert restore_backup(make_backup(home), home / "palaver.db", home).kept is not None
+
+
+def test_only_attachments_whose_bytes_match_their_name_are_restored(home: Path, tmp_path: Path) -> None:
+    backup = make_backup(home)
+    [sound] = [path for path in (backup.path / "attachments").rglob("*") if path.is_file()]
+    secret = tmp_path / "secret"
+    secret.write_text("of the machine")
+    folder = backup.path / "attachments" / "aa"
+    folder.mkdir()
+    link, changed = folder / ("aa" + 62 * "0"), folder / ("aa" + 62 * "1")
+    link.symlink_to(secret)
+    changed.write_text("not what its name says")
+    linked_folder = backup.path / "attachments" / "bb"
+    linked_folder.symlink_to(sound.parent)
+    new_home = tmp_path / "new"
+    with lock_database(new_home / "palaver.db"):
+        result = restore_backup(backup, new_home / "palaver.db", new_home)
+    assert result.attachment_count == 1
+    assert result.left_out_attachments == (link, changed, linked_folder / sound.name)
+    files = [path for path in (new_home / "attachments").rglob("*") if not path.is_dir()]
+    assert [path.name for path in files] == [sound.name]
+
+
+def test_a_manifest_cannot_name_other_files(home: Path, tmp_path: Path) -> None:
+    backup = make_backup(home)
+    (tmp_path / "outside").write_text("x")
+    with pytest.raises(BackupDamaged, match="names files"):
+        rewrite_manifest(backup, secret_files=["../../../outside"])
+
+
+def test_a_linked_secret_is_not_restored(home: Path, tmp_path: Path) -> None:
+    backup = make_backup(home, with_secrets=True)
+    (backup.path / "config.yaml").unlink()
+    (backup.path / "config.yaml").symlink_to(home / "settings.key")
+    new_home = tmp_path / "new"
+    with lock_database(new_home / "palaver.db"):
+        assert restore_backup(backup, new_home / "palaver.db", new_home).added_secret_files == ("settings.key",)
+    assert not (new_home / "config.yaml").exists()
 
 
 def test_a_restored_store_has_everything_and_repeats_nothing(home: Path) -> None:

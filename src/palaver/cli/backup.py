@@ -6,7 +6,7 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,9 +24,13 @@ from palaver.domain.errors import BackupError, StoreBusy
 from palaver.invocation import format_command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.config import Settings
     from palaver.services.backups import Backup
     from palaver.services.restores import RestoreResult
+
+MAX_LISTED_FILES: Final = 5
 
 
 @click.command()
@@ -134,7 +138,7 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
     Stop the server first. The backup is checked completely, and the present database is kept beside the new one.
     """
     from palaver.cli.running_servers import find_running_server
-    from palaver.services.backups import load_backup, verify_backup
+    from palaver.services.backups import load_backup, sort_attachments, verify_backup
     from palaver.services.restores import lock_database, restore_backup
 
     settings = load_cli_settings(ctx)
@@ -146,7 +150,8 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
     with lock_database(database):
         if dry_run:
             verify_backup(chosen)
-            _print_plan(chosen, database, as_json=as_json)
+            _, left_out = sort_attachments(chosen)
+            _print_plan(chosen, database, left_out, as_json=as_json)
             return
         confirm_or_exit(
             f"Replace {database} with the backup of {chosen.created_at:%Y-%m-%d %H:%M} UTC ({_describe(chosen)})?"
@@ -158,16 +163,28 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
     _print_result(chosen, database, result, as_json=as_json)
 
 
-def _print_plan(chosen: Backup, database: Path, *, as_json: bool) -> None:
+def _print_plan(chosen: Backup, database: Path, left_out: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
-        print_json({"backup": chosen.to_json(), "database": str(database), "dry_run": True})
+        plan = {"backup": chosen.to_json(), "database": str(database), "dry_run": True}
+        print_json(plan | {"left_out_attachments": [str(path) for path in left_out]})
         return
-    click.echo(f"The backup {chosen.path} is complete and undamaged ({_describe(chosen)}).")
+    if left_out:
+        click.echo(f"The database of the backup {chosen.path} is complete and undamaged ({_describe(chosen)}).")
+        _print_left_out(left_out, "would not be")
+    else:
+        click.echo(f"The backup {chosen.path} is complete and undamaged ({_describe(chosen)}).")
     if database.exists():
         click.echo(f"{database} would be kept as {database.name}.before-restore-DATE-TIME and replaced.")
     else:
         click.echo(f"{database} would be created.")
     click.echo("Nothing was changed.")
+
+
+def _print_left_out(paths: Sequence[Path], verb: str) -> None:
+    if paths:
+        names = ", ".join(clean_line(str(path)) for path in paths[:MAX_LISTED_FILES])
+        more = " …" if len(paths) > MAX_LISTED_FILES else ""
+        click.echo(f"Damaged, or no attachments of Palaver, and {verb} restored: {names}{more}")
 
 
 def _print_result(chosen: Backup, database: Path, result: RestoreResult, *, as_json: bool) -> None:
@@ -178,6 +195,7 @@ def _print_result(chosen: Backup, database: Path, result: RestoreResult, *, as_j
                 "database": str(database),
                 "kept": None if result.kept is None else str(result.kept),
                 "attachment_count": result.attachment_count,
+                "left_out_attachments": [str(path) for path in result.left_out_attachments],
                 "added_files": list(result.added_secret_files),
                 "unchanged_files": list(result.left_secret_files),
             }
@@ -186,6 +204,7 @@ def _print_result(chosen: Backup, database: Path, result: RestoreResult, *, as_j
     click.echo(f"Restored {database} from {chosen.path} ({_describe(chosen)}).")
     if result.kept is not None:
         click.echo(f"The database as it was before: {result.kept}")
+    _print_left_out(result.left_out_attachments, "not")
     if result.added_secret_files:
         click.echo(f"Also restored: {', '.join(result.added_secret_files)}")
     if result.left_secret_files:

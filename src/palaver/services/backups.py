@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -190,7 +191,10 @@ def load_backup(path: Path) -> Backup:
             document = json.loads(stream.read(MAX_MANIFEST_BYTES))
         if document.pop("format") != FORMAT:
             raise BackupDamaged(f"{folder} was made by a newer version of Palaver. Upgrade Palaver to restore it.")
-        return Backup(folder, BackupManifest(**document))
+        loaded = BackupManifest(**document)
+        if not set(loaded.secret_files) <= set(SECRET_FILES):  # their names are used as paths
+            raise BackupDamaged(f"{manifest} names files that no backup contains.", path=str(path))
+        return Backup(folder, loaded)
     except FileNotFoundError:
         raise BackupDamaged(
             f"{path} is not a backup: it has no {MANIFEST_NAME}. Give the folder that a backup was made in.",
@@ -203,7 +207,7 @@ def load_backup(path: Path) -> Backup:
 
 
 def verify_backup(backup: Backup) -> None:
-    """Check every byte and every row of a backup; raise `BackupDamaged` if anything is not as it was made."""
+    """Check every byte and every row of the database of a backup; raise `BackupDamaged` if it is not as it was made."""
     try:
         size = backup.database.stat().st_size
         if size != backup.manifest.database_bytes or compute_sha256(backup.database) != backup.manifest.database_sha256:
@@ -216,6 +220,27 @@ def verify_backup(backup: Backup) -> None:
     facts = check_copy(backup.database, is_complete=True)
     if facts.row_counts != backup.manifest.row_counts:
         raise BackupDamaged(f"{backup.database} does not contain what {MANIFEST_NAME} says.", path=str(backup.path))
+
+
+def sort_attachments(backup: Backup) -> tuple[list[Path], list[Path]]:
+    """Read every attachment of a backup; return the paths of those that are as they were made, and of the others.
+
+    An attachment is named by its hash. Anything else under its folder, such as a link to another file, is not one.
+    """
+    folder = backup.path / ATTACHMENTS_NAME
+    sound, others = [], []
+    for path in sorted(folder.glob("*/*")) if not folder.is_symlink() else [folder]:
+        (sound if _is_sound_attachment(path) else others).append(path)
+    return sound, others
+
+
+def _is_sound_attachment(path: Path) -> bool:
+    if path.parent.is_symlink() or path.parent.name != path.name[:2] or not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    try:
+        return compute_sha256(path) == path.name
+    except OSError:
+        return False
 
 
 def delete_old_backups(database: Path, keep: int) -> list[Path]:

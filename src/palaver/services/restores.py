@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.clock import SystemClock
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import StoreBusy
-from palaver.services.backups import ATTACHMENTS_NAME, verify_backup
+from palaver.services.backups import ATTACHMENTS_NAME, sort_attachments, verify_backup
 from palaver.services.folder_files import copy_file, flush_folder, link_or_copy, make_private_folder
 from palaver.storage.engines.backup_folder import DATABASE_NAME
 from palaver.storage.engines.base import Write
@@ -33,7 +33,7 @@ from palaver.storage.restored_work import close_open_work
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from palaver.services.backups import Backup
@@ -47,6 +47,7 @@ _KEPT_INFIX: Final = ".before-restore-"
 class RestoreResult:
     kept: Path | None  # the database as it was before; None if there was none
     attachment_count: int
+    left_out_attachments: tuple[Path, ...]  # their bytes are not what their name says, or they are no files
     added_secret_files: tuple[str, ...]
     left_secret_files: tuple[str, ...]  # that the backup has too, and the home folder already had
 
@@ -77,12 +78,13 @@ def restore_backup(backup: Backup, database: Path, home: Path) -> RestoreResult:
     verify_backup(backup)
     prepared = _prepare(backup, database)
     crash_point("restore.copied")
-    count = _link_attachments(backup, home / ATTACHMENTS_NAME)
+    sound, damaged = sort_attachments(backup)
+    _link_attachments(sound, home / ATTACHMENTS_NAME)
     added, left = _add_secret_files(backup, home)
     crash_point("restore.files_linked")
     kept = _keep_and_swap(prepared, database)
     shutil.rmtree(prepared.parent, ignore_errors=True)
-    return RestoreResult(kept, count, tuple(added), tuple(left))
+    return RestoreResult(kept, len(sound), tuple(damaged), tuple(added), tuple(left))
 
 
 def _prepare(backup: Backup, database: Path) -> Path:
@@ -102,17 +104,14 @@ def _prepare(backup: Backup, database: Path) -> Path:
     return prepared
 
 
-def _link_attachments(backup: Backup, target: Path) -> int:
-    count = 0
-    for path in sorted((backup.path / ATTACHMENTS_NAME).glob("??/*")):
+def _link_attachments(paths: Sequence[Path], target: Path) -> None:
+    for path in paths:
         folder = target / path.parent.name
         make_private_folder(folder)
         link_or_copy(path, folder / path.name)
-        count += 1
-    if count:
+    if paths:
         for folder in (*target.glob("??"), target):
             flush_folder(folder)
-    return count
 
 
 def _add_secret_files(backup: Backup, home: Path) -> tuple[list[str], list[str]]:
@@ -121,7 +120,7 @@ def _add_secret_files(backup: Backup, home: Path) -> tuple[list[str], list[str]]
     for name in backup.manifest.secret_files:
         if (home / name).exists():
             left.append(name)
-        elif (backup.path / name).is_file():
+        elif (backup.path / name).is_file() and not (backup.path / name).is_symlink():
             copy_file(backup.path / name, home / name)
             added.append(name)
     return added, left

@@ -38,6 +38,9 @@ _CHANGE = re.compile(
     r"|^ALTER TABLE (?P<renamed>\w+) RENAME TO (?P<new_name>\w+)",
     re.MULTILINE,
 )
+_READ_DEFINITIONS: Final = (
+    "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index' AND substr(name, 1, 7) <> 'sqlite_'"
+)
 
 
 def check_before_use(path: Path, dialect: Dialect) -> None:
@@ -95,8 +98,31 @@ def describe_missing_names(names: Iterable[str]) -> str:
     return f"tables or indexes are missing: {', '.join(listed[:_MAX_NAMES])}{more}."
 
 
-def find_file_problems(path: Path) -> list[str]:
-    """Check every page, index and foreign key of a file; return what is wrong, in SQLite's words."""
+def find_foreign_definitions(db: apsw.Connection, applied: Iterable[str], dialect: Dialect) -> list[str]:
+    """Return the triggers, views and tables of a database that its migrations do not make exactly so.
+
+    Such a thing runs statements of its own, or hides rows, whenever the store is used. An index can't.
+    """
+    scripts = migrate.load_migrations(dialect)
+    with closing(apsw.Connection(":memory:")) as fresh:
+        fresh.execute(migrate.CREATE_MIGRATION_TABLE)
+        for name in sorted(applied):
+            fresh.execute(scripts[name])
+        made = set(fresh.execute(_READ_DEFINITIONS))
+    return [f"{kind} {name}" for kind, name, _ in sorted(set(db.execute(_READ_DEFINITIONS)) - made)]
+
+
+def describe_foreign_definitions(names: Iterable[str]) -> str:
+    """Return sentences about what `find_foreign_definitions` has found."""
+    listed = ", ".join(sorted(names)[:_MAX_NAMES])
+    return (
+        f"Palaver has not made this, or not in this form: {listed}. It may have been added to change or read what is"
+        " stored. If you added it yourself, remove it from the database (with DROP), and make a new backup."
+    )
+
+
+def find_file_problems(path: Path, dialect: Dialect) -> list[str]:
+    """Check every page, index, foreign key and definition of a file; return what is wrong."""
     problems = []
     try:
         with closing(connect(path, reader=True)) as db:
@@ -106,6 +132,9 @@ def find_file_problems(path: Path) -> list[str]:
                 if number == MAX_PROBLEMS:
                     break
                 problems.append(f"row {row} of table {table} refers to a row of {parent} that does not exist")
+            applied = {name for (name,) in db.execute("SELECT name FROM migration")} - {migrate.COPY_MARKER}
+            if foreign := find_foreign_definitions(db, applied, dialect):
+                problems.append(describe_foreign_definitions(foreign).rstrip("."))
     except (apsw.CorruptError, apsw.NotADBError) as error:
         problems.append(str(error))
     return problems

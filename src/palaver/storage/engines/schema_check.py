@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def find_engine_problems(engine: Engine) -> list[str]:
     """Check a SQLite file completely, or that a server answers; return what is wrong."""
     if isinstance(engine, SqliteEngine):
-        return find_file_problems(engine.path)
+        return find_file_problems(engine.path, SQLITE_DIALECT)
     engine.run(Read(lambda tx: tx.fetch_one("SELECT 1")))
     return []
 

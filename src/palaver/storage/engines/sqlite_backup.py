@@ -20,7 +20,12 @@ import apsw
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import BackupDamaged, BackupStopped, StoreDamaged
 from palaver.storage.engines import migrate
-from palaver.storage.engines.integrity import check_before_use, list_expected_names
+from palaver.storage.engines.integrity import (
+    check_before_use,
+    describe_foreign_definitions,
+    find_foreign_definitions,
+    list_expected_names,
+)
 from palaver.storage.engines.sqlite import DIALECT
 from palaver.storage.engines.sqlite_file import connect, make_busy_handler, open_immutable, translate_error
 
@@ -99,7 +104,7 @@ def _copy_pages(
 
 
 def check_copy(path: Path, *, is_complete: bool, should_stop: Callable[[], bool] = lambda: False) -> CopyFacts:
-    """Check a copy, with all its indexes if `is_complete`; raise `BackupDamaged` if anything is wrong with it."""
+    """Check a copy, completely or only its pages; raise `BackupDamaged` if anything is wrong with it."""
     try:
         with closing(open_immutable(path)) as db:
             db.set_progress_handler(should_stop, CHECK_STEPS)
@@ -107,7 +112,10 @@ def check_copy(path: Path, *, is_complete: bool, should_stop: Callable[[], bool]
             problems = [str(text) for (text,) in db.execute(f"PRAGMA {check}({MAX_PROBLEMS})") if text != "ok"]
             if problems:
                 raise BackupDamaged(f"{path} is damaged: {problems[0]}.", path=str(path), problems=problems)
-            return _read_facts(db, path)
+            facts = _read_facts(db, path)
+            if is_complete and (foreign := find_foreign_definitions(db, facts.migrations, DIALECT)):
+                raise BackupDamaged(f"{path} was changed: {describe_foreign_definitions(foreign)}", path=str(path))
+            return facts
     except apsw.InterruptError:
         raise BackupStopped from None
     except (apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError) as error:
