@@ -100,6 +100,21 @@ def test_nothing_can_be_written(tmp_path: Path) -> None:
     assert read_names(tmp_path / "a.db") == ["one", "two"]
 
 
+def test_a_view_is_never_read(tmp_path: Path) -> None:
+    """It may have the name of a table, and compute rows without end."""
+    db = create(tmp_path / "a.db", "delete")
+    db.execute("ALTER TABLE item RENAME TO kept")
+    db.execute(
+        "CREATE VIEW item AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS name FROM n"
+    )
+    db.close()
+    with (
+        closing(open_foreign_database(tmp_path / "a.db")) as database,
+        pytest.raises(InvalidForeignDatabase, match="a view where a table is expected"),
+    ):
+        list(database.select("item", ["name"]))
+
+
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00", b"not a database" * 100])
 def test_a_file_that_is_no_database_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.db"

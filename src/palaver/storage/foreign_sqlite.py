@@ -89,6 +89,8 @@ class ForeignDatabase:
                 yield dict(zip(names, row, strict=True))
         except UnicodeDecodeError:
             raise self._make_error("it contains text that is not UTF-8") from None
+        except apsw.AuthError as error:
+            raise self._make_error("it has a view where a table is expected") from error
         except apsw.Error as error:
             raise self._make_error(str(error)) from error
         finally:
@@ -127,12 +129,18 @@ def open_foreign_database(path: Path) -> ForeignDatabase:
     database = ForeignDatabase(path, db, copy_folder)
     try:
         db.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        db.authorizer = _authorize
         for statement in _START:
             db.execute(statement).fetchall()
     except apsw.Error as error:
         database.close()
         raise _make_damage_error(path, str(error)) from error
     return database
+
+
+def _authorize(_operation: int, _first: str | None, _second: str | None, _schema: str | None, view: str | None) -> int:
+    """Allow no view: it may have the name of a table that is read, and compute rows without end."""
+    return apsw.SQLITE_OK if view is None else apsw.SQLITE_DENY
 
 
 def _read_is_wal(path: Path) -> bool:

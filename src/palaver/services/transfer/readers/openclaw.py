@@ -30,6 +30,7 @@ _MAIN_AGENT: Final = "main"
 def open_reader(path: Path) -> OpenClawReader:
     """Open the state folder; raise InvalidImport if it is none."""
     folder = path / ".openclaw" if (path / ".openclaw" / "agents").is_dir() else path
+    folder = folder.resolve()
     try:
         agents = sorted(each for each in (folder / "agents").iterdir() if each.is_dir() and not each.is_symlink())
     except OSError:

@@ -17,6 +17,7 @@ from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_
 from palaver.services.transfer.readers.openclaw_source import is_internal
 from palaver.services.transfer.readers.openclaw_state import read_json_file
 from palaver.services.transfer.readers.openclaw_transcript import FileTranscript, StoredTranscript
+from palaver.services.transfer.readers.plain_file import is_plain
 from palaver.services.transfer.readers.values import (
     UNKNOWN_TIME,
     as_dict,
@@ -80,7 +81,7 @@ class AgentSessions:
 
     def _find_stored(self) -> None:
         path = self.folder / "agent" / "openclaw-agent.sqlite"
-        if not path.is_file():
+        if not path.is_file() or not is_plain(path):
             return
         where = f"{self.label}/agent/{path.name}"
         try:
@@ -116,7 +117,7 @@ class AgentSessions:
         known = {session.session_id for session in self.sessions}
         for path in sorted(folder.glob("*.jsonl*")):
             found = _TRANSCRIPT.fullmatch(path.name)
-            if found is None or path.is_symlink() or not path.is_file() or found[1] in known:
+            if found is None or not is_plain(path) or not path.is_file() or found[1] in known:
                 continue
             transcript = FileTranscript(f"{self.label}/sessions/{path.name}", path)
             # The transcript before a reset has the same id; its name makes it a session of its own.

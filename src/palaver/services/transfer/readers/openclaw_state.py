@@ -22,6 +22,7 @@ from palaver.domain.targets import parse_target
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
 from palaver.services.transfer.readers.markdown_notes import split_notes
 from palaver.services.transfer.readers.openclaw_source import find_source
+from palaver.services.transfer.readers.plain_file import is_plain, read_plain_file
 from palaver.services.transfer.readers.values import (
     as_count,
     as_dict,
@@ -64,10 +65,7 @@ def read_json_file(path: Path, problems: list[ImportProblem], max_bytes: int = _
     try:
         if not path.is_file():
             return None
-        if path.stat().st_size > max_bytes:
-            problems.append(ImportProblem(where=path.name, what=f"It is larger than {max_bytes // 1_000_000} MB."))
-            return None
-        return parse_json(path.read_bytes())
+        return parse_json(read_plain_file(path, max_bytes))
     except OSError as error:
         problems.append(ImportProblem(where=path.name, what=f"It cannot be read: {error.strerror or error}."))
     except UnreadableItem as error:
@@ -80,7 +78,7 @@ def _read_database(
 ) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str]]]:
     """Return the jobs by their ids, and the people who were let in, as (channel, id)."""
     path = folder / "state" / "openclaw.sqlite"
-    if not path.is_file():
+    if not path.is_file() or not is_plain(path):
         return {}, []
     jobs: dict[str, dict[str, Any]] = {}
     people: list[tuple[str, str]] = []
@@ -240,10 +238,7 @@ def _read_memories(folder: Path) -> Iterator[ImportedMemory | ImportProblem]:
 
 def _read_notes(path: Path, name: str) -> Iterator[ImportedMemory | ImportProblem]:
     try:
-        if path.is_symlink() or path.stat().st_size > _MAX_MEMORY_BYTES:
-            yield ImportProblem(where=name, what=f"It is a link, or larger than {_MAX_MEMORY_BYTES // 1_000_000} MB.")
-            return
-        text = path.read_text("utf-8", "replace")
+        text = read_plain_file(path, _MAX_MEMORY_BYTES).decode("utf-8", "replace")
     except OSError as error:
         yield ImportProblem(where=name, what=f"It cannot be read: {error.strerror or error}.")
         return

@@ -16,6 +16,7 @@ from palaver.services.transfer.readers.archive import DamagedFile
 from palaver.services.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.services.transfer.readers.message_tree import order_tree
 from palaver.services.transfer.readers.openclaw_text import clean_answer, clean_user_text, is_silent
+from palaver.services.transfer.readers.plain_file import open_plain_file
 from palaver.services.transfer.readers.values import (
     Clock,
     as_count,
@@ -64,7 +65,7 @@ class FileTranscript:
 
     def read_lines(self) -> Iterator[tuple[int, bytes | str | None]]:
         try:
-            with self.path.open("rb") as file:
+            with open_plain_file(self.path) as file:
                 place = 0
                 while line := file.readline(MAX_ITEM_BYTES):
                     is_whole = line.endswith(b"\n") or len(line) < MAX_ITEM_BYTES
@@ -78,7 +79,7 @@ class FileTranscript:
 
     def read_line(self, place: int) -> bytes | str:
         try:
-            with self.path.open("rb") as file:
+            with open_plain_file(self.path) as file:
                 file.seek(place)
                 return file.readline(MAX_ITEM_BYTES)
         except OSError as error:

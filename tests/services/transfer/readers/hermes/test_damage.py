@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
 
-from palaver.domain.imported import InvalidImport
+from palaver.domain.imported import ImportedMemory, ImportProblem, InvalidImport
 from palaver.services.transfer.readers.hermes import open_reader
 from palaver.services.transfer.readers.hermes.json_object import CHUNK_CHARS, UnreadableObject, read_members
 
@@ -56,6 +57,44 @@ def test_a_truncated_database_is_reported(
     home = read_folder(folder)
     assert any("damaged" in each.what for each in home.problems)
     assert len(home.conversations) >= 7  # from their transcripts
+
+
+LINKED = ["memories/USER.md", "memories", "sessions", "cron/jobs.json", "config.yaml", "pairing", "webui", "state.db"]
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_no_link_leads_out_of_the_folder(
+    build_home: Callable[[str], Path], read_folder: Callable[[Path], Any], tmp_path: Path, name: str
+) -> None:
+    """What is behind the link is a valid file of Hermes, of another person."""
+    write(tmp_path / "mine" / "memories" / "MEMORY.md", "of the person who imports")
+    other = build_home("hermes-0.19.0")
+    write(other / "memories" / "USER.md", "the secret of another person")
+    write(other / "config.yaml", "timezone: Europe/Vienna\ngateway:\n  telegram:\n    allowed_users: ['77']\n")
+    write(other / "pairing" / "telegram-approved.json", json.dumps({"99": {"user_name": "of another person"}}))
+    write(other / "webui" / "projects.json", json.dumps([{"project_id": "p", "name": "of another person"}]))
+    expected = read_folder(tmp_path / "mine")
+    link = tmp_path / "mine" / name
+    if name == "memories":
+        shutil.rmtree(link)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(other / name)
+    found = read_folder(tmp_path / "mine")
+    assert [item for item in found.items if not isinstance(item, ImportProblem | ImportedMemory)] == []
+    assert {item.text for item in found.all(ImportedMemory)} <= {item.text for item in expected.all(ImportedMemory)}
+
+
+def test_a_view_in_the_place_of_a_table_ends_at_once(
+    build_home: Callable[[str], Path], read_folder: Callable[[Path], Any]
+) -> None:
+    folder = build_home("hermes-0.13.0")
+    with closing(apsw.Connection(str(folder / "state.db"))) as db:
+        [(columns,)] = db.execute("SELECT group_concat('x AS \"' || name || '\"') FROM pragma_table_info('sessions')")
+        db.execute("ALTER TABLE sessions RENAME TO kept")
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+        db.execute(f"CREATE VIEW sessions AS {endless} SELECT {columns} FROM n")
+    home = read_folder(folder)
+    assert any("a view where a table is expected" in each.what for each in home.problems)
 
 
 @pytest.mark.parametrize("name", ["sessions/sessions.json", "webui/projects.json", "cron/jobs.json"])

@@ -10,6 +10,7 @@ from palaver.domain.imported import ImportedAccount, ImportedHomeChannel, Import
 from palaver.domain.source import ChatType, Platform, SessionSource
 from palaver.services.transfer.readers.hermes.sources import convert_chat_id, convert_platform
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.services.transfer.readers.plain_file import read_plain_file
 from palaver.services.transfer.readers.values import as_dict, as_text
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def read_accounts(
     for path in _list_pairings(folder):
         platform = path.name.removesuffix("-approved.json")
         try:
-            approved = as_dict(parse_json(path.read_bytes()))
+            approved = as_dict(parse_json(read_plain_file(path)))
         except (OSError, UnreadableItem) as error:
             problems.append(ImportProblem(where=make_name(path), what=f"Pairings cannot be read: {error}"))
             continue

@@ -18,6 +18,7 @@ from palaver.services.transfer.readers.hermes.settings_files import HermesSettin
 from palaver.services.transfer.readers.hermes.sources import convert_origin
 from palaver.services.transfer.readers.hermes.state_database import StateDatabase, open_state_database
 from palaver.services.transfer.readers.hermes.webui_sessions import read_projects
+from palaver.services.transfer.readers.plain_file import is_plain
 from palaver.services.transfer.readers.values import as_id
 from palaver.storage.foreign_sqlite import InvalidForeignDatabase
 
@@ -164,6 +165,9 @@ def _load_zone(settings: HermesSettings, problems: list[ImportProblem]) -> tzinf
 def _open_database(path: Path, name: str, zone: tzinfo | None, problems: list[ImportProblem]) -> StateDatabase | None:
     if not path.exists():
         return None
+    if not is_plain(path):
+        problems.append(ImportProblem(where=name, what="The file cannot be read: it is a link."))
+        return None
     try:
         return open_state_database(path, name, zone)
     except InvalidForeignDatabase as error:
@@ -190,7 +194,7 @@ def _list_files(folder: Path, ending: str) -> dict[str, Path]:
     return {
         path.name.removesuffix(ending): path
         for path in found
-        if path.name.endswith(ending) and path.name[0] not in "._" and path.is_file()
+        if path.name.endswith(ending) and path.name[0] not in "._" and path.is_file() and is_plain(path)
     }
 
 

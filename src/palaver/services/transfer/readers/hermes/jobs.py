@@ -18,6 +18,7 @@ from palaver.services.transfer.readers.hermes.sources import (
     replace_thread,
 )
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.services.transfer.readers.plain_file import read_plain_file
 from palaver.services.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class JobContext:
 
 def read_jobs(path: Path, name: str, context: JobContext) -> Iterator[ImportedJob | ImportProblem]:
     try:
-        data = parse_json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+        data = parse_json(read_plain_file(path).removeprefix(b"\xef\xbb\xbf"))
     except FileNotFoundError:
         return
     except (OSError, UnreadableItem) as error:

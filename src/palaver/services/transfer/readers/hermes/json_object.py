@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
+
+from palaver.services.transfer.readers.plain_file import open_plain_file
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -24,7 +27,7 @@ def read_members(path: Path, lists: Container[str]) -> Iterator[tuple[str, Any]]
 
     Raises UnreadableObject where the file stops being JSON, and OSError if it cannot be read.
     """
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
         yield from _ObjectReader(file).read(lists)
 
 

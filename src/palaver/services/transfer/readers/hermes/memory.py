@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from hashlib import sha256
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.imported import ImportedMemory, ImportProblem
+from palaver.services.transfer.readers.plain_file import open_plain_file
 from palaver.services.transfer.readers.values import as_text
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def read_memories(folder: Path, make_name: Callable[[Path], str]) -> Iterator[Im
     for file_name in _FILES:
         path = folder / "memories" / file_name
         try:
-            with path.open(encoding="utf-8-sig", errors="replace") as file:
+            with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
                 content = file.read(_MAX_FILE_CHARS)
             at = datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
         except FileNotFoundError:

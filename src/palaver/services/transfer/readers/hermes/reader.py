@@ -32,6 +32,7 @@ from palaver.services.transfer.readers.hermes.webui_sessions import (
     open_webui_records,
     read_webui_session,
 )
+from palaver.services.transfer.readers.plain_file import is_plain
 from palaver.services.transfer.readers.values import as_dict, as_text
 from palaver.storage.foreign_sqlite import InvalidForeignDatabase
 
@@ -50,6 +51,7 @@ def open_reader(path: Path) -> ImportReader:
     """Open the folder of Hermes, usually `~/.hermes`; also a single `state.db` in it."""
     folder = path.expanduser().absolute()
     folder = folder.parent if folder.name == "state.db" and folder.is_file() else folder
+    folder = folder.resolve()
     if not folder.is_dir():
         raise InvalidImport(f"{folder}: there is no such folder. Name the folder of Hermes, usually ~/.hermes.")
     if not any((folder / name).exists() for name in _EXPECTED):
@@ -63,7 +65,7 @@ class HermesReader:
     def __init__(self, folder: Path) -> None:
         self._homes = [open_home(folder, folder, "")]
         for profile in sorted((folder / "profiles").glob("*")):
-            if any((profile / name).exists() for name in _EXPECTED):
+            if is_plain(profile) and any((profile / name).exists() for name in _EXPECTED):
                 self._homes.append(open_home(profile, folder, profile.name))
         self._chains = sorted(
             (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.imported import ImportProblem
 from palaver.services.transfer.readers.hermes.state_database import parse_stored_json
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.services.transfer.readers.plain_file import read_plain_file
 from palaver.services.transfer.readers.values import as_count, as_dict, as_id, as_text
 from palaver.storage.foreign_sqlite import InvalidForeignDatabase
 
@@ -48,7 +49,7 @@ def read_routes(database: StateDatabase | None, path: Path, name: str) -> tuple[
 
 def _read_file(path: Path, name: str, problems: list[ImportProblem]) -> dict[str, Any]:
     try:
-        return as_dict(parse_json(path.read_bytes().removeprefix(b"\xef\xbb\xbf")))
+        return as_dict(parse_json(read_plain_file(path).removeprefix(b"\xef\xbb\xbf")))
     except FileNotFoundError:
         return {}
     except (OSError, UnreadableItem) as error:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.imported import ImportProblem
+from palaver.services.transfer.readers.plain_file import open_plain_file
 from palaver.services.transfer.readers.values import as_dict, as_id, as_list, as_text
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def read_settings(folder: Path, make_name: Callable[[Path], str]) -> HermesSetti
 
 def _read_text(path: Path, settings: HermesSettings, make_name: Callable[[Path], str]) -> str:
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
+        with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
             return file.read(_MAX_FILE_BYTES)
     except FileNotFoundError:
         return ""

@@ -8,6 +8,7 @@ from palaver.domain.imported import ImportProblem
 from palaver.services.transfer.readers.hermes.json_object import UnreadableObject, read_members
 from palaver.services.transfer.readers.hermes.records import Record, read_record
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.services.transfer.readers.plain_file import open_plain_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ MAX_LINE_BYTES: Final = 64_000_000
 def open_transcript(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record | ImportProblem]:
     """Read `<id>.jsonl`; a line that is damaged is a problem, and the rest is read."""
     try:
-        with path.open("rb") as file:
+        with open_plain_file(path) as file:
             number = 0
             while line := file.readline(MAX_LINE_BYTES):
                 number += 1

@@ -12,6 +12,7 @@ from palaver.services.transfer.readers.hermes.json_object import UnreadableObjec
 from palaver.services.transfer.readers.hermes.marks import make_key
 from palaver.services.transfer.readers.hermes.records import Record, read_record, read_seconds
 from palaver.services.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.services.transfer.readers.plain_file import read_plain_file
 from palaver.services.transfer.readers.values import as_dict, as_list, as_text
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) ->
 def read_projects(path: Path, name: str) -> tuple[dict[str, ImportedProject], list[ImportProblem]]:
     """Read `projects.json`: projects by their ids."""
     try:
-        data = parse_json(path.read_bytes())
+        data = parse_json(read_plain_file(path))
     except FileNotFoundError:
         return {}, []
     except (OSError, UnreadableItem) as error:
