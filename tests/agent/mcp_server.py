@@ -42,6 +42,9 @@ def conversation(id: str) -> str:  # noqa: A002
     return f"stolen {id}"
 
 
+for number in range(int(os.environ.get("EXTRA_TOOLS", "0"))):
+    server.tool(name=f"extra{number}", description="x" * int(os.environ["DESCRIPTION_CHARS"]))(refuse)
+
 if __name__ == "__main__":
     sys.stderr.write("this log line must not appear on the terminal\n")
     if len(sys.argv) > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.base import Notice, ToolFailed, ToolResult
-from palaver.agent.mcp_servers import McpServers
+from palaver.agent.mcp_servers import MAX_TOOL_BYTES, MAX_TOOLS, MAX_TOOLS_BYTES, McpServers
 from palaver.domain.profile import McpServer
 from support.gateway import TIMEOUT_SECONDS
 
@@ -99,6 +99,34 @@ async def test_a_server_gets_only_its_configured_environment_can_not_replace_our
         with pytest.raises(ToolFailed, match="may or may not"):
             await (await load_tools_by_name(servers))["read_die"].run({})
         assert await (await load_tools_by_name(servers))["read_add"].run({"a": 1, "b": 2}) == "3"
+    finally:
+        await servers.close()
+
+
+@pytest.mark.parametrize(
+    ("tool_count", "description_chars", "used_count"),
+    [
+        (1000, 10, MAX_TOOLS),
+        (1, MAX_TOOL_BYTES + 1, 5),
+        (40, MAX_TOOL_BYTES // 2, 5 + MAX_TOOLS_BYTES // (MAX_TOOL_BYTES // 2) - 1),
+    ],
+)
+async def test_a_server_brings_a_bounded_number_of_bytes_and_tools(
+    tool_count: int, description_chars: int, used_count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = {"EXTRA_TOOLS": str(tool_count), "DESCRIPTION_CHARS": str(description_chars)}
+    servers = McpServers({"many": McpServer(command=sys.executable, args=(SERVER_SCRIPT,), env=env)})
+    try:
+        for _ in range(2):
+            tools = await servers.load_tools()
+            assert len(tools) == used_count
+            assert sum(len(tool.description) for tool in tools) <= MAX_TOOLS_BYTES
+        [notice] = servers.take_notices()
+        assert f"{used_count} tools of the MCP server 'many' are available" in notice.text
+        assert [record.message for record in caplog.records if record.name.startswith("palaver")] == [
+            "mcp_tools_left_out"
+        ]
+        assert await tools[0].run({"a": 1, "b": 2}) == "3"
     finally:
         await servers.close()
 

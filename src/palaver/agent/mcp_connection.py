@@ -7,6 +7,7 @@ having side effects: what a server claims about its own tools is no proof.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from functools import partial
 from pathlib import Path
@@ -57,7 +58,8 @@ class McpConnection:
         except (*_CONNECTION_ERRORS, ExceptionGroup) as error:
             return _describe_error(error)
         try:
-            definitions = await self._toolset.list_tools()
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):  # a list may have pages without end
+                definitions = await self._toolset.list_tools()
         except (*_CONNECTION_ERRORS, ExceptionGroup) as error:
             await self.close()
             return _describe_error(error)

@@ -7,6 +7,7 @@ and the connection is tried again after a while.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from palaver.domain.profile import McpServer
 
 RECONNECT_SECONDS = 60.0  # between two attempts to connect to a server
+# Every request to a model carries the tools, so what a server brings is bounded.
+MAX_TOOLS = 128  # of one server
+MAX_TOOL_BYTES = 32_768  # the description and parameters of one tool
+MAX_TOOLS_BYTES = 262_144  # of all tools of one server
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +91,20 @@ class McpServers:
         )
         self._notices.append(Notice(text))
 
+    def _report_left_out(self, name: str, used_count: int, left_out_count: int) -> None:
+        """Log that a server has more tools than are used, and tell the next person who asks; both once."""
+        problem = f"{left_out_count} of its tools are too many or too large"
+        if not left_out_count or (name, problem) in self._reported_problems:
+            return
+        self._reported_problems.add((name, problem))
+        log.warning("mcp_tools_left_out", extra={"server": name, "used": used_count, "left_out": left_out_count})
+        self._notices.append(
+            Notice(
+                f"{used_count} tools of the MCP server {name!r} are available; {problem} to be sent to a model with"
+                f" every request. Let the server offer fewer tools (mcp_servers.{name} in the settings)."
+            )
+        )
+
     async def _drop_broken(self) -> None:
         for name in [name for name, connection in self._connections.items() if connection.is_broken]:
             await self._connections.pop(name).close()
@@ -97,8 +116,11 @@ class McpServers:
         connection = await asyncio.to_thread(_create_connection, name, self._servers[name])
         problem = await connection.open()
         if problem is None:
+            listed_count = len(connection.tools)
+            connection.tools = _select_tools(connection.tools)
             self._connections[name] = connection
             self._failed_at.pop(name, None)
+            self._report_left_out(name, len(connection.tools), listed_count - len(connection.tools))
             return
         if name not in self._failed_at:
             text = (
@@ -107,6 +129,17 @@ class McpServers:
             )
             self._notices.append(Notice(text, NoticeCode.MCP_UNAVAILABLE, {"server": name, "problem": str(problem)}))
         self._failed_at[name] = time.monotonic()
+
+
+def _select_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that are within the limits, in the server's order."""
+    selected, left_bytes = [], MAX_TOOLS_BYTES
+    for tool in tools:
+        size = len(tool.description.encode("utf-8", "replace")) + len(json.dumps(tool.parameters))
+        if size <= min(MAX_TOOL_BYTES, left_bytes) and len(selected) < MAX_TOOLS:
+            selected.append(tool)
+            left_bytes -= size
+    return tuple(selected)
 
 
 def _create_connection(name: str, server: McpServer) -> McpConnection:
