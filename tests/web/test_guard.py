@@ -119,14 +119,33 @@ async def test_a_request_without_exactly_one_host_is_rejected(web: WebServer) ->
         assert b" 400 " in await send_raw_request(web, "GET /healthz HTTP/1.1", *lines)
 
 
+async def test_a_request_whose_end_is_ambiguous_is_rejected_and_nothing_after_it_is_read(web: WebServer) -> None:
+    """One server would take the second request for the body of the first, another one would answer it."""
+    response = await send_raw_request(
+        web,
+        "POST /healthz HTTP/1.1",
+        f"Host: 127.0.0.1:{get_port(web)}",
+        "Content-Length: 100",
+        "Transfer-Encoding: chunked",
+        "",
+        "0",
+        "",
+        "GET /healthz HTTP/1.1",
+        f"Host: 127.0.0.1:{get_port(web)}",
+    )
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert response.count(b"HTTP/1.1") == 1
+    assert b"ambiguous_length" in response
+
+
 async def send_raw_request(web: WebServer, *lines: str) -> bytes:
-    """Send a request that no HTTP client would send, and return the first line of the response."""
+    """Send a request that no HTTP client would send, and return everything that the server sends until it closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(get_port(web)))
     writer.write("\r\n".join([*lines, "Connection: close", "", ""]).encode())
-    first = await asyncio.wait_for(reader.readline(), 10)
+    received = await asyncio.wait_for(reader.read(), 10)
     writer.close()
     await writer.wait_closed()
-    return first
+    return received
 
 
 # ---- origins ---------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The guard: checks every request before it reaches a route.
 
-In this order: where the request comes from (`TrustedProxies`), whether it is addressed to this server (`Host`),
-and whether another site's page sent it (`Origin`). Its body can be read only up to the limit for strangers, until the
-route knows who sent it (`ApiRoute`). Every response gets the same strict security headers.
+In this order: where the request comes from (`TrustedProxies`), whether its end is certain, whether it is addressed to
+this server (`Host`), and whether another site's page sent it (`Origin`). Its body can be read only up to the limit for
+strangers, until the route knows who sent it (`ApiRoute`). Every response gets the same strict security headers.
 
 Always true: a request with a cookie changes something only if our own page sent it. Requests with a token are exempt,
 because no browser sends a token by itself; such a request is judged by its token alone. Webhooks are exempt, because
@@ -102,11 +102,14 @@ class Guard:
         origin = self.proxies.resolve_origin(scope, headers)
         guarded_send = _add_security_headers(send, secure=origin.scheme == "https")
         try:
+            _check_framing(headers)
             host = self._check_host(scope, headers, origin)
             if not scope["path"].removeprefix(self.base_path).startswith(HOOKS_PREFIX):
                 _check_origin(scope["method"], headers, f"{origin.scheme}://{host}")
         except _RejectedRequest as rejection:
             response = build_error_response(rejection.status, rejection.code, str(rejection))
+            if rejection.code == "ambiguous_length":
+                response.headers["Connection"] = "close"  # what follows may be meant as part of this request
             await response(scope, receive, guarded_send)
             return
         if self.base_path and scope["path"] == self.base_path:  # so that the page's relative links work
@@ -151,6 +154,16 @@ class Guard:
         # An address, unlike a name, cannot be pointed at this server by someone else.
         own_address = parse_address(address)
         return own_address is not None and parse_address(host.name) == own_address and host.has_port(scheme, port)
+
+
+def _check_framing(headers: Headers) -> None:
+    """Reject a request that says in two ways where its body ends: a proxy may believe the other one."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise _RejectedRequest(
+            400,
+            "ambiguous_length",
+            "A request must not have both Content-Length and Transfer-Encoding. Send one of them.",
+        )
 
 
 def _check_origin(method: str, headers: Headers, own_origin: str) -> None:
