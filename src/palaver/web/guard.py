@@ -53,6 +53,7 @@ SECURITY_HEADERS: Final = {
 STRICT_TRANSPORT_SECURITY: Final = "max-age=31536000"
 
 HOOKS_PREFIX: Final = "/hooks/"  # of webhooks: they know no cookies, and their adapters verify each request
+_QUOTED_REPLACEMENT: Final = b"%EF%BF%BD"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -120,6 +121,9 @@ class Guard:
             "scheme": origin.scheme,
             "headers": [(b"host", host.encode()), *((k, v) for k, v in scope["headers"] if k != b"host")],
             "root_path": self.base_path,
+            # No database can hold NUL. In bodies it is replaced by `body_text.py`.
+            "path": scope["path"].replace("\0", "\N{REPLACEMENT CHARACTER}"),
+            "query_string": scope["query_string"].replace(b"%00", _QUOTED_REPLACEMENT),
         }
         guarded_scope = {**scope, **resolved}
         await inner(guarded_scope, BodyLimit(guarded_scope, receive).receive, guarded_send)
