@@ -152,6 +152,21 @@ async def test_its_words_leave_the_search_index_and_the_file_soon(dm: Source, tm
     assert b"zqxjvmirage" not in path.read_bytes()
 
 
+def test_the_text_of_a_short_conversation_is_not_in_the_file_anymore(dm: Source, tmp_path: Path) -> None:
+    path = tmp_path / "palaver.db"
+    with SessionStore.open(path) as store:
+        session_id = store.record_user_message(dm(), "Meet me AT THE MIRAGE " * 500).session_id
+        for number in range(20):
+            store.append_to_transcript(session_id, f"AT THE MIRAGE, said {number}")
+        store.record_user_message(dm("bob"), "of another person")
+    assert b"AT THE MIRAGE" in path.read_bytes()
+    with SessionStore.open(path) as store:
+        store.delete_session(session_id)
+    content = path.read_bytes()
+    assert b"AT THE MIRAGE" not in content
+    assert b"of another person" in content
+
+
 @pytest.mark.both_engines
 def test_deleting_completely_returns_when_the_last_row_is_gone(store: SessionStore, dm: Source) -> None:
     first_id, second_id = start_long(store, dm()), start_long(store, dm("bob"))

@@ -25,7 +25,7 @@ METHODS = ("fetch_one", "fetch_all", "execute", "execute_many")
 # Functions with statements for SQLite alone; PostgreSQL has others there, or none.
 SQLITE_ONLY = frozenset(
     {
-        *("erasure_batches.overwrite_deleted", "invariants.list_schema_names", "restored_work.close_open_work"),
+        *("invariants.list_schema_names", "restored_work.close_open_work"),
         *("message_log.append_message_on_lane", "message_log._append_in_steps"),
         *("retention.measure_database.<locals>.<genexpr>", "search.index_batch", "search.find_messages"),
         *("search_merge.merge_piece", "search_merge.merge_pages", "search_merge.set_delete_merge"),

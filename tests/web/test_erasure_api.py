@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from palaver import SessionSource
+from palaver.storage.engines import sqlite_vacuum
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ async def test_members_neither_erase_nor_prune_nor_see_counts(web: WebServer) ->
         await ada.get(f"/api/people/{person['id']}/erasure"),
         await ada.post(f"/api/people/{person['id']}/erase", json={"name": person["name"]}),
         await ada.post("/api/retention/prune", json={"older_than_days": 1, "dry_run": False}),
+        await ada.post("/api/retention/rewrite-file"),
     ]
     assert {response.status_code for response in responses} == {403}
     assert (await bob.get("/api/me")).status_code == 200
@@ -73,3 +76,20 @@ async def test_an_owner_sees_the_policy_and_prunes(start_web: StartWebServer) ->
     assert (pruned["sessions"], pruned["is_dry_run"]) == (1, False)
     assert (await owner.post("/api/retention/prune", json={"older_than_days": 30})).json()["sessions"] == 0
     assert (await owner.post("/api/retention/prune", json={"older_than_days": 0})).status_code == 422
+
+
+@pytest.mark.both_engines
+async def test_an_owner_rewrites_the_database_file(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "a long text " * 5000)
+    assert (await owner.delete(f"/api/sessions/{session_id}")).status_code == 204
+    first, second = await asyncio.gather(*(owner.post("/api/retention/rewrite-file") for _ in range(2)))
+    assert {first.status_code, second.status_code} <= {200, 503}
+    saved = [each.json()["saved_bytes"] for each in (first, second) if each.status_code == 200]
+    is_sqlite = web.gateway.store.engine.name == "sqlite"
+    assert max(saved) > 50_000 if is_sqlite else set(saved) == {None}
+    monkeypatch.setattr(sqlite_vacuum, "FREE_BYTES", 10**18)
+    refused = await owner.post("/api/retention/rewrite-file")
+    assert refused.status_code in ({503, 507} if is_sqlite else {200})
+    assert not is_sqlite or "Nothing was changed" in refused.text
+    await web.create_conversation(owner, "still works")

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 45627b0a29482ba29245fc4ac2e25701dfa2910b33cf58573e7ec78c67a7f0f3
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 01f28fa2b1ad028a71ed0a6db994186364c0518b42277b2b3376b2d5004d450f
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2941,6 +2941,17 @@ export interface components {
              * @description The number of the message to ask again; null: the last one.
              */
             seq?: number | null;
+        };
+        /**
+         * RewrittenFileOut
+         * @description What rewriting the database file has saved.
+         */
+        RewrittenFileOut: {
+            /**
+             * Saved Bytes
+             * @description How many bytes smaller the file is. Null: PostgreSQL.
+             */
+            saved_bytes: number | null;
         };
         /**
          * Role

@@ -198,6 +198,13 @@ export const setupDe: SetupWords = {
   pruneRunning: "Einen Moment …",
   pruneDone: (sessions) => (sessions === 1 ? "1 Chat wurde gelöscht." : `${sessions} Chats wurden gelöscht.`),
 
+  rewriteFileTitle: "Spuren gelöschter Nachrichten",
+  rewriteFileIntro: "Gelöschter Text wird in der Datenbankdatei sofort überschrieben. Ältere Versionen von Palaver ließen ihn stehen, bis der Platz wieder gebraucht wurde, und das Protokoll der Datei behält eine Zeit lang Kopien. Das Neuschreiben der Datei entfernt beides und macht sie kleiner. Frühere Backups und Exporte enthalten den Text weiterhin.",
+  rewriteFile: "Datenbankdatei neu schreiben",
+  rewriteFileText: "Neue Nachrichten müssen so lange warten: einige Sekunden je Gigabyte. Es braucht so viel freien Speicherplatz, wie die Datei groß ist.",
+  rewriteFileDone: (size) => `Die Datenbankdatei wurde neu geschrieben und ist ${size} kleiner.`,
+  rewriteFilePostgres: "Nichts wurde geändert: Dieser Server benutzt PostgreSQL. Führe in der Datenbank VACUUM FULL aus.",
+
   setupTitle: "Einrichtung abschließen",
   setupIntro: "Du kannst schon schreiben. Jeder Schritt dauert eine Minute; du findest sie später auch in den Einstellungen.",
   stepModel: "Modell verbinden",

@@ -196,6 +196,13 @@ export const setupEn = {
   pruneRunning: "Working…",
   pruneDone: (sessions: number) => (sessions === 1 ? "1 conversation was deleted." : `${sessions} conversations were deleted.`),
 
+  rewriteFileTitle: "Traces of deleted messages",
+  rewriteFileIntro: "Deleted text is overwritten in the database file at once. Older versions of Palaver left it there until the space was used again, and the file’s log keeps copies for a while. Rewriting the file removes both and makes it smaller. Backups and exports made before still contain the text.",
+  rewriteFile: "Rewrite the database file",
+  rewriteFileText: "New messages have to wait until it is done: a few seconds per gigabyte. It needs as much free disk space as the file has.",
+  rewriteFileDone: (size: string) => `The database file was rewritten and is ${size} smaller.`,
+  rewriteFilePostgres: "Nothing was changed: this server uses PostgreSQL. Run VACUUM FULL in the database.",
+
   setupTitle: "Finish setting up",
   setupIntro: "You can already write. These steps take a minute each, and you find them in the settings later.",
   stepModel: "Connect a model",

@@ -120,6 +120,11 @@ def clean_file_name(name: str | None) -> str:
     return clean or "file"
 
 
+def format_bracketed_name(name: str | None) -> str:
+    """Return a file name for a note in square brackets, which it cannot end."""
+    return clean_file_name(re.sub(r"[][［］]", "", name or ""))
+
+
 def detect_media_type(beginning: bytes, *, is_text: bool) -> str:
     """Return the type of a file from its first bytes; `is_text` says that the whole file is text in UTF-8.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from palaver.domain.context import quote_chat_text
 from palaver.domain.document_types import DOCUMENT_TYPES
 from palaver.services.document_text.extraction import DocumentText, TextExtractor
 from palaver.services.document_text.text_cache import FOLDER_NAME, TextCache
@@ -62,7 +63,7 @@ class DocumentReader:
 def describe_document(attachment: Attachment, result: DocumentText, max_chars: int) -> str:
     """Return what the model is told of a document."""
     if result.problem is not None:
-        return f'(the file "{attachment.name}", {attachment.media_type}; no text: {result.problem})'
+        return f"(the file {quote_chat_text(attachment.name)}, {attachment.media_type}; no text: {result.problem})"
     is_cut = result.is_cut or len(result.text) > max_chars
     note = "\n(the rest of the file is left out)" if is_cut else ""
-    return f'The text of the file "{attachment.name}":\n{result.text[:max_chars]}{note}'
+    return f"The text of the file {quote_chat_text(attachment.name)}:\n{result.text[:max_chars]}{note}"

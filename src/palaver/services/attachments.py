@@ -39,6 +39,7 @@ from palaver.domain.attachment import (
     is_plain_text,
     new_attachment_id,
 )
+from palaver.domain.context import quote_chat_text
 from palaver.domain.document_types import find_archive_type
 from palaver.domain.errors import (
     AttachmentsUnavailable,
@@ -247,10 +248,10 @@ class Attachments:
             return _build_text_part(describe_document(attachment, texts[attachment.sha256], MAX_MODEL_TEXT_CHARS))
         try:
             return self._load_part(attachment, as_image=attachment.id in image_ids) or _build_text_part(
-                f'(the file "{attachment.name}", {attachment.media_type})'
+                f"(the file {quote_chat_text(attachment.name)}, {attachment.media_type})"
             )
         except OSError:
-            return _build_text_part(f'(the deleted file "{attachment.name}")')
+            return _build_text_part(f"(the deleted file {quote_chat_text(attachment.name)})")
 
     def _load_part(self, attachment: Attachment, *, as_image: bool) -> dict[str, Any] | None:
         path = self._get_path_of_hash(attachment.sha256)
@@ -261,7 +262,9 @@ class Attachments:
             with path.open(encoding="utf-8", newline="") as stream:
                 text = stream.read(MAX_MODEL_TEXT_CHARS + 1)
             note = "\n(the rest of the file is left out)" if len(text) > MAX_MODEL_TEXT_CHARS else ""
-            return _build_text_part(f'The file "{attachment.name}":\n{text[:MAX_MODEL_TEXT_CHARS]}{note}')
+            return _build_text_part(
+                f"The file {quote_chat_text(attachment.name)}:\n{text[:MAX_MODEL_TEXT_CHARS]}{note}"
+            )
         return None
 
     # -- cleaning up ---------------------------------------------------------------------------------------

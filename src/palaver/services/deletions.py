@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.domain.crash_points import crash_point
 from palaver.services.operation import WriteThenWork
-from palaver.storage import deletion_pieces, erasure_batches, search_merge
+from palaver.storage import deletion_pieces, search_merge
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
@@ -56,20 +56,10 @@ async def clean_search_index(engine: Engine) -> int:
     return count
 
 
-def _merge_piece(tx: Transaction) -> bool:
-    with erasure_batches.overwrite_deleted(tx):
-        return search_merge.merge_piece(tx)
-
-
-_MERGE_PIECE: Final = Write(_merge_piece)
+_MERGE_PIECE: Final = Write(search_merge.merge_piece)
 _FIND_HIDDEN: Final = Read(deletion_pieces.find_hidden, is_quick=True)
 
 
 def _delete_piece(hidden: HiddenRow) -> Write[None]:
     crash_point("deletion.before_piece")
-
-    def run(tx: Transaction) -> None:
-        with erasure_batches.overwrite_deleted(tx):
-            deletion_pieces.delete_piece(tx, hidden)
-
-    return Write(run)
+    return Write(lambda tx: deletion_pieces.delete_piece(tx, hidden))

@@ -105,7 +105,7 @@ class Erasures:
             erased = person_erasure.describe_person(tx, person.id)
             return erasures.add(tx, erased, person_erasure.begin(tx, erased, now), now).id
 
-        erasure_id = await self._engine.arun(Write(partial(_overwrite_deleted, begin)))
+        erasure_id = await self._engine.arun(Write(begin))
         crash_point("erase.started")
         log.info("erasure_started", extra={"erasure": erasure_id})
         return await self._finish(erasure_id, on_progress)
@@ -164,7 +164,7 @@ class Erasures:
                 _do_batch(tx, row, found, now)
 
         crash_point("erase.before_batch")
-        await self._engine.arun(Write(partial(_overwrite_deleted, run)))
+        await self._engine.arun(Write(run))
         crash_point("erase.batch_stored")
 
     async def _delete_bytes(self, row: ErasureRow) -> None:
@@ -179,7 +179,7 @@ class Erasures:
                 left = tuple(each for each in current.person.pending_hashes if each not in hashes)
                 erasures.save(tx, replace(current, person=replace(current.person, pending_hashes=left)))
 
-        await self._engine.arun(Write(partial(_overwrite_deleted, forget)))
+        await self._engine.arun(Write(forget))
 
     def _delete_outputs(self, person: ErasedPerson) -> None:
         """Delete the files that the person has uploaded to import them, and the saved output of their jobs."""
@@ -191,12 +191,6 @@ class Erasures:
         for job_id in person.folders:
             for folder in self._outputs.glob(f"*-{job_id}"):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _overwrite_deleted(run: Callable[[Transaction], T], tx: Transaction) -> T:
-    """Do work after which nothing can be read in the database file of what it has deleted."""
-    with erasure_batches.overwrite_deleted(tx):
-        return run(tx)
 
 
 _STEPS: Final[Mapping[ErasureStep, Callable[[Transaction, ErasureRow], ErasureRow]]] = {
@@ -263,14 +257,3 @@ def _get_erasable(tx: Transaction, person_id: str) -> Person:
     if found.person.role is Role.OWNER and not people.has_other_owner(tx, found.person.id):
         raise NotAllowed("The last owner can't be erased. Make another person an owner first.")
     return found.person
-
-
-def rewrite_database_file(store: SessionStore) -> bool:
-    """Rewrite a SQLite file, so that it has no bytes of what was erased; writers wait. False on PostgreSQL."""
-    from palaver.storage.engines.sqlite import SqliteEngine  # neither is needed on PostgreSQL
-    from palaver.storage.engines.sqlite_vacuum import rewrite_file
-
-    if not isinstance(store.engine, SqliteEngine):
-        return False
-    rewrite_file(store.engine.path)
-    return True

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import InvalidInput, OwnerRequired
+from palaver.domain.errors import InvalidInput, OwnerRequired, StoreBusy
 from palaver.domain.person import Role
 from palaver.services.deletions import finish_deletions
 from palaver.storage import retention
@@ -92,6 +92,7 @@ class Retention:
         self._store = store
         self._engine = store.engine
         self._get_rules = get_rules  # they may change while a server runs
+        self._rewriting = asyncio.Lock()
 
     @property
     def rules(self) -> RetentionRules:
@@ -114,6 +115,17 @@ class Retention:
         if principal.role is not Role.OWNER or principal.job_id is not None:
             raise OwnerRequired
         return await self._delete_older(age, platform=platform, dry_run=dry_run, time_limit=time_limit)
+
+    async def rewrite_file(self, principal: Principal) -> int | None:
+        """Rewrite the database file for an owner; see `rewrite_database_file`."""
+        if principal.role is not Role.OWNER or principal.job_id is not None:
+            raise OwnerRequired
+        if self._rewriting.locked():
+            raise StoreBusy("The database file is being rewritten already. Wait until that has finished.")
+        async with self._rewriting:
+            saved_bytes = await asyncio.to_thread(rewrite_database_file, self._store)
+        log.info("database_file_rewritten", extra={"saved_bytes": saved_bytes, "person": principal.person_id})
+        return saved_bytes
 
     async def apply_rules(self) -> PruneReport:
         """Delete what the operator's settings say; returns what has gone."""
@@ -202,3 +214,14 @@ class Retention:
             if not deleted:  # it is used again
                 return report
         return report.add(session, size)
+
+
+def rewrite_database_file(store: SessionStore) -> int | None:
+    """Rewrite a SQLite file, so that it has no bytes of what was deleted; writers wait. None on PostgreSQL.
+
+    Returns how many bytes smaller it is.
+    """
+    from palaver.storage.engines.sqlite import SqliteEngine  # neither is needed on PostgreSQL
+    from palaver.storage.engines.sqlite_vacuum import rewrite_file
+
+    return rewrite_file(store.engine.path) if isinstance(store.engine, SqliteEngine) else None

@@ -6,7 +6,6 @@ Every function does one small batch of one step of an erasure, and returns how f
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +15,7 @@ from palaver.storage import deliveries, search_merge, session_deletion, sessions
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from palaver.domain.erasure import ErasedPerson
     from palaver.storage.engines.base import Transaction
@@ -245,19 +244,6 @@ def anonymize_usage(tx: Transaction, row: ErasureRow) -> ErasureRow:
 
 
 # -- what deleted rows leave in the file --------------------------------------------------------------------
-
-
-@contextmanager
-def overwrite_deleted(tx: Transaction) -> Iterator[None]:
-    """Let SQLite overwrite what is deleted inside with zeros. PostgreSQL has no such option."""
-    if tx.name != "sqlite":
-        yield
-        return
-    tx.execute("PRAGMA secure_delete = ON")
-    try:
-        yield
-    finally:
-        tx.execute("PRAGMA secure_delete = OFF")
 
 
 def clean_search_index(tx: Transaction, row: ErasureRow) -> ErasureRow:

@@ -13,6 +13,7 @@ import { Collection } from "./Collection";
 import { History } from "./History";
 import { Models } from "./Models";
 import { Prune } from "./Prune";
+import { RewriteFile } from "./RewriteFile";
 import { SpeechStatus } from "./SpeechStatus";
 import "./server.css";
 
@@ -81,6 +82,7 @@ function Section({ id, settings }: { id: string; settings: Settings }) {
       ))}
       {id === "turns" && <SpeechStatus />}
       {id === "conversations" && <Prune />}
+      {id === "conversations" && <RewriteFile />}
       {settings.problems.length > 0 && (
         <p className="field-problem" role="alert">
           {settings.problems.map(({ key, message }) => translateProblem(key, message)).join("\n")}

@@ -50,6 +50,7 @@ export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPat
 
 export const getRetention = () => request<Retention>("GET", "/retention");
 export const pruneSessions = (body: Schemas["PruneIn"]) => request<PruneReport>("POST", "/retention/prune", { body });
+export const rewriteDatabaseFile = () => request<Schemas["RewrittenFileOut"]>("POST", "/retention/rewrite-file");
 
 export const listPlatforms = () => request<{ accounts: PlatformAccount[] }>("GET", "/platforms");
 export const testConnection = (platform: string, account: string) =>

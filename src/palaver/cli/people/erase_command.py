@@ -43,7 +43,8 @@ def erase(ctx: click.Context, person: str, dry_run: bool, rewrite_file: bool, ye
     from palaver.app import open_store
     from palaver.services.accounts.accounts import Accounts
     from palaver.services.attachments import Attachments
-    from palaver.services.erasure import Erasures, rewrite_database_file
+    from palaver.services.erasure import Erasures
+    from palaver.services.retention import rewrite_database_file
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
@@ -57,7 +58,7 @@ def erase(ctx: click.Context, person: str, dry_run: bool, rewrite_file: bool, ye
         if not yes:
             _confirm(preview)
         report = asyncio.run(erasures.erase(owner, person_id))
-        if rewrite_file and not rewrite_database_file(store):
+        if rewrite_file and rewrite_database_file(store) is None:
             output.print_hint("PostgreSQL: run VACUUM FULL in the database to remove what deleted rows leave behind.")
     _print_report(preview, report, "Erased", as_json=as_json, is_done=True)
 

@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, clean_file_name
+from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, format_bracketed_name
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import ConnectionLost, InvalidInput, PalaverError, StoreError
 from palaver.services import access, sender_folding
@@ -170,7 +170,7 @@ def _describe_failure(file: InboundFile, error: Exception) -> str:
         reason = str(error).rstrip(".")
     else:
         reason = "something went wrong"
-    return f"[file {clean_file_name(file.name)} could not be received: {reason}]"
+    return f"[file {format_bracketed_name(file.name)} could not be received: {reason}]"
 
 
 def _describe_size(size: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.attachment import clean_file_name
+from palaver.domain.attachment import format_bracketed_name
 from palaver.domain.inbound import Outcome, Receipt
 from palaver.domain.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context
 from palaver.domain.source import ChatType
@@ -50,7 +50,7 @@ def record_message(tx: Transaction, inbound: Inbound, rules: TurnRules, now: int
     """Keep a message that is not for the agent, in a chat that is known."""
     if not _is_known_chat(tx, inbound.source, rules):
         return Receipt(outcome=Outcome.IGNORED)
-    files = [f"[file {clean_file_name(file.name)}]" for file in inbound.files]
+    files = [f"[file {format_bracketed_name(file.name)}]" for file in inbound.files]
     text = add_lines(get_text(inbound), files)
     if not isinstance(text, str) or not text.strip():
         return Receipt(outcome=Outcome.IGNORED)

@@ -62,6 +62,7 @@ def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
         _use_wal(db)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA secure_delete = ON")  # zeros over what is deleted; no further page of a turn is written
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA journal_size_limit = 67108864")
     db.execute(f"PRAGMA cache_size = {-READER_CACHE_KIB if reader else -WRITER_CACHE_KIB}")

@@ -81,3 +81,18 @@ async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> Pr
         is_dry_run=report.is_dry_run,
         is_complete=report.is_complete,
     )
+
+
+class RewrittenFileOut(ResponseModel):
+    """What rewriting the database file has saved."""
+
+    saved_bytes: int | None = Field(description="How many bytes smaller the file is. Null: PostgreSQL.")
+
+
+@router.post("/rewrite-file", responses=error_responses(403))
+async def rewrite_database_file(caller: OwnerCaller, state: State) -> RewrittenFileOut:
+    """Rewrite the file of a SQLite database, so that it has no bytes of what was deleted. Messages wait meanwhile.
+
+    PostgreSQL needs `VACUUM FULL` in the database instead.
+    """
+    return RewrittenFileOut(saved_bytes=await state.retention.rewrite_file(caller.principal))
