@@ -5,7 +5,6 @@ The operations come from the OpenAPI document, so that new ones are tested autom
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,7 +38,7 @@ def list_addresses(text: str) -> list[tuple[str, str, str]]:
                 (each["in"], each["name"]): choose_value(each["schema"], text)
                 for each in operation.get("parameters", [])
             }
-            filled = re.sub(r"\{(\w+)\}", lambda match, values=values: values["path", match[1]], path)
+            filled = path.format_map({name: value for (place, name), value in values.items() if place == "path"})
             addresses = [filled] + [
                 f"{filled}?{name}={value}" for (place, name), value in values.items() if place == "query"
             ]

@@ -133,7 +133,8 @@ class McpServers:
 
 def _select_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools that are within the limits, in the server's order."""
-    selected, left_bytes = [], MAX_TOOLS_BYTES
+    selected: list[Tool] = []
+    left_bytes = MAX_TOOLS_BYTES
     for tool in tools:
         size = len(tool.description.encode("utf-8", "replace")) + len(json.dumps(tool.parameters))
         if size <= min(MAX_TOOL_BYTES, left_bytes) and len(selected) < MAX_TOOLS:

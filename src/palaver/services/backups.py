@@ -228,7 +228,8 @@ def sort_attachments(backup: Backup) -> tuple[list[Path], list[Path]]:
     An attachment is named by its hash. Anything else under its folder, such as a link to another file, is not one.
     """
     folder = backup.path / ATTACHMENTS_NAME
-    sound, others = [], []
+    sound: list[Path] = []
+    others: list[Path] = []
     for path in sorted(folder.glob("*/*")) if not folder.is_symlink() else [folder]:
         (sound if _is_sound_attachment(path) else others).append(path)
     return sound, others
