@@ -14,6 +14,7 @@ from palaver import Message, SessionSource, SessionStore, TurnUsage
 from palaver.domain.errors import InvalidInput, InvalidMessage, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.usage import CostStatus
+from palaver.storage import events
 
 if TYPE_CHECKING:
     from palaver.testing import FakeClock
@@ -326,6 +327,23 @@ def test_the_line_of_a_fork_stands_after_the_copied_messages(store: SessionStore
         *("only here", "yes"),
     ]
     assert log[4].facts == {"reason": "fork", "previous": session_id, "copied_count": 4}
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize(("limit", "value"), [("MAX_CHANGED_EVENTS", 3), ("MAX_CHANGED_BYTES", 150)])
+def test_a_fork_of_a_very_long_conversation_has_the_newest_messages_and_says_so(
+    store: SessionStore, session_id: str, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    append_turns(store, session_id, ("one", "1" * 200), ("two", "2"), ("three", "3"))
+    monkeypatch.setattr(events, limit, value)
+    fork = store.fork(session_id)
+    texts = load_texts(store, fork.id)
+    assert texts == ["2", "three", "3"] if limit == "MAX_CHANGED_EVENTS" else ["two", "2", "three", "3"]
+    assert store.load_events(fork.id)[-1].facts["is_shortened"] is True
+    assert load_texts(store, session_id) == ["one", "1" * 200, "two", "2", "three", "3"]
+    answer = next(event for event in store.load_events(fork.id) if event.message and event.message.content == "3")
+    assert answer.message is not None
+    assert answer.message.extra.get("answers") in {None, texts.index("three") + 1}
 
 
 @pytest.mark.parametrize("at", [0, 1, 999])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from palaver import SessionSource
-from palaver.domain.errors import InvalidInput, NothingToDo
+from palaver.domain.errors import ChangeTooLarge, InvalidInput, NothingToDo
 from palaver.domain.events import EventKind
 from palaver.storage import compactions, events, message_edits, sessions, transcript_pages, versions
 from palaver.storage.engines.base import Read, Write
@@ -139,6 +139,26 @@ def test_a_new_version_hides_what_followed_and_choosing_brings_it_back(conversat
     assert conversation.load_texts() == ["q1", "a1", "q2 better", "a2 better"]
     conversation.choose(second, 1)
     assert conversation.load_texts() == ["q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4"]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_CHANGED_EVENTS", 3), ("MAX_CHANGED_BYTES", 1000)])
+def test_what_would_keep_others_waiting_is_refused_and_changes_nothing(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    early = conversation.say("one", "1")
+    second = conversation.replace(early, "another one", "1" * 1500)
+    conversation.say("three", "3")
+    monkeypatch.setattr(events, limit, value)
+    before = conversation.read(lambda tx: events.list_events(tx, conversation.no))
+    for change in (
+        lambda tx: versions.start_version(tx, conversation.no, second, NOW),
+        lambda tx: versions.choose_version(tx, conversation.no, early, 1, NOW),
+        lambda tx: events.undo_turns(tx, conversation.no, 2, NOW),
+    ):
+        with pytest.raises(ChangeTooLarge, match="Branch the conversation instead"):
+            conversation.write(change)
+    assert conversation.read(lambda tx: events.list_events(tx, conversation.no)) == before
+    assert conversation.write(lambda tx: events.undo_turns(tx, conversation.no, 1, NOW)).turns == 1
 
 
 def test_versions_inside_versions_come_back_as_they_were_left(conversation: Conversation) -> None:

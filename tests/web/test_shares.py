@@ -15,6 +15,7 @@ from palaver.domain.events import Event, EventKind
 from palaver.domain.ids import PersonId
 from palaver.domain.message import Author, Message
 from palaver.domain.share import Sharer, build_shared_copy
+from palaver.services import shares
 from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
@@ -85,6 +86,19 @@ async def test_a_share_never_changes(web: WebServer) -> None:
     assert (await owner.get(f"/api/shared/{created['secret']}")).content == before
 
 
+@pytest.mark.parametrize(("limit", "value"), [("MAX_SHARED_EVENTS", 3), ("MAX_SHARED_BYTES", 50)])
+async def test_a_conversation_that_is_too_long_for_a_page_is_not_shared(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "x" * 100)
+    await web.send_message(owner, session_id, "and more")
+    monkeypatch.setattr(shares, limit, value)
+    response = await owner.post(f"/api/sessions/{session_id}/shares", json={})
+    assert (response.status_code, response.json()["error"]["code"]) == (422, "conversation_too_long")
+    assert (await owner.get("/api/shares")).json()["shares"] == []
+
+
 async def test_undone_messages_are_not_shared(web: WebServer) -> None:
     owner = await web.sign_in()
     session = await web.create_session(owner)
@@ -102,8 +116,8 @@ async def test_a_deleted_share_stops_working_immediately(web: WebServer) -> None
     session = await web.create_session(owner)
     await web.send_message(owner, session, "hello")
     created = await create_share(owner, session)
-    shares = (await owner.get("/api/shares")).json()["shares"]
-    assert [(each["id"], each["session_id"], each["message_count"]) for each in shares] == [(created["id"], session, 2)]
+    listed = (await owner.get("/api/shares")).json()["shares"]
+    assert [(each["id"], each["session_id"], each["message_count"]) for each in listed] == [(created["id"], session, 2)]
     assert (await owner.delete(f"/api/shares/{created['id']}")).status_code == 204
     anonymous = await web.open_anonymous_client()
     deleted = await anonymous.get(f"/api/shared/{created['secret']}")

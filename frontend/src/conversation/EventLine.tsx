@@ -208,9 +208,10 @@ function SessionLink({ id, label }: { id: unknown; label: string }) {
   ) : null;
 }
 
-function describeStart({ reason, copied_count: copiedCount }: Record<string, unknown>): string {
+function describeStart({ reason, copied_count: copiedCount, is_shortened: isShortened }: Record<string, unknown>): string {
   if (reason === "idle") return words.startedIdle;
   if (reason === "daily") return words.startedDaily;
+  if (reason === "fork" && isShortened === true) return words.startedShortenedFork;
   if (reason === "fork") return copiedCount === 0 ? words.startedEmptyFork : words.startedFork;
   return words.startedManual;
 }

@@ -219,6 +219,7 @@ export const de: Words = {
   startedIdle: "Nach längerer Inaktivität automatisch gestartet.",
   startedDaily: "Für den neuen Tag automatisch gestartet.",
   startedManual: "Neuer Chat.",
+  startedShortenedFork: "Hier abgezweigt. Die Nachrichten darüber stammen aus dem ursprünglichen Chat; er ist so lang, dass seine ältesten fehlen.",
   startedFork: "Hier abgezweigt. Alles darüber stammt aus dem ursprünglichen Chat.",
   startedEmptyFork: "Vom Anfang des ursprünglichen Chats abgezweigt.",
   openPrevious: "Vorheriger Chat",

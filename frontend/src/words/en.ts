@@ -231,6 +231,7 @@ export const en = {
   startedIdle: "Started automatically after a period of inactivity.",
   startedDaily: "Started automatically for a new day.",
   startedManual: "New conversation.",
+  startedShortenedFork: "Branched here. The messages above are from the original conversation, which is so long that its oldest ones were left out.",
   startedFork: "Branched here. Everything above is from the original conversation.",
   startedEmptyFork: "Branched from the start of the original conversation.",
   openPrevious: "Previous conversation",

@@ -109,6 +109,10 @@ class InvalidInput(PalaverError):
     """This request is not valid."""
 
 
+class ChangeTooLarge(InvalidInput):
+    """Too many messages follow to change all of them at once. Branch the conversation instead."""
+
+
 class InvalidMessage(InvalidInput):
     """This message is not valid."""
 

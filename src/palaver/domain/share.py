@@ -74,6 +74,10 @@ class ShareNotFound(NotFound):
     """Shared conversation not found. The owner may have stopped sharing it."""
 
 
+class ConversationTooLong(InvalidInput):
+    """This conversation is too long for a shared page. Export it as a file instead."""
+
+
 class ShareExpired(NotFound):
     """This link has expired."""
 

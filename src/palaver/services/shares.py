@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.account import generate_secret
 from palaver.domain.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.domain.person import Role, check_can_view_all
-from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, Sharer, build_shared_copy, check_expiry
+from palaver.domain.share import (
+    MAX_SHARES_PER_PERSON,
+    ConversationTooLong,
+    Share,
+    Sharer,
+    build_shared_copy,
+    check_expiry,
+)
 from palaver.services.argument_checks import check_count
 from palaver.storage import events, people, sessions, shares
 from palaver.storage.engines.base import Read, Write
@@ -32,6 +39,11 @@ if TYPE_CHECKING:
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
+
+
+MAX_SHARED_EVENTS: Final = 20_000
+MAX_SHARED_BYTES: Final = 4_000_000  # of text
+EVENTS_PER_READ: Final = 200
 
 
 class Shares:
@@ -168,10 +180,15 @@ def _has_messages_of_others(log: Sequence[Event], person_id: PersonId) -> bool:
 
 
 def _iterate_log(tx: Transaction, session_no: int) -> Iterator[Event]:
-    after = 0
-    while batch := events.list_events(tx, session_no, after=after, limit=1000):
+    """Yield the whole log; raise `ConversationTooLong` where it gets longer than a shared page may be."""
+    after, count, left_bytes = 0, 0, MAX_SHARED_BYTES
+    while batch := events.list_events(tx, session_no, after=after, limit=EVENTS_PER_READ):
         yield from batch
         after = batch[-1].seq
+        count += len(batch)
+        left_bytes -= sum(len(event.message.text) for event in batch if event.message is not None)
+        if count > MAX_SHARED_EVENTS or left_bytes < 0:
+            raise ConversationTooLong(max_messages=MAX_SHARED_EVENTS, max_bytes=MAX_SHARED_BYTES)
 
 
 def _list_names(tx: Transaction, session: Session, log: Sequence[Event]) -> list[str]:

@@ -9,7 +9,7 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.domain.errors import NothingToRedo, NothingToUndo, SessionNotFound
+from palaver.domain.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.domain.events import UNREAD_KINDS, EventKind
 from palaver.domain.ids import parse_session_id
 from palaver.domain.message import make_preview
@@ -46,12 +46,17 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 END_OF_LOG = 2**62  # a seq after every event
+# That one transaction hides or copies: other writers wait for about a tenth of a second.
+MAX_CHANGED_EVENTS = 20_000
+MAX_CHANGED_BYTES = 32_000_000
 UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
 # Sent by a job, or by the agent from another conversation: it is part of no turn here. In JSON, only a key has these
 # characters; in a text the quotation marks would be escaped.
 _IS_POST = """(role = 'assistant' AND COALESCE(body, '') LIKE '%"sent_by":{%')"""
+
+_EVENT_BYTES = "COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0)"
 
 
 def append_event(
@@ -280,14 +285,28 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
 # -- changing -----------------------------------------------------------------------------------------------
 
 
+def check_change_size(tx: Transaction, session_no: int, first_seq: int) -> None:
+    """Raise `ChangeTooLarge` if so much follows an event that other writers would wait while all of it is changed."""
+    sizes = tx.fetch_all(
+        f"SELECT {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
+        session_no,
+        first_seq,
+        MAX_CHANGED_EVENTS + 1,
+    )
+    if len(sizes) > MAX_CHANGED_EVENTS or sum(size for (size,) in sizes) > MAX_CHANGED_BYTES:
+        raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
+
+
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
     """Hide the last `turns` turns: each a user message and what follows it."""
     previous_seq = _lock_redo_seq(tx, session_no)
+    turns = min(turns, MAX_CHANGED_EVENTS)  # so many messages are too many anyway
     newest = _iter_newest_messages(tx, session_no, END_OF_LOG, turns * 4)
     questions = list(islice(((row[0], get_text(row)) for row in newest if row[3] == "user"), turns))
     if not questions:
         raise NothingToUndo
     first_seq, prompt = questions[-1]
+    check_change_size(tx, session_no, first_seq)
     kept = find_kept_ranges(tx, session_no, first_seq)
     seq = append_event(
         tx,
@@ -432,38 +451,68 @@ def update_counters(tx: Transaction, session_no: int, change: int) -> None:
     )
 
 
-def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end: ExchangeEnd) -> int:
-    """Copy the visible messages up to the end of an exchange to another session's log, and return how many they are."""
+class CopiedMessages(NamedTuple):
+    """What `copy_messages` has copied."""
+
+    count: int
+    is_shortened: bool  # the oldest messages were left out
+
+
+def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end: ExchangeEnd) -> CopiedMessages:
+    """Copy the visible messages up to the end of an exchange to another session's log.
+
+    Of a very long log, the newest ones: other writers would wait for the rest.
+    """
     row = tx.fetch_one("SELECT last_seq FROM session WHERE no = $1", to_session_no)
     assert row is not None  # noqa: S101
+    first_seq = _find_copy_start(tx, from_session_no, end)
     count = tx.execute(
         INSERT_EVENT
         + " SELECT $2, $3 + ROW_NUMBER() OVER (ORDER BY seq), kind, created_at, role, content, body, person_id,"
-        f" platform_message_id FROM event WHERE session_no = $1 AND {_IS_VISIBLE}"
+        f" platform_message_id FROM event WHERE session_no = $1 AND seq >= $6 AND {_IS_VISIBLE}"
         f" AND (seq < $4 OR (seq < $5 AND {_IS_ANSWER})) ORDER BY seq",
         from_session_no,
         to_session_no,
         row[0],
         *end,
+        first_seq,
     )
-    _renumber_answers(tx, from_session_no, to_session_no, row[0], end)
+    _renumber_answers(tx, from_session_no, to_session_no, row[0], first_seq, end)
     tx.execute("UPDATE session SET last_seq = last_seq + $2, unindexed = 1 WHERE no = $1", to_session_no, count)
     update_counters(tx, to_session_no, count)
-    return count
+    return CopiedMessages(count, is_shortened=first_seq > 0)
+
+
+def _find_copy_start(tx: Transaction, session_no: int, end: ExchangeEnd) -> int:
+    """Return the seq of the first message to copy; 0 if all messages before `end` are few enough."""
+    rows = tx.fetch_all(
+        f"SELECT seq, {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+        session_no,
+        end.answers_before,
+        MAX_CHANGED_EVENTS + 1,
+    )
+    left_bytes, seq = MAX_CHANGED_BYTES, 0
+    for index, (event_seq, size) in enumerate(rows):
+        left_bytes -= size
+        if index == MAX_CHANGED_EVENTS or (left_bytes < 0 and index > 0):
+            return seq
+        seq = int(event_seq)
+    return 0
 
 
 def _renumber_answers(
-    tx: Transaction, from_session_no: int, to_session_no: int, last_seq: int, end: ExchangeEnd
+    tx: Transaction, from_session_no: int, to_session_no: int, last_seq: int, first_seq: int, end: ExchangeEnd
 ) -> None:
     """Let each copied answer name the copy of the message that it answers, not the number in the other session.
 
     The copy of a message that its author has edited gets the new text, because its edit is not copied.
     """
     rows = tx.fetch_all(
-        "SELECT seq, CASE WHEN role <> 'user' THEN body END, edited_by FROM event"
-        f" WHERE session_no = $1 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq",
+        "SELECT seq, CASE WHEN role <> 'user' THEN body END, edited_by FROM event WHERE session_no = $1"
+        f" AND seq >= $4 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq",
         from_session_no,
         *end,
+        first_seq,
     )
     new_seqs = {seq: last_seq + index for index, (seq, _, _) in enumerate(rows, 1)}
     for event in list_events_at(tx, from_session_no, [seq for seq, _, edited_by in rows if edited_by is not None]):

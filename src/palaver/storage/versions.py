@@ -145,6 +145,7 @@ def _leave(
     person_id: PersonId | None,
 ) -> None:
     """Hide the visible version, which starts with message `first_seq`, and record what it takes to show it again."""
+    events.check_change_size(tx, session_no, first_seq)
     state = tx.fetch_one("SELECT compaction_seq, redo_seq FROM session WHERE no = $1", session_no)
     kept = events.find_kept_ranges(tx, session_no, first_seq)
     seq = events.append_event(
