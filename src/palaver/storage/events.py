@@ -454,7 +454,7 @@ def update_counters(tx: Transaction, session_no: int, change: int) -> None:
 class CopiedMessages(NamedTuple):
     """What `copy_messages` has copied."""
 
-    count: int
+    message_count: int
     is_shortened: bool  # the oldest messages were left out
 
 

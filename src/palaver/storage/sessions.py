@@ -391,11 +391,11 @@ def _create_fork(
     reason = StartReason.FORK
     no = _insert_session(tx, place, reason, now, previous=session, parent_no=session_row.no)
     copied = events.copy_messages(tx, session_row.no, no, end)
-    facts: dict[str, Any] = {"previous": session.id, "copied_count": copied.count}
+    facts: dict[str, Any] = {"previous": session.id, "copied_count": copied.message_count}
     if copied.is_shortened:
         facts["is_shortened"] = True
     last_seq = events.append_event(tx, no, EventKind.STARTED, now, person_id, reason=reason.value, **facts)
-    if copied.count > 0:
+    if copied.message_count > 0:
         tx.execute(
             "UPDATE session SET active_at = $2, last_human_at = $2, has_shared_content = (SELECT"
             " CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p WHERE p.no = $3)"
