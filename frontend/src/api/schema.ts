@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 45627b0a29482ba29245fc4ac2e25701dfa2910b33cf58573e7ec78c67a7f0f3
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 9501e34ba64d66370793ff244695cc5c9d709b8736c5d6bf164fb54fa2d3b087
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2312,7 +2312,7 @@ export interface components {
              * @description Versions, the age of a linked device and the like, in words.
              */
             details: string[];
-            /** @description How to link it, while its state is `linking`. */
+            /** @description How to link it, while its state is `linking`. Tokens do not get it. */
             linking: components["schemas"]["LinkingOut"] | null;
             /**
              * Last Message At
