@@ -67,8 +67,8 @@ def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | No
         )
     scope = next(each for each in Scope if each in needed)
     raise NotAllowed(
-        f"This token lacks the scope {scope}, which /{command} needs here. Create a token that has it, in your account"
-        " under API tokens.",
+        f"This token lacks the scope {scope}, which /{command} needs here. Create a token that has it, on the page"
+        " under Settings, API tokens.",
         command=command,
         scope=scope.value,
     )
