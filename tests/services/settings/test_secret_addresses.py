@@ -12,6 +12,7 @@ from palaver.config.setting_templates import list_templates
 from palaver.domain.errors import InvalidSettings
 from palaver.platforms.registry import load_manifests
 from palaver.services.settings.editor import SettingsEdit
+from palaver.services.settings.secret_exposure import SecretPairs, find_exposed_secrets
 from support.settings import API_KEY, BOT_TOKEN, SettingsTown
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver import SessionStore
+    from palaver.config.setting_keys import SettingPath
 
 OTHER_KEY = "sk-another-secret-9876543210fedcba"
 FIRST, EVIL = "https://first.example", "https://evil.example"
@@ -360,3 +362,14 @@ def test_what_was_stored_before_a_change_is_found_in_a_long_history(town: Settin
         town.set({"turns.max_running": number})
     town.editor.undo(town.owner, replaced)
     assert town.load().settings.agent.providers["lab"].api_key == pair.value
+
+
+def test_of_a_platform_that_is_not_installed_any_setting_may_be_the_address(town: SettingsTown) -> None:
+    prefix = ("platforms", "linechat", "settings")
+    secrets = SecretPairs(town.base.fixed_layers, make_catalog(town.base))
+    before: dict[SettingPath, object] = {(*prefix, "token"): API_KEY, (*prefix, "host"): "first.example"}
+    after = {**before, (*prefix, "host"): "evil.example"}
+    exposed = find_exposed_secrets(secrets.find(after), [secrets.find(before)], {(*prefix, "host")})
+    assert [str(each).partition(" would")[0] for each in exposed] == [
+        "platforms.linechat.settings.host: platforms.linechat.settings.token"
+    ]
