@@ -177,7 +177,7 @@ def _find_exposed_pins(
         template = find_template(path)
         addresses = [] if template is None else template.list_addresses(path)
         exposed = [each for each in addresses if each in used and not _is_choice(each)]
-        if exposed:
+        if exposed and fixed.find_value(path)[1]:
             yield path, [make_exposure_problem(each, format_key(path), fixed.find_pin(path)) for each in exposed]
 
 

@@ -189,7 +189,8 @@ def _find_exposure(
     def is_fixed(name: str) -> bool:
         return name in by_variable or fixed.find_value((*prefix, name)) == (True, entry.settings.get(name))
 
-    secret = next((name for name in sorted(manifest.list_secrets()) if is_fixed(name)), None)
+    secrets = sorted(manifest.list_secrets() & {*by_variable, *(name for name, each in entry.settings.items() if each)})
+    secret = next((name for name in secrets if is_fixed(name)), None)
     fields = manifest.settings.model_fields
     names = sorted(name for name in manifest.list_addresses() & entry.settings.keys() if not is_fixed(name))
     address = next((name for name in names if entry.settings[name] not in (None, fields[name].default)), None)

@@ -339,6 +339,15 @@ def assert_used(town: SettingsTown, pair: Pair) -> None:
     assert pair.value in text, problems
 
 
+@pytest.mark.parametrize("name", ["provider", "search", "matrix"])
+def test_a_secret_that_the_file_leaves_empty_is_none(store: SessionStore, tmp_path: Path, name: str) -> None:
+    pair = PAIRS[name]
+    town = SettingsTown(store, tmp_path, file=to_yaml({pair.secret: None}))
+    extra = {"platforms.matrix.settings.user_id": "@bot:x", "platforms.matrix.settings.password": API_KEY}
+    town.set({pair.address: FIRST, **(extra if name == "matrix" else {})})
+    assert town.get(pair.address).value == FIRST
+
+
 def test_the_account_of_another_name_does_not_have_the_secret(town: SettingsTown) -> None:
     town.set(PAIRS["telegram"].settings)
     with pytest.raises(InvalidSettings, match="bot_token is required"):
