@@ -139,6 +139,7 @@ async def run_web_server(
     timeouts: Timeouts | None = None,
     timing: ConnectionTiming | None = None,
     is_server: bool = False,  # jobs run by the clock, too
+    environ: Mapping[str, str] | None = None,  # that the settings see
     **options: Any,
 ) -> AsyncIterator[WebServer]:
     """Run a server on a database, with its own store and gateway. `options` override fields of `WebState`."""
@@ -156,7 +157,7 @@ async def run_web_server(
             is_server=is_server,
         )
         await stack.enter_async_context(gateway.run(grace_seconds=5))
-        settings = make_live_settings(gateway, make_base_settings(store_url, home, gateway))
+        settings = make_live_settings(gateway, make_base_settings(store_url, home, gateway, environ))
         await stack.enter_async_context(settings.follow(gateway.feed))
         state = replace(make_web_state(gateway, WebRules(), settings), **options)
         await state.live.start()

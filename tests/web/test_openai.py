@@ -258,10 +258,12 @@ async def test_someone_elses_conversation_looks_like_a_missing_one(start_web: St
 async def test_a_slash_command_gets_palavers_own_reply(start_web: StartWebServer) -> None:
     _web, client = await start(start_web)
     answer = await client.chat.completions.create(model="palaver", messages=[user_message("/help")])
-    assert "/undo" in (answer.choices[0].message.content or "")
+    listed = answer.choices[0].message.content or ""
+    assert "/steer" in listed
+    assert "/undo" not in listed  # this token has the scope `chat` alone
     stream = await client.chat.completions.create(model="palaver", messages=[user_message("/help")], stream=True)
     text = "".join([choice.delta.content or "" async for chunk in stream for choice in chunk.choices])
-    assert "/undo" in text
+    assert text == listed
 
 
 # ---- errors and disconnects -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 01f28fa2b1ad028a71ed0a6db994186364c0518b42277b2b3376b2d5004d450f
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 81a4340a6b20e4b8dc03cfda3b1f34b254477d02aa8953d062ebe730f825fe16
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2312,7 +2312,7 @@ export interface components {
              * @description Versions, the age of a linked device and the like, in words.
              */
             details: string[];
-            /** @description How to link it, while its state is `linking`. */
+            /** @description How to link it, while its state is `linking`. Tokens do not get it. */
             linking: components["schemas"]["LinkingOut"] | null;
             /**
              * Last Message At

@@ -72,13 +72,15 @@ def get_provider_title(provider: str) -> str:
 
 
 def add_environment_keys(providers: Mapping[str, Provider], environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Return the configured providers and the known ones, with API keys from the environment and known addresses."""
+    """Return the configured providers and the known ones, with API keys from the environment and known addresses.
+
+    A key from the environment is not added to a provider with an address of its own: it was not entered for that.
+    """
     complete = dict(providers)
     for name, known in KNOWN_PROVIDERS.items():
         provider = complete.get(name, Provider())
-        key = provider.api_key or next(
-            (environ[variable] for variable in known.key_variables if environ.get(variable)), None
-        )
+        variables = known.key_variables if provider.base_url is None else ()
+        key = provider.api_key or next((environ[variable] for variable in variables if environ.get(variable)), None)
         provider = replace(provider, api_key=key, base_url=provider.base_url or known.base_url)
         if provider.api_key or provider.base_url:
             complete[name] = provider

@@ -10,6 +10,7 @@ reported; it never stops the start.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from palaver.config.setting_templates import find_template, is_section
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from palaver.config import Settings
     from palaver.config.schema import ConfigFile, KeyPath
@@ -44,12 +45,20 @@ class FixedLayers:
         variable = self.variables.get(".".join(path))
         if variable is not None:
             return Pin(variable=variable)
+        is_set, _ = self.find_value(path)
+        return Pin(line=self.lines.get(path)) if is_set else None
+
+    def find_value(self, path: SettingPath) -> tuple[bool, object]:
+        """Return whether config.yaml or the environment sets this key, and the value."""
+        key = ".".join(path)
+        if key in self.overrides:
+            return True, self.overrides[key]
         value: object = self.data
         for part in path:
             if not isinstance(value, dict) or part not in value:
-                return None
+                return False, None
             value = value[part]
-        return Pin(line=self.lines.get(path))
+        return True, value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +111,13 @@ def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> Co
 
     fixed = base.fixed_layers
     used = {path: value for path, value in stored.items() if fixed.find_pin(path) is None}
-    problems: list[SettingProblem] = []
+    withheld = dict(_find_exposed_pins(fixed, used))
+    problems = [problem for problems in withheld.values() for problem in problems]
+    fixed_data = _remove_paths(fixed.data, withheld)
     for _ in range(_MAX_ROUNDS):
         tree = _build_tree(used)
-        switched_off = _switch_off_unused_platforms(tree, fixed.data)
-        data = _merge(tree, fixed.data)
+        switched_off = _switch_off_unused_platforms(tree, fixed_data)
+        data = _merge(tree, fixed_data)
         file, found = validate_data(data)
         wrong = [(path, text, _find_causes(used, path)) for path, text in found]
         if not any(causes for _, _, causes in wrong):
@@ -118,8 +129,9 @@ def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> Co
             for cause in causes:
                 used.pop(cause, None)
     else:
-        file, switched_off = validate_data(fixed.data)[0], frozenset()
-    file, _ = apply_overrides(file, fixed.overrides)
+        file, switched_off = validate_data(fixed_data)[0], frozenset()
+    overrides = {key: value for key, value in fixed.overrides.items() if tuple(key.split(".")) not in withheld}
+    file, _ = apply_overrides(file, overrides)
     disabled = frozenset(
         Platform(name) for name, section in file.platforms.items() if not section.enabled and name not in switched_off
     )
@@ -150,6 +162,48 @@ def get_value(file: ConfigFile, path: SettingPath) -> tuple[bool, object]:
         else:
             return False, None
     return True, list(value) if isinstance(value, tuple) else value
+
+
+def _find_exposed_pins(
+    fixed: FixedLayers, used: Mapping[SettingPath, object]
+) -> Iterator[tuple[SettingPath, list[SettingProblem]]]:
+    """Yield the secrets of the file and the environment that would be sent to an address of the database.
+
+    They are withheld: the operator has not entered them for that address. A choice is no such address: all that can be
+    chosen is known.
+    """
+    pinned = {*(path for path, _ in flatten(fixed.data)), *(tuple(key.split(".")) for key in fixed.overrides)}
+    for path in sorted(pinned):
+        template = find_template(path)
+        addresses = [] if template is None else template.list_addresses(path)
+        exposed = [each for each in addresses if each in used and not _is_choice(each)]
+        if exposed and fixed.find_value(path)[1]:
+            yield path, [make_exposure_problem(each, format_key(path), fixed.find_pin(path)) for each in exposed]
+
+
+def make_exposure_problem(address: SettingPath, secret_key: str, pin: Pin | str | None) -> SettingProblem:
+    """Build the problem of a secret that would be sent to an address that it was not entered for."""
+    hint = "" if pin is None else f". It is set by {pin}: change the address there"
+    text = f"{secret_key} would be sent to this address, so enter it again together with the address{hint}"
+    return SettingProblem(path=address, text=text)
+
+
+def _is_choice(path: SettingPath) -> bool:
+    template = find_template(path)
+    return template is not None and bool(template.form.choices)
+
+
+def _remove_paths(data: Mapping[str, object], paths: Collection[SettingPath]) -> Mapping[str, object]:
+    if not paths:
+        return data
+    copy: dict[str, Any] = deepcopy(dict(data))
+    for path in paths:
+        section: Any = copy
+        for part in path[:-1]:
+            section = section.get(part) if isinstance(section, dict) else None
+        if isinstance(section, dict):
+            section.pop(path[-1], None)
+    return copy
 
 
 def _find_causes(used: Mapping[SettingPath, object], path: KeyPath) -> list[SettingPath]:

@@ -19,7 +19,7 @@ from palaver.config.setting_help import SETTING_HELP
 from palaver.config.validators import TEXT_FORM, Rule, ValueForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from palaver.config.setting_keys import SettingPath
 
@@ -30,15 +30,14 @@ _NOT_STORABLE: Final = {
     "database_url": "Palaver needs it to open the database. Set it in config.yaml or with PALAVER_DATABASE_URL."
 }
 _NEEDS_RESTART: Final = frozenset({"database_url", "web.host", "web.port", "web.public_url", "web.trusted_proxies"})
-_SECRETS: Final = frozenset(
-    {
-        f"providers.{NAME}.api_key",
-        "web.search.api_key",
-        f"mcp_servers.{NAME}.args",
-        f"mcp_servers.{NAME}.env.{NAME}",
-        f"mcp_servers.{NAME}.headers.{NAME}",
-    }
-)
+# Every secret, and the settings that say where it is sent. Those of platforms are in their manifests.
+_ADDRESSES_BY_SECRET: Final[Mapping[str, tuple[str, ...]]] = {
+    f"providers.{NAME}.api_key": (f"providers.{NAME}.base_url",),
+    "web.search.api_key": ("web.search.url", "web.search.provider"),
+    f"mcp_servers.{NAME}.args": (f"mcp_servers.{NAME}.command",),
+    f"mcp_servers.{NAME}.env.{NAME}": (f"mcp_servers.{NAME}.command",),
+    f"mcp_servers.{NAME}.headers.{NAME}": (f"mcp_servers.{NAME}.url",),
+}
 # They start a program on the server, which a thief of a browser session must not be able to do.
 _TERMINAL_ONLY: Final = frozenset(
     {
@@ -64,6 +63,13 @@ class SettingTemplate:
     @property
     def parts(self) -> tuple[str, ...]:
         return tuple(self.key.split("."))
+
+    def list_addresses(self, path: SettingPath) -> list[SettingPath]:
+        """Return the settings that say where the secret at a path is sent; nothing for what is no secret."""
+        keys = _ADDRESSES_BY_SECRET.get(self.key, ())
+        return [
+            tuple(path[index] if part == NAME else part for index, part in enumerate(key.split("."))) for key in keys
+        ]
 
     @property
     def needs_restart(self) -> bool:
@@ -165,7 +171,7 @@ def _make_template(key: str, hint: Any, rule: Rule | None, default: object) -> S
         allowed=allowed,
         is_list=list_hint is not None,
         default=list(default) if isinstance(default, tuple) else default,
-        is_secret=key in _SECRETS,
+        is_secret=key in _ADDRESSES_BY_SECRET,
         is_adapter_setting=hint is object,
         help=SETTING_HELP.get(key, ""),
     )

@@ -77,6 +77,11 @@ class SignedInPerson:
     def principal(self) -> Principal:
         return self.person.principal
 
+    @property
+    def token_scopes(self) -> frozenset[str] | None:
+        """The scopes of the token; None for a browser, in which the person is signed in."""
+        return self.scopes if self.credential_type == "token" else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
 
+    from palaver.domain.account import SignedInPerson
     from palaver.domain.ids import SessionId, SessionKey, TurnId
     from palaver.domain.person import Principal
     from palaver.domain.source import SessionSource
@@ -76,6 +77,7 @@ class Inbound:
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
     reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
+    signed_in: SignedInPerson | None = None  # of a request to the API: who sends it, and with which browser or token
     is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
     replied_message: RepliedMessage | None = None
     is_from_bot: bool = False  # of the platform: a program wrote it

@@ -63,7 +63,8 @@ def generate_code() -> str:
 
 
 _SEPARATORS = re.compile(r"[\s-]+")
-_CODE = re.compile(f"[{CODE_ALPHABET}]{{{CODE_CHARS}}}")
+_CODE_CHAR = f"[{CODE_ALPHABET}]"
+_CODE = re.compile(f"{_CODE_CHAR}{{{CODE_CHARS}}}")
 
 
 def parse_code(text: str) -> str | None:
@@ -72,3 +73,11 @@ def parse_code(text: str) -> str | None:
         return None
     code = _SEPARATORS.sub("", text).upper()
     return f"{code[:4]}-{code[4:]}" if _CODE.fullmatch(code) else None
+
+
+_SHOWN_CODE = re.compile(rf"(?<![A-Za-z0-9]){_CODE_CHAR}{{4}}-{_CODE_CHAR}{{4}}(?![A-Za-z0-9])")
+
+
+def hide_codes(text: str) -> str:
+    """Return one of our own texts without the code that it contains: what is stored is read by programs, too."""
+    return _SHOWN_CODE.sub("…", text)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.context import clean_chat_text
+from palaver.domain.pairing import hide_codes
 
 if TYPE_CHECKING:
     from palaver.domain.inbound import RepliedMessage
@@ -47,7 +48,8 @@ def limit_context(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]
 def build_replied_message(replied: RepliedMessage) -> dict[str, Any]:
     """Return the message that a person has replied to, as it is stored with the reply."""
     fields = {"message_id": replied.message_id, "author": replied.author, "is_own": replied.is_own}
-    return {**fields, "text": _cut(replied.text, MAX_REPLIED_CHARS)}
+    text = hide_codes(replied.text) if replied.is_own else replied.text
+    return {**fields, "text": _cut(text, MAX_REPLIED_CHARS)}
 
 
 def format_quotes(extra: Mapping[str, Any]) -> str:

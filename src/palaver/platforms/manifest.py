@@ -50,4 +50,15 @@ class PlatformManifest:
     extra: str | None = None  # the extra to install: `pip install 'palaver[telegram]'`
     modules: tuple[str, ...] = ()  # that the extra brings; to say what is missing
     environment: Mapping[str, str] = field(default_factory=dict)  # variable → setting, for the account without a name
+    addresses: tuple[str, ...] | None = None  # settings that say where secrets are sent; None: all that are not secret
     summary: str = ""  # one line for people
+
+    def list_addresses(self) -> frozenset[str]:
+        """Return the settings that say where the secrets of an account are sent."""
+        if self.addresses is not None:
+            return frozenset(self.addresses)
+        return frozenset(self.settings.model_fields) - self.list_secrets()
+
+    def list_secrets(self) -> frozenset[str]:
+        fields = self.settings.model_fields.items()
+        return frozenset(name for name, info in fields if "SecretStr" in str(info.annotation))

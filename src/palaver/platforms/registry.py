@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr, ValidationError
 
 from palaver.config import AccountEntry
+from palaver.config.layers import make_exposure_problem
 from palaver.domain.errors import AccountRefused
 from palaver.domain.source import BUILT_IN_PLATFORMS
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from palaver.config import Settings
+    from palaver.config.layers import FixedLayers
     from palaver.domain.source import Platform
     from palaver.platforms.manifest import AccountSettings
     from palaver.services.platforms.adapter import Adapter
@@ -91,6 +93,9 @@ def configure_account(
     variables = {} if entry.name else _read_variables(manifest, environ)
     values = {**entry.settings, **{manifest.environment[name]: text for name, text in variables.items()}}
     secrets = tuple(_list_raw_secrets(manifest, values))
+    exposure = _find_exposure(entry, manifest, variables, settings.fixed_layers)
+    if exposure is not None:
+        return _refuse(entry, exposure, secrets)
     missing = _find_missing_module(manifest)
     if missing is not None:
         return _refuse(entry, _describe_missing_module(manifest, missing), secrets)
@@ -169,6 +174,30 @@ def _read_variables(manifest: PlatformManifest, environ: Mapping[str, str]) -> d
     """Return the environment variables that set up the account without a name; empty ones are ignored."""
     texts = {name: environ.get(name, "").strip() for name in manifest.environment}
     return {name: text for name, text in texts.items() if text}
+
+
+def _find_exposure(
+    entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str], fixed: FixedLayers
+) -> str | None:
+    """Return why a secret of the environment or config.yaml must not be used: it would be sent to another address.
+
+    Such an address was stored on the page, or is only tested. What the operator sets beside the secret is used.
+    """
+    prefix = ("platforms", str(entry.platform), *(("accounts", entry.name) if entry.name else ()), "settings")
+    by_variable = {manifest.environment[name]: name for name in variables}
+
+    def is_fixed(name: str) -> bool:
+        return name in by_variable or fixed.find_value((*prefix, name)) == (True, entry.settings.get(name))
+
+    secrets = sorted(manifest.list_secrets() & {*by_variable, *(name for name, each in entry.settings.items() if each)})
+    secret = next((name for name in secrets if is_fixed(name)), None)
+    fields = manifest.settings.model_fields
+    names = sorted(name for name in manifest.list_addresses() & entry.settings.keys() if not is_fixed(name))
+    address = next((name for name in names if entry.settings[name] not in (None, fields[name].default)), None)
+    if secret is None or address is None:
+        return None
+    pin = by_variable.get(secret) or fixed.find_pin((*prefix, secret))
+    return str(make_exposure_problem((*prefix, address), f"{entry.settings_key}.{secret}", pin))
 
 
 def _build_webhook_url(public_url: str | None, entry: AccountEntry) -> str | None:

@@ -58,6 +58,13 @@ class InstalledPlatforms:
         info = None if manifest is None else manifest.settings.model_fields.get(setting)
         return info is None or _is_secret(info.annotation)
 
+    def list_addresses(self, platform: str) -> Mapping[str, object] | None:
+        manifest = self._manifests.get(platform)
+        if manifest is None:
+            return None
+        fields = ((name, manifest.settings.model_fields[name]) for name in sorted(manifest.list_addresses()))
+        return {name: None if info.is_required() else info.default for name, info in fields}
+
     def is_terminal_only(self, platform: str, setting: str) -> bool:
         return (platform, setting) in _TERMINAL_ONLY
 

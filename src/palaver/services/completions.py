@@ -35,6 +35,7 @@ from palaver.storage.timestamps import to_micros
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
+    from palaver.domain.account import SignedInPerson
     from palaver.domain.inbound import Receipt
     from palaver.domain.person import Person
     from palaver.domain.session import Session
@@ -95,8 +96,9 @@ class Completions:
         self._engine = gateway.store.engine
         self._files = files
 
-    async def submit(self, person: Person, call: CompletionCall) -> AcceptedCall:
+    async def submit(self, caller: SignedInPerson, call: CompletionCall) -> AcceptedCall:
         """Send the last message of a call to its conversation; it is stored durably when this returns."""
+        person = caller.person
         _check_call(call)
         if call.model is not None:
             check_model_choice(self._gateway.agent, self._gateway.rules, person.role, call.model)
@@ -108,6 +110,7 @@ class Completions:
         receipt = await self._gateway.inbox.accept(
             Inbound(
                 source=build_person_source(person, Platform.API),
+                signed_in=caller,
                 content=call.content,
                 attachment_ids=[image.id for image in images],
                 message_id=call.idempotency_key or secrets.token_hex(16),

@@ -55,11 +55,16 @@ class LinkResult:
     person: Person | None = None  # who both accounts belong to now; None: nothing was linked
 
 
-def create_link_code(tx: Transaction, person_id: PersonId, source: SessionSource, now: datetime) -> str:
-    """Create a person's code. The one before no longer works."""
+def create_link_code(
+    tx: Transaction, person_id: PersonId, source: SessionSource, now: datetime, *, issued_by: str | None = None
+) -> str:
+    """Create a person's code. The one before no longer works.
+
+    `issued_by` is the device of a person who asks on the page: when it is signed out, the code stops working.
+    """
     code = generate_code()
     expires_at = to_micros(now + LINK_CODE_LIFETIME)
-    pairing_requests.save_link_code(tx, hash_secret(code), person_id, source, expires_at)
+    pairing_requests.save_link_code(tx, hash_secret(code), person_id, source, expires_at, issued_by)
     return code
 
 

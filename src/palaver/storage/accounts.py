@@ -74,6 +74,7 @@ def open_account(tx: Transaction, person: Person, now: int) -> None:
 def close_account(tx: Transaction, person_id: PersonId) -> None:
     """Delete a person's account, which ends all their sign-ins, and what they share."""
     tx.execute("DELETE FROM share WHERE person_id = $1", person_id)
+    sign_out_everywhere(tx, person_id)
     tx.execute("DELETE FROM account WHERE person_id = $1", person_id)
 
 
@@ -185,12 +186,27 @@ def can_owner_sign_in_without_link(tx: Transaction) -> bool:
 # ---- sign-in links ---------------------------------------------------------------------------------------
 
 
-def add_sign_in_link(tx: Transaction, person_id: PersonId, digest: str, now: int, lifetime: timedelta) -> int:
-    """Add a link that signs a person in once, delete all expired links, and return when the new one expires."""
+def add_sign_in_link(
+    tx: Transaction,
+    person_id: PersonId,
+    digest: str,
+    now: int,
+    lifetime: timedelta,
+    *,
+    issued_by: str | None = None,
+) -> int:
+    """Add a link that signs a person in once, delete all expired links, and return when the new one expires.
+
+    `issued_by` is the sign-in whose browser gets the link; None: the terminal gets it.
+    """
     expires_at = now + _to_micros(lifetime)
     tx.execute("DELETE FROM sign_in_link WHERE expires_at <= $1", now)
     tx.execute(
-        "INSERT INTO sign_in_link (digest, person_id, expires_at) VALUES ($1, $2, $3)", digest, person_id, expires_at
+        "INSERT INTO sign_in_link (digest, person_id, expires_at, issued_by) VALUES ($1, $2, $3, $4)",
+        digest,
+        person_id,
+        expires_at,
+        issued_by,
     )
     return expires_at
 
@@ -296,8 +312,13 @@ def list_devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Dev
     ]
 
 
-def sign_out(tx: Transaction, person_id: PersonId, sign_in_id: str) -> bool:
-    """End one of a person's sign-ins; return False if they have none with this id."""
+def sign_out(tx: Transaction, person_id: PersonId, sign_in_id: str, *, keeps_links: bool = False) -> bool:
+    """End one of a person's sign-ins, and the links it got; return False if they have none with this id.
+
+    `keeps_links` is for people who sign out themselves, and not a browser that they no longer trust.
+    """
+    if not keeps_links:
+        _delete_issued_links(tx, person_id, "id = $2", sign_in_id)
     return bool(tx.execute("DELETE FROM sign_in WHERE person_id = $1 AND id = $2", person_id, sign_in_id))
 
 
@@ -307,9 +328,19 @@ def end_sign_in(tx: Transaction, digest: str) -> None:
 
 
 def sign_out_everywhere(tx: Transaction, person_id: PersonId, *, except_id: str | None = None) -> None:
-    """End all of a person's sign-ins but one, and delete all links with which they could sign in."""
+    """End all of a person's sign-ins but one, and delete the links these got or with which the person could sign in."""
+    _delete_issued_links(tx, person_id, "id <> $2", except_id or "")
     tx.execute("DELETE FROM sign_in WHERE person_id = $1 AND id <> $2", person_id, except_id or "")
     delete_sign_in_links(tx, person_id)
+
+
+def _delete_issued_links(tx: Transaction, person_id: PersonId, condition: str, sign_in_id: str) -> None:
+    """Delete the links, also of other people, that some sign-ins of a person got."""
+    tx.execute(
+        f"DELETE FROM sign_in_link WHERE issued_by IN (SELECT id FROM sign_in WHERE person_id = $1 AND {condition})",
+        person_id,
+        sign_in_id,
+    )
 
 
 # ---- API tokens ------------------------------------------------------------------------------------------

@@ -111,22 +111,35 @@ class LinkCode:
     source: SessionSource
 
 
-def save_link_code(tx: Transaction, digest: str, person_id: PersonId, source: SessionSource, expires_at: int) -> None:
-    """Store a person's code; the one before no longer works."""
+def save_link_code(
+    tx: Transaction,
+    digest: str,
+    person_id: PersonId,
+    source: SessionSource,
+    expires_at: int,
+    issued_by: str | None,
+) -> None:
+    """Store a person's code; the one before no longer works. `issued_by` is the sign-in that got it."""
     tx.execute(
-        "INSERT INTO link_code (digest, person_id, source, expires_at) VALUES ($1, $2, $3, $4)"
+        "INSERT INTO link_code (digest, person_id, source, expires_at, issued_by) VALUES ($1, $2, $3, $4, $5)"
         " ON CONFLICT (person_id) DO UPDATE SET digest = excluded.digest, source = excluded.source,"
-        " expires_at = excluded.expires_at",
+        " expires_at = excluded.expires_at, issued_by = excluded.issued_by",
         digest,
         person_id,
         encode_source(source),
         expires_at,
+        issued_by,
     )
 
 
 def find_link_code(tx: Transaction, digest: str, now: int) -> LinkCode | None:
+    """Return a valid code; the code of a browser that was signed out since is none."""
     row = tx.fetch_one(
-        f"SELECT person_id, source FROM link_code WHERE digest = $1 AND expires_at > $2 {tx.for_update}", digest, now
+        "SELECT person_id, source FROM link_code WHERE digest = $1 AND expires_at > $2"
+        " AND (issued_by IS NULL OR EXISTS (SELECT 1 FROM sign_in WHERE sign_in.id = link_code.issued_by))"
+        f" {tx.for_update}",
+        digest,
+        now,
     )
     return LinkCode(PersonId(row[0]), decode_source(row[1])) if row else None
 

@@ -118,9 +118,19 @@ async def _require_owner(caller: _Authenticated) -> SignedInPerson:
 
 
 async def _require_browser(caller: _Authenticated) -> SignedInPerson:
+    check_browser(caller)
+    return caller
+
+
+async def _require_owner_in_browser(caller: _Authenticated) -> SignedInPerson:
+    check_browser(await _require_owner(caller))
+    return caller
+
+
+def check_browser(caller: SignedInPerson) -> None:
+    """Raise `NotAllowed` for a token: what follows could be used to sign in after the token is revoked."""
     if caller.credential_type != "cookie":
         raise NotAllowed("Tokens can't do this. Sign in with a browser.")
-    return caller
 
 
 Caller = Annotated[SignedInPerson, Depends(_check_default_scope)]
@@ -128,6 +138,7 @@ OwnerCaller = Annotated[SignedInPerson, Depends(_require_owner)]
 BrowserCaller = Annotated[
     SignedInPerson, Depends(_require_browser)
 ]  # for sign-in methods, which a stolen token must not reach
+OwnerInBrowser = Annotated[SignedInPerson, Depends(_require_owner_in_browser)]
 
 
 async def _check_include_all(

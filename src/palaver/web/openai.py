@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi import Header, Path, Response
 from fastapi.responses import JSONResponse
 
-from palaver.domain.errors import InvalidInput, NotSignedIn, PalaverError
+from palaver.domain.errors import InvalidInput, NotAllowed, NotSignedIn, OwnerRequired, PalaverError
 from palaver.domain.inbound import Outcome
 from palaver.domain.text import make_storable
 from palaver.domain.turn import TurnState
@@ -122,9 +122,11 @@ async def openai_create_chat_completion(
     client disconnects, the agent still finishes the answer and stores it in the conversation.
     """
     completions = state.completions
-    accepted = await completions.submit(caller.person, _build_call(body, x_palaver_session, idempotency_key))
+    accepted = await completions.submit(caller, _build_call(body, x_palaver_session, idempotency_key))
     if accepted.receipt.outcome is Outcome.REJECTED:
-        raise RequestRejected(accepted.receipt.reply or "The message was rejected.")
+        is_forbidden = (accepted.receipt.facts or {}).get("error") in {NotAllowed().code, OwnerRequired().code}
+        error = NotAllowed if is_forbidden else RequestRejected
+        raise error(accepted.receipt.reply or "The message was rejected.")
     encoder = _AnswerEncoder(body.model, accepted.session_id)
     headers = {SESSION_HEADER: accepted.session_id}
     answer = _stream_answer(completions, caller, accepted)

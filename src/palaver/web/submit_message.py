@@ -13,6 +13,8 @@ from palaver.domain.ids import parse_session_id
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.services.commands import parse_command
 from palaver.services.commands.permissions import check_permission
+from palaver.services.commands.runner import check_call_scopes
+from palaver.services.commands.scopes import find_token_scopes
 from palaver.services.conversations import build_person_source
 from palaver.web.errors import RequestRejected
 from palaver.web.message_schemas import ReceiptOut, to_receipt_out
@@ -41,6 +43,7 @@ async def submit_message(
     """Send a message in a session that the caller has access to."""
     inbound = Inbound(
         source=build_person_source(caller.person),
+        signed_in=caller,
         content=content,
         attachment_ids=attachment_ids,
         message_id=key,
@@ -58,10 +61,12 @@ async def submit_command(
     check_permission(caller.principal, call.command)
     inbound = Inbound(
         source=build_person_source(caller.person),
+        signed_in=caller,
         content="",
         message_id=key,
         session_id=None if session_id is None else parse_session_id(session_id),
     )
+    check_call_scopes(call, find_token_scopes(inbound))
     return await state.gateway.inbox.run_command(inbound, call)
 
 

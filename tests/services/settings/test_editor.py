@@ -277,8 +277,8 @@ def test_a_stored_secret_is_not_sent_to_another_address(town: SettingsTown) -> N
         town.unset("providers.lab.base_url")
     town.set({"providers.lab.base_url": "http://new.example/v1", "providers.lab.api_key": API_KEY})
     town.set({"providers.lab": {"base_url": "http://newer.example/v1", "api_key": API_KEY}})
-    with pytest.raises(InvalidSettings, match="enter it again"):
-        town.editor.undo(town.owner, town.editor.list_history(town.owner)[0].number)  # nothing was entered
+    town.editor.undo(town.owner, town.editor.list_history(town.owner)[0].number)  # it was entered for that address
+    assert town.load().settings.agent.providers["lab"].base_url == "http://new.example/v1"
     town.set({"providers.lab.base_url": "http://other.example/v1"}, origin="terminal")
     assert town.load().settings.agent.providers["lab"].base_url == "http://other.example/v1"
 

@@ -29,5 +29,6 @@ MANIFEST = PlatformManifest(
     extra="discord",
     modules=("discord", "httpx2"),
     environment={"DISCORD_BOT_TOKEN": "bot_token", "DISCORD_API_URL": "api_url"},
+    addresses=("api_url",),
     summary="A Discord bot: direct messages, channels, threads and forum posts",
 )

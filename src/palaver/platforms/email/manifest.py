@@ -39,5 +39,9 @@ MANIFEST = PlatformManifest(
         "EMAIL_SMTP_SECURITY": "smtp_security",
         "EMAIL_AUTHSERV_ID": "authserv_id",
     },
+    addresses=(
+        *("imap_host", "imap_port", "imap_security", "smtp_host", "smtp_port", "smtp_security"),
+        *("allow_plaintext", "ca_file"),
+    ),
     summary="A mailbox: each thread is a conversation",
 )

@@ -33,5 +33,6 @@ MANIFEST = PlatformManifest(
         "MATRIX_ACCESS_TOKEN": "access_token",
         "MATRIX_PASSWORD": "password",
     },
+    addresses=("homeserver",),
     summary="An account on a Matrix homeserver: rooms, direct chats, threads, files, encrypted rooms.",
 )

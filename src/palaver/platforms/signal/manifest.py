@@ -28,5 +28,6 @@ MANIFEST = PlatformManifest(
     extra="signal",
     modules=("markdown_it",),
     environment={"SIGNAL_CLI_PROGRAM": "program", "SIGNAL_ACCOUNT": "account"},
+    addresses=(),
     summary="Signal through signal-cli: private chats, groups and notes to self",
 )

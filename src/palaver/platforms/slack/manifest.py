@@ -34,5 +34,6 @@ MANIFEST = PlatformManifest(
         "SLACK_SIGNING_SECRET": "signing_secret",
         "SLACK_API_URL": "api_url",
     },
+    addresses=("api_url",),
     summary="A Slack app: channels, threads, direct messages and the agent view",
 )

@@ -29,5 +29,6 @@ MANIFEST = PlatformManifest(
     extra="telegram",
     modules=("telegram", "telegramify_markdown"),
     environment={"TELEGRAM_BOT_TOKEN": "bot_token", "TELEGRAM_API_URL": "api_url"},
+    addresses=("api_url",),
     summary="A Telegram bot: private chats, groups, topics and channels",
 )

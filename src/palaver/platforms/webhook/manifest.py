@@ -28,5 +28,6 @@ MANIFEST = PlatformManifest(
     extra="webhook",
     modules=("httpx2",),
     environment={"WEBHOOK_SECRET": "secret", "WEBHOOK_URL": "url"},
+    addresses=("url",),
     summary="Signed HTTP requests in and out, for your own programs",
 )

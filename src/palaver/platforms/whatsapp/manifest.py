@@ -35,5 +35,6 @@ MANIFEST = PlatformManifest(
         "WHATSAPP_BUSINESS_ACCOUNT_ID": "business_account_id",
         "WHATSAPP_API_URL": "api_url",
     },
+    addresses=("api_url",),
     summary="A WhatsApp business number through Meta's Cloud API: direct messages",
 )

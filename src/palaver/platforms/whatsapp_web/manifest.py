@@ -32,5 +32,6 @@ MANIFEST = PlatformManifest(
         "WHATSAPP_WEB_PHONE_NUMBER": "phone_number",
         "WHATSAPP_WEB_PROXY_URL": "proxy_url",
     },
+    addresses=(),
     summary="Your own WhatsApp account, linked like WhatsApp Web (unofficial)",
 )

@@ -277,11 +277,11 @@ class Accounts(Operations[AsyncRunner]):
         return Read(lambda tx: accounts.list_devices(tx, person_id, self._now()))
 
     @operation
-    def sign_out(self, person_id: PersonId, device_id: str) -> Work[None]:
-        """Sign a person out on one device."""
+    def sign_out(self, person_id: PersonId, device_id: str, *, keeps_links: bool = False) -> Work[None]:
+        """Sign a person out on one device; sign-in links that it got stop working, unless they are kept."""
 
         def run(tx: Transaction) -> None:
-            if not accounts.sign_out(tx, person_id, make_storable(device_id)):
+            if not accounts.sign_out(tx, person_id, make_storable(device_id), keeps_links=keeps_links):
                 raise NotFound(f"There is no device {device_id}.")
 
         return Write(run)

@@ -56,8 +56,11 @@ class People(Operations[AsyncRunner]):
         return Read(lambda tx: _get_member(tx, person_id))
 
     @operation
-    def add(self, name: str, role: Role = Role.MEMBER) -> Work[Invitation]:
-        """Add a person who can sign in, with the secret of a link for their first sign-in."""
+    def add(self, name: str, role: Role = Role.MEMBER, *, issued_by: str | None = None) -> Work[Invitation]:
+        """Add a person who can sign in, with the secret of a link for their first sign-in.
+
+        `issued_by` is the device of the owner that gets the link: when they sign it out, the link stops working.
+        """
         clean = clean_person_name(name)
         if role is Role.GUEST:
             raise InvalidInput("role: a guest can't sign in. Add a member or an owner.")
@@ -67,14 +70,16 @@ class People(Operations[AsyncRunner]):
         def run(tx: Transaction) -> Invitation:
             person = people.add_person(tx, clean, role, now).person
             accounts.open_account(tx, person, now)
-            expires_at = accounts.add_sign_in_link(tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME)
+            expires_at = accounts.add_sign_in_link(
+                tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
+            )
             return Invitation(member=_get_member(tx, person.id), secret=secret, expires_at=from_micros(expires_at))
 
         return Write(run)
 
     @operation
-    def create_link(self, person_id: str) -> Work[Invitation]:
-        """Create a link that signs a person in once; their earlier links no longer work."""
+    def create_link(self, person_id: str, *, issued_by: str | None = None) -> Work[Invitation]:
+        """Create a link that signs a person in once; their earlier links no longer work. `issued_by` as in `add`."""
         now = to_micros(self._clock.now())
         secret = generate_secret()
 
@@ -84,7 +89,9 @@ class People(Operations[AsyncRunner]):
                 raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
             accounts.open_account(tx, person, now)
             accounts.delete_sign_in_links(tx, person.id)
-            expires_at = accounts.add_sign_in_link(tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME)
+            expires_at = accounts.add_sign_in_link(
+                tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
+            )
             return Invitation(member=_get_member(tx, person.id), secret=secret, expires_at=from_micros(expires_at))
 
         return Write(run)

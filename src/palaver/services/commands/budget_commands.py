@@ -20,6 +20,7 @@ from palaver.services.budgets.texts import (
 )
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.reply_text import escape_markdown
+from palaver.services.commands.scopes import ADMIN, READ, CommandScopes
 from palaver.services.commands.setting_commands import read_settings
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def _parse_budget(text: str) -> CommandCall:
 
 BUDGET = Command(
     name="budget",
+    scopes=CommandScopes(read=READ, write=ADMIN),
     usage="[set | clear] [who] [day | month] [amount]",
     summary="Show what you may spend, and what you have spent",
     help=(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from palaver.domain.inbound import ExportRequest
     from palaver.domain.turn import BusyPolicy
     from palaver.services.commands.command_context import CommandContext
+    from palaver.services.commands.scopes import CommandScopes
 
 P = ParamSpec("P")
 
@@ -52,6 +53,7 @@ class CommandAction(Generic[P]):
     searches: bool = False  # the search index must be up to date before it runs
     uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
     makes_file: bool = False  # it takes longer than others: a file is made for its reply
+    runs_agent: bool = False  # it makes the agent work, at once or later
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> CommandCall:
         """Build a call. Actions take named arguments only, so `args` is empty."""
@@ -91,6 +93,7 @@ class Command:
     """A slash command as people know it."""
 
     name: str
+    scopes: CommandScopes  # that an API token needs for it
     summary: str  # one line for /help
     parse: Callable[[str], CommandCall | MessageCall]  # takes what follows the name; raises BadArguments
     help: str  # more than the summary, for `/help name`
@@ -100,10 +103,10 @@ class Command:
 
 
 def write_action(
-    command: str, *, uses_prices: bool = False
+    command: str, *, uses_prices: bool = False, runs_agent: bool = False
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that may change the database."""
-    return lambda function: CommandAction(command, function, uses_prices=uses_prices)
+    return lambda function: CommandAction(command, function, uses_prices=uses_prices, runs_agent=runs_agent)
 
 
 def read_action(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from palaver.domain.account import Scope
 from palaver.domain.errors import NothingToDo, SessionBusy, SessionNotFound
-from palaver.domain.person import Action, check_action_allowed
+from palaver.domain.person import Action, Role, check_action_allowed
 from palaver.services.commands.reply_text import format_count, format_last_exchange
 from palaver.storage import events, lanes, sessions, turns
 from palaver.storage.timestamps import to_micros
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from palaver.domain.account import SignedInPerson
     from palaver.domain.budget import TokenPrice
     from palaver.domain.events import Event
     from palaver.domain.gateway_config import GatewayConfig
@@ -72,6 +74,8 @@ class CommandContext:
     now: datetime
     source: SessionSource
     principal: Principal
+    signed_in: SignedInPerson | None = None  # of a request to the API
+    token_scopes: frozenset[str] | None = None  # None: no token asks, but the person
     scope: ViewScope  # what the person may see; in a shared chat, only what belongs to that chat
     view: SessionViewInTransaction  # the same scope, as operations
     lane_key: SessionKey  # the lane that the person writes in
@@ -94,6 +98,12 @@ class CommandContext:
     @property
     def person_id(self) -> PersonId:
         return self.principal.person_id
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether an owner asks, or a token of theirs that may do what only owners may."""
+        has_scope = self.token_scopes is None or Scope.ADMIN in self.token_scopes
+        return self.principal.role is Role.OWNER and has_scope
 
     def require_session(self, action: Action = Action.READ) -> SessionRow:
         """Return the session that the command is about; raises unless the person may take this action on it."""

@@ -24,6 +24,7 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
+from palaver.services.commands.scopes import READ_AND_WRITE, WRITE, CommandScopes
 from palaver.services.memory_turns.queue import queue_memory_turn
 from palaver.storage import lanes, session_settings, sessions, turns
 
@@ -248,6 +249,7 @@ def _parse_title(text: str) -> CommandCall:
 
 NEW = Command(
     name="new",
+    scopes=CommandScopes(write=WRITE),
     usage="[title]",
     summary="Start a new conversation",
     help="The current conversation is saved. Use /restore or /resume to go back to it.",
@@ -256,6 +258,7 @@ NEW = Command(
 )
 RESET = Command(
     name="reset",
+    scopes=CommandScopes(write=WRITE),
     summary="Start over",
     help="Same as /new without a title. Nothing is deleted: use /restore to go back.",
     example="/reset",
@@ -263,6 +266,7 @@ RESET = Command(
 )
 RESUME = Command(
     name="resume",
+    scopes=READ_AND_WRITE,
     usage="[title | number | id]",
     summary="Go back to an earlier conversation",
     help=(
@@ -275,6 +279,7 @@ RESUME = Command(
 )
 TITLE = Command(
     name="title",
+    scopes=READ_AND_WRITE,
     usage="[text | -]",
     summary="Rename this conversation",
     help="Without arguments, shows the title and id. `-` removes the title. Each title can be used only once.",
@@ -283,6 +288,7 @@ TITLE = Command(
 )
 BRANCH = Command(
     name="branch",
+    scopes=CommandScopes(write=WRITE),
     usage="[title]",
     summary="Continue in a copy of this conversation",
     help="The original doesn't change. Without a title, the copy gets the next number: `My Project #2`.",

@@ -17,6 +17,7 @@ from palaver.services.commands.command import (
 )
 from palaver.services.commands.command_context import build_arrival, describe_last_exchange, find_event
 from palaver.services.commands.reply_text import format_code, format_count, format_session_name, quote_text
+from palaver.services.commands.scopes import WRITE, CommandScopes
 from palaver.storage import compactions, events, lanes, turns
 from palaver.storage.timestamps import to_micros
 
@@ -167,6 +168,7 @@ def _parse_undo(text: str) -> CommandCall:
 
 UNDO = Command(
     name="undo",
+    scopes=CommandScopes(write=WRITE),
     usage="[n]",
     summary="Undo the last exchange, or the last n",
     help="An exchange is your message and everything that answered it. It's hidden, not deleted: /redo brings it back.",
@@ -175,6 +177,7 @@ UNDO = Command(
 )
 REDO = Command(
     name="redo",
+    scopes=CommandScopes(write=WRITE),
     summary="Bring back what /undo hid",
     help="Use it again to bring back earlier exchanges. It works until the next message.",
     example="/redo",
@@ -182,6 +185,7 @@ REDO = Command(
 )
 RESTORE = Command(
     name="restore",
+    scopes=CommandScopes(write=WRITE),
     summary="Go back to the previous conversation, or remove the last summary",
     help=(
         "Reverts whatever came last: an automatic restart, /new, /resume, /branch or /compress. Use it again to go"
@@ -192,6 +196,7 @@ RESTORE = Command(
 )
 COMPRESS = Command(
     name="compress",
+    scopes=CommandScopes(write=WRITE),
     usage="[focus]",
     summary="Summarize older messages for the agent",
     help=(

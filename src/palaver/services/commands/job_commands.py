@@ -14,6 +14,7 @@ from palaver.domain.job_proposal import JobDraft
 from palaver.domain.timezones import check_timezone
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.reply_text import escape_markdown, format_code
+from palaver.services.commands.scopes import CHAT, READ, WRITE, CommandScopes
 from palaver.services.jobs import job_json, job_words
 from palaver.services.jobs import jobs as job_service  # as a module: it is imported from there, too
 from palaver.services.jobs.job_fields import MAX_REPEAT, JobEnvironment
@@ -97,7 +98,7 @@ def show_history(context: CommandContext, *, job: str, everything: bool = False)
 # ---- changing --------------------------------------------------------------------------------------------------
 
 
-@write_action("jobs", uses_prices=True)
+@write_action("jobs", uses_prices=True, runs_agent=True)
 def add_job(context: CommandContext, *, schedule: str, prompt: str, name: str | None = None) -> CommandReply:
     row = context.session_row
     in_chat = find_delivery_address(context.source) is not None
@@ -108,7 +109,7 @@ def add_job(context: CommandContext, *, schedule: str, prompt: str, name: str | 
     return _reply_with_job(f"Added the job **{_escape(details.job.name)}**. To undo, use {command}.", details)
 
 
-@write_action("jobs", uses_prices=True)
+@write_action("jobs", uses_prices=True, runs_agent=True)
 def edit_job(context: CommandContext, *, job: str, field: str, value: str, everything: bool = False) -> CommandReply:
     draft = _make_draft(field, value)
     details = open_jobs(context).edit(context.principal, job, draft, everything=everything)
@@ -122,7 +123,7 @@ def pause_job(context: CommandContext, *, job: str, everything: bool = False) ->
     return _reply_briefly(f"Paused **{_escape(details.job.name)}**. Use {command} to continue.", details)
 
 
-@write_action("jobs")
+@write_action("jobs", runs_agent=True)
 def resume_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).resume(context.principal, job, everything=everything)
     text = (
@@ -131,7 +132,7 @@ def resume_job(context: CommandContext, *, job: str, everything: bool = False) -
     return _reply_briefly(text, details)
 
 
-@write_action("jobs")
+@write_action("jobs", runs_agent=True)
 def run_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     jobs = open_jobs(context)
     run = jobs.run_now(context.principal, job, everything=everything)
@@ -148,7 +149,7 @@ def remove_job(context: CommandContext, *, job: str, everything: bool = False) -
     return CommandReply(text=text, data={"job_id": removed.id, "name": removed.name})
 
 
-@write_action("jobs", uses_prices=True)
+@write_action("jobs", uses_prices=True, runs_agent=True)
 def confirm_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).confirm(context.principal, job, everything=everything)
     return _reply_with_job(f"Confirmed: **{_escape(details.job.name)}**.", details)
@@ -345,6 +346,7 @@ def _parse_jobs(text: str) -> CommandCall:
 
 JOBS = Command(
     name="jobs",
+    scopes=CommandScopes(read=READ, write=WRITE, run=CHAT),
     usage="[add | show | edit | pause | resume | run | remove | history | confirm | reject | timezone] …",
     summary="Let the agent work on a schedule",
     help=(

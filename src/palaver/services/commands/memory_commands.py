@@ -12,6 +12,7 @@ from palaver.domain.errors import NotAllowed
 from palaver.domain.memory import MemoryOrigin
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.reply_text import escape_markdown, format_age, format_code, shorten_text
+from palaver.services.commands.scopes import READ_AND_WRITE
 
 if TYPE_CHECKING:
     from palaver.domain.memory import MemoryEntry
@@ -120,6 +121,7 @@ def _parse_memory(text: str) -> CommandCall:
 
 MEMORY = Command(
     name="memory",
+    scopes=READ_AND_WRITE,
     usage="[add text | edit id text | forget id | find words]",
     summary="Show and change what the agent remembers",
     help=(

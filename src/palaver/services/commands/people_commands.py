@@ -18,6 +18,7 @@ from palaver.services.commands.command import (
     write_action,
 )
 from palaver.services.commands.reply_text import escape_markdown, format_age, format_code
+from palaver.services.commands.scopes import ADMIN, NO_SCOPE, NO_TOKEN, READ, CommandScopes, check_scopes
 from palaver.storage import chat_access, pairing_requests, people
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def _list_places(context: CommandContext) -> list[str]:
 @write_action("link")
 def create_code(context: CommandContext) -> CommandReply:
     _require_private_chat(context, "link")
-    code = linking.create_link_code(context.tx, context.person_id, context.source, context.now)
+    device_id = None if context.signed_in is None else context.signed_in.credential_id
+    code = linking.create_link_code(context.tx, context.person_id, context.source, context.now, issued_by=device_id)
     text = (
         f"Send `/link {code}` to me from your other account within 15 minutes. Then both are you, with the same"
         " conversations. Don't give the code to other people: a person who sends it can act as you."
@@ -145,6 +147,8 @@ def list_requests(context: CommandContext) -> CommandReply:
 def answer_request(context: CommandContext, *, code: str, answer: str | None) -> CommandReply:
     """Approve or deny the request of a code; without an answer, say whose it is. A wrong code is no error."""
     _require_private_chat(context, "pair")
+    if answer == Grant.ME:  # for a token, this would be a way to stay the person after it was revoked
+        check_scopes("pair", NO_SCOPE, context.token_scopes)
     seconds = pairing.count_code_attempt(context.tx, context.source, context.now, is_stranger=False)
     if seconds:
         return CommandReply(text=pairing.TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds))
@@ -215,6 +219,7 @@ def _parse_pair(text: str) -> CommandCall:
 
 WHOAMI = Command(
     name="whoami",
+    scopes=CommandScopes(read=READ),
     summary="Show who you are, your accounts, and where this conversation is",
     help="In a group, shows only your name and role.",
     example="/whoami",
@@ -222,6 +227,7 @@ WHOAMI = Command(
 )
 LINK = Command(
     name="link",
+    scopes=NO_TOKEN,
     usage="[code]",
     summary="Link your accounts on several platforms",
     help=(
@@ -234,6 +240,7 @@ LINK = Command(
 )
 UNLINK = Command(
     name="unlink",
+    scopes=NO_TOKEN,
     usage="[platform]",
     summary="Separate an account from your others",
     help=(
@@ -245,6 +252,7 @@ UNLINK = Command(
 )
 PAIR = Command(
     name="pair",
+    scopes=CommandScopes(read=ADMIN, write=ADMIN),
     usage="[code [member | guest | me | deny] | group [off]]",
     summary="Let strangers talk to the agent",
     help=(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import ChatNotReachable, InvalidInput, NotAllowed
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, find_delivery_address
-from palaver.domain.person import Role
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.targets import format_target, parse_target
 from palaver.services import surfaces
 from palaver.services.commands.command import BadArguments, Command, CommandReply, write_action
 from palaver.services.commands.command_context import describe_last_exchange, describe_open_turns
 from palaver.services.commands.reply_text import format_code, format_session_name
+from palaver.services.commands.scopes import ADMIN, WRITE, CommandScopes
 from palaver.services.home_channels import load_home_channels
 from palaver.services.notices import send_notice
 from palaver.storage import home_channels, lanes, people
@@ -130,7 +130,7 @@ def _list_own_chats(context: CommandContext, platform: Platform) -> list[Session
     identities = [each for each in people.list_identities(context.tx, context.person_id) if each.platform == platform]
     chats = [each.dm_source for each in identities if each.dm_source is not None]
     home = home_channels.load_chosen(context.tx).get(platform)
-    if context.principal.role is Role.OWNER and home is not None and home.chat_type is not ChatType.DM:
+    if context.is_owner and home is not None and home.chat_type is not ChatType.DM:
         chats += [replace(home, user_id=each.account, user_id_alt=None) for each in identities]
     return chats
 
@@ -164,6 +164,7 @@ def _parse_handoff(text: str) -> CommandCall:
 
 SETHOME = Command(
     name="sethome",
+    scopes=CommandScopes(read=ADMIN, write=ADMIN),
     usage="[off]",
     summary="Make this chat the home channel of its platform",
     help="What the agent sends to a platform without naming a chat goes to its home channel. `off` removes it.",
@@ -172,6 +173,7 @@ SETHOME = Command(
 )
 HANDOFF = Command(
     name="handoff",
+    scopes=CommandScopes(write=WRITE),
     usage="platform",
     summary="Continue this conversation on another platform",
     help=(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.person import Role
 from palaver.domain.platform_health import STATE_WORDS, AccountState
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
 from palaver.services.commands.reply_text import escape_markdown, format_age, format_code, format_count
+from palaver.services.commands.scopes import READ, CommandScopes
 from palaver.services.home_channels import load_home_channels
 from palaver.services.platforms.health import read_account_health
 
@@ -22,7 +22,7 @@ MAX_ERROR_CHARS = 300
 
 @read_action("platforms")
 def list_platforms(context: CommandContext) -> CommandReply:
-    is_owner = context.principal.role is Role.OWNER
+    is_owner = context.is_owner
     accounts = read_account_health(context.tx, context.config, context.config.chat_accounts, context.now)
     if not is_owner:  # deliveries to a platform that is no longer set up are the owner's business
         accounts = [account for account in accounts if account.is_configured]
@@ -78,6 +78,7 @@ def _account_to_data(account: AccountHealth, *, is_owner: bool) -> dict[str, Any
 
 PLATFORMS = Command(
     name="platforms",
+    scopes=CommandScopes(read=READ),
     summary="Show the chat platforms and whether they are connected",
     help="Owners also see the last error of each account, and which messages are waiting or were not delivered.",
     example="/platforms",

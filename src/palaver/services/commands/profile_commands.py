@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from palaver.services import profiles
 from palaver.services.commands.command import Command, CommandReply, read_action, write_action
 from palaver.services.commands.reply_text import escape_markdown, format_code
+from palaver.services.commands.scopes import READ_AND_WRITE
 from palaver.services.commands.setting_commands import DEFAULT, describe_setting_undo, format_origin, read_settings
 from palaver.services.models import check_model_choice, is_model_allowed
 from palaver.storage import session_activity, session_settings
@@ -147,6 +148,7 @@ def _build_parser(
 
 PROFILE = Command(
     name="profile",
+    scopes=READ_AND_WRITE,
     usage="[name | default]",
     summary="Choose the profile for this conversation",
     help=(
@@ -158,6 +160,7 @@ PROFILE = Command(
 )
 PERSONALITY = Command(
     name="personality",
+    scopes=READ_AND_WRITE,
     usage="[name | default]",
     summary="Choose how the agent talks in this conversation",
     help=(
@@ -169,6 +172,7 @@ PERSONALITY = Command(
 )
 WORKSPACE = Command(
     name="workspace",
+    scopes=READ_AND_WRITE,
     usage="[folder or name | default]",
     summary="Tell the agent which folder or topic this conversation is about",
     help="Without arguments, shows the current workspace. `/workspace default` removes it.",

@@ -26,6 +26,7 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
+from palaver.services.commands.scopes import READ, CommandScopes
 from palaver.services.export import export_session
 from palaver.services.markdown_export import export_markdown
 from palaver.services.transfer.document_format import DocumentFormat
@@ -246,6 +247,7 @@ _FILTER_HELP = (
 )
 SESSIONS = Command(
     name="sessions",
+    scopes=CommandScopes(read=READ),
     usage="[page | words and filters]",
     summary="List your conversations",
     help=(
@@ -257,6 +259,7 @@ SESSIONS = Command(
 )
 SEARCH = Command(
     name="search",
+    scopes=CommandScopes(read=READ),
     usage="words and filters",
     summary="Search your messages",
     help=(
@@ -268,6 +271,7 @@ SEARCH = Command(
 )
 EXPORT = Command(
     name="export",
+    scopes=CommandScopes(read=READ),
     usage="[markdown | html | jsonl | json]",
     summary="Export this conversation",
     help=(

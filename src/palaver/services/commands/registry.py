@@ -6,6 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.domain.profile import DEFAULT_GUEST_COMMANDS
 from palaver.services.commands import (
     budget_commands,
     conversation_commands,
@@ -22,12 +23,23 @@ from palaver.services.commands import (
     turn_commands,
     version_commands,
 )
-from palaver.services.commands.command import BadArguments, Command, CommandAction, CommandReply, read_action
+from palaver.services.commands.command import (
+    BadArguments,
+    Command,
+    CommandAction,
+    CommandCall,
+    CommandReply,
+    read_action,
+)
 from palaver.services.commands.permissions import can_use_command
 from palaver.services.commands.reply_text import format_code, shorten_text
+from palaver.services.commands.scopes import ANY, CommandScopes, Scopes
 
 if TYPE_CHECKING:
-    from palaver.services.commands.command import CommandCall, MessageCall
+    from collections.abc import Collection
+
+    from palaver.domain.person import Role
+    from palaver.services.commands.command import MessageCall
     from palaver.services.commands.command_context import CommandContext
 
 # A name, the bot it is meant for, if any, and the arguments. Paths and `//` are not commands.
@@ -98,7 +110,7 @@ def _list_commands_for(context: CommandContext) -> list[Command]:
 
 
 def _can_use(context: CommandContext, command: Command) -> bool:
-    return can_use_command(context.principal.role, command.name, context.rules.guest_commands)
+    return is_listed(command, context.principal.role, context.token_scopes, context.rules.guest_commands)
 
 
 def _format_usage(command: Command) -> str:
@@ -111,6 +123,7 @@ def _parse_help(text: str) -> CommandCall:
 
 HELP = Command(
     name="help",
+    scopes=CommandScopes(read=ANY),
     usage="[command]",
     summary="List the commands, or explain one",
     help="Without arguments, lists every command you can use. With a name, explains that command.",
@@ -208,6 +221,27 @@ def parse_command(text: str) -> CommandCall | MessageCall | None:
 def find_command(name: str) -> Command | None:
     """Find a command by its name or an alias."""
     return _BY_NAME.get(name.lower())
+
+
+def find_scopes(call: CommandCall | MessageCall) -> Scopes:
+    """Return the scopes of one of which a token needs for a call."""
+    scopes = _BY_NAME[call.command].scopes
+    if isinstance(call, CommandCall) and call.action.function is _reject_arguments:
+        return scopes.all
+    if not isinstance(call, CommandCall) or call.action.runs_agent:
+        return scopes.run
+    return scopes.read if call.action.reads else scopes.write
+
+
+def is_listed(
+    command: Command,
+    role: Role,
+    token_scopes: frozenset[str] | None,
+    guest_commands: Collection[str] = DEFAULT_GUEST_COMMANDS,
+) -> bool:
+    """Whether lists of commands have this one for a person with this role or, if there are scopes, for a token."""
+    has_scope = token_scopes is None or not command.scopes.all.isdisjoint(token_scopes)
+    return has_scope and can_use_command(role, command.name, guest_commands)
 
 
 def list_completions() -> tuple[Completion, ...]:

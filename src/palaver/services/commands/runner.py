@@ -9,9 +9,12 @@ from palaver.domain.errors import NotAllowed, PalaverError, SessionNotFound, Sto
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.inbound import Outcome, Receipt
 from palaver.domain.source import ChatType
+from palaver.services.commands.command import CommandCall
 from palaver.services.commands.command_context import CommandContext
+from palaver.services.commands.job_commands import EVERYTHING
 from palaver.services.commands.permissions import check_guest_commands, check_permission
-from palaver.services.commands.registry import COMMANDS
+from palaver.services.commands.registry import COMMANDS, find_scopes
+from palaver.services.commands.scopes import ADMIN, check_scopes, find_token_scopes
 from palaver.services.jobs.prices import ModelPrices
 from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import lanes, sessions
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.session import Session
     from palaver.domain.source import Platform, SessionSource
-    from palaver.services.commands.command import CommandCall, MessageCall
+    from palaver.services.commands.command import MessageCall
     from palaver.services.commands.command_context import AgentInfo
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
@@ -94,6 +97,7 @@ class CommandRunner:
         context = self._build_context(tx, inbound, person, session_row, now)
         try:
             check_permission(person.principal, call.command, self._rules.guest_commands)
+            check_call_scopes(call, context.token_scopes)
             reply = call.run(context)
         except StoreError:
             raise
@@ -125,6 +129,8 @@ class CommandRunner:
             now=now,
             source=source,
             principal=person.principal,
+            signed_in=inbound.signed_in,
+            token_scopes=find_token_scopes(inbound),
             scope=scope,
             view=SessionViewInTransaction(tx, scope),
             lane_key=lane_key,
@@ -150,12 +156,20 @@ class CommandRunner:
         return scope
 
 
-def check_message_call(call: MessageCall, person: Person, rules: TurnRules) -> None:
-    """Raise `CommandRejected` if the person may not use the command that sends this message."""
+def check_message_call(call: MessageCall, inbound: Inbound, person: Person, rules: TurnRules) -> None:
+    """Raise `CommandRejected` if the sender may not use the command that sends this message."""
     try:
         check_permission(person.principal, call.command, rules.guest_commands)
+        check_call_scopes(call, find_token_scopes(inbound))
     except NotAllowed as error:
         raise CommandRejected(error) from error
+
+
+def check_call_scopes(call: CommandCall | MessageCall, token_scopes: frozenset[str] | None) -> None:
+    """Raise `NotAllowed` if a token asks that has no scope for this."""
+    check_scopes(call.command, find_scopes(call), token_scopes)
+    if isinstance(call, CommandCall) and call.arguments.get(EVERYTHING):
+        check_scopes(call.command, ADMIN, token_scopes)  # what belongs to other people is for owners
 
 
 def find_session(tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow | None:

@@ -8,6 +8,7 @@ from palaver.domain.turn import BusyPolicy
 from palaver.services import profiles, toolsets
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.reply_text import format_code
+from palaver.services.commands.scopes import READ_AND_WRITE
 from palaver.services.models import check_model_choice, list_allowed_models
 from palaver.storage import session_settings
 from palaver.storage.session_settings import SessionSettings
@@ -204,6 +205,7 @@ def _parse_tools(text: str) -> CommandCall:
 
 MODEL = Command(
     name="model",
+    scopes=READ_AND_WRITE,
     usage="[name | default]",
     summary="Choose the model for this conversation",
     help="Without arguments, shows the current model and the ones you can choose.",
@@ -212,6 +214,7 @@ MODEL = Command(
 )
 TOOLS = Command(
     name="tools",
+    scopes=READ_AND_WRITE,
     usage="[on name | off name | default]",
     summary="Turn the agent's tools on or off in this conversation",
     help=(
@@ -223,6 +226,7 @@ TOOLS = Command(
 )
 BUSY = Command(
     name="busy",
+    scopes=READ_AND_WRITE,
     usage="[queue | steer | interrupt | reject | default]",
     summary="Choose what happens to messages while the agent is responding",
     help=(

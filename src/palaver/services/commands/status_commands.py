@@ -9,7 +9,6 @@ from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
-from palaver.domain.person import Role
 from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, StartReason
 from palaver.domain.turn import InterruptReason
 from palaver.services import profiles
@@ -25,6 +24,7 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
+from palaver.services.commands.scopes import READ, CommandScopes
 from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin, read_settings
 from palaver.services.reset_explanation import describe_origin, explain_automatic_start
 from palaver.storage import compactions, delivery_queries, events, lanes, session_activity, turns, versions
@@ -102,7 +102,7 @@ def show_status(context: CommandContext) -> CommandReply:
         reset_source.platform, reset_source.chat_type, settings.profile
     )
     open_turns = turns.summarize_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
-    is_owner = context.principal.role is Role.OWNER
+    is_owner = context.is_owner
     unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
     lines = [
         f"**Agent**: {context.agent.description}",
@@ -314,6 +314,7 @@ def _describe_delivery_problems(context: CommandContext, row: SessionRow) -> Ite
 
 WHY = Command(
     name="why",
+    scopes=CommandScopes(read=READ),
     summary="Explain how this conversation started and what happened to it",
     help=(
         "Shows the previous conversation and how to get back to it, summaries, versions, interrupted or failed answers,"
@@ -324,6 +325,7 @@ WHY = Command(
 )
 USAGE = Command(
     name="usage",
+    scopes=CommandScopes(read=READ),
     summary="Show the tokens and cost of this conversation",
     help="A cost that isn't known is shown as unknown, never as zero.",
     example="/usage",
@@ -331,6 +333,7 @@ USAGE = Command(
 )
 STATUS = Command(
     name="status",
+    scopes=CommandScopes(read=READ),
     summary="Show the agent, the model and what's going on here",
     help="Also shows the title and id, queued messages, the context size, and when conversations restart.",
     example="/status",

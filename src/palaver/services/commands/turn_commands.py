@@ -15,6 +15,7 @@ from palaver.services.commands.command import (
 )
 from palaver.services.commands.command_context import find_event
 from palaver.services.commands.reply_text import format_age, format_count, quote_text
+from palaver.services.commands.scopes import READ, TALK, WRITE, CommandScopes
 from palaver.storage import turns
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _parse_steer(text: str) -> MessageCall:
 
 STOP = Command(
     name="stop",
+    scopes=CommandScopes(write=TALK),
     usage="[all]",
     summary="Stop the current answer",
     help="What was written so far is kept. Queued messages are answered next. `all` also clears the queue.",
@@ -113,6 +115,7 @@ STOP = Command(
 )
 QUEUE = Command(
     name="queue",
+    scopes=CommandScopes(read=READ, write=WRITE, run=TALK),
     usage="[text | clear]",
     summary="Queue a message, or list the queue",
     help=(
@@ -124,6 +127,7 @@ QUEUE = Command(
 )
 STEER = Command(
     name="steer",
+    scopes=CommandScopes(run=TALK),
     usage="text",
     summary="Tell the agent something while it's working",
     help="The agent gets it after its next tool call. If nothing is running, it's an ordinary message.",

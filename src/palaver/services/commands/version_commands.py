@@ -26,6 +26,7 @@ from palaver.services.commands.command import (
 )
 from palaver.services.commands.command_context import iterate_newest_messages
 from palaver.services.commands.reply_text import format_code, quote_text
+from palaver.services.commands.scopes import READ, WRITE, CommandScopes
 from palaver.storage import attachments, events, message_edits, message_log, sessions, turns, versions
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ def _parse_version(text: str) -> CommandCall:
 
 RETRY = Command(
     name="retry",
+    scopes=CommandScopes(write=WRITE),
     summary="Regenerate the last answer",
     help=(
         "Asks your last message again. The previous answer is kept as a version: /version goes back to it. Not"
@@ -216,6 +218,7 @@ RETRY = Command(
 )
 VERSIONS = Command(
     name="versions",
+    scopes=CommandScopes(read=READ),
     summary="List the versions of the last answer",
     help="Lists the versions of the last message that was regenerated or edited, and which one is in use.",
     example="/versions",
@@ -223,6 +226,7 @@ VERSIONS = Command(
 )
 VERSION = Command(
     name="version",
+    scopes=CommandScopes(write=WRITE),
     usage="number | next | previous",
     summary="Go to another version of the last answer",
     help=(

@@ -254,7 +254,7 @@ class Inbox:
             receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
         else:
             if isinstance(call, MessageCall) and person is not None:
-                check_message_call(call, person, self._rules)
+                check_message_call(call, inbound, person, self._rules)
             receipt = self._queue.store_message(tx, inbound, person, row, now)
         return record_receipt(tx, inbound, receipt, to_micros(now))
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput
 from palaver.services.platforms.account_runner import describe_connection_error
-from palaver.services.settings.secret_exposure import ADDRESS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.config import Settings
     from palaver.services.platforms.configured_account import ConfiguredAccount
-    from palaver.services.settings.platform_catalog import PlatformCatalog
+    from palaver.services.settings.live_settings import LiveSettings
 
 PROBE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 10.0
@@ -35,11 +33,11 @@ class AccountTest:
 
 
 async def run_account_test(
-    catalog: PlatformCatalog, settings: Settings, platform: str, account: str, values: Mapping[str, object]
+    live: LiveSettings, platform: str, account: str, values: Mapping[str, object]
 ) -> AccountTest:
     """Build the adapter from values, and from the stored ones that are left out, and let it sign in."""
-    complete = _add_stored(catalog, settings, platform, account, values)
-    configured = await asyncio.to_thread(catalog.build_account, settings, platform, account, complete)
+    complete = _add_stored(live, platform, account, values)
+    configured = await asyncio.to_thread(live.catalog.build_account, live.current.settings, platform, account, complete)
     started_at = time.monotonic()
     if configured.problem is not None:
         return AccountTest(seconds=0.0, error=configured.problem)
@@ -68,19 +66,17 @@ async def _probe(configured: ConfiguredAccount, started_at: float) -> AccountTes
     )
 
 
-def _add_stored(
-    catalog: PlatformCatalog, settings: Settings, platform: str, account: str, values: Mapping[str, object]
-) -> dict[str, object]:
+def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping[str, object]) -> dict[str, object]:
     """Add stored values. A stored secret is not sent to an address that was only given."""
-    entries = (each for each in settings.accounts if (each.platform, each.name) == (platform, account))
-    entry = next(entries, None)
+    catalog, entries = live.catalog, live.current.settings.accounts
+    entry = next((each for each in entries if (each.platform, each.name) == (platform, account)), None)
     stored = {} if entry is None else dict(entry.settings)
-    has_other_address = any(values[name] != stored.get(name) for name in ADDRESS_NAMES & values.keys())
-    secrets = {name for name in stored if catalog.is_secret(platform, name)} - values.keys()
-    if has_other_address and secrets:
+    prefix = ("platforms", platform, *(("accounts", account) if account else ()), "settings")
+    exposed = live.find_exposed_secrets({(*prefix, name): value for name, value in values.items()})
+    secrets = sorted({name for name in stored if catalog.is_secret(platform, name)} - values.keys())
+    if exposed:
         raise InvalidInput(
-            f"Enter {', '.join(sorted(secrets))} again: a stored secret is not sent to another address.",
-            settings=sorted(secrets),
+            f"Enter {', '.join(secrets)} again: a stored secret is not sent to another address.", settings=secrets
         )
     if any(catalog.is_terminal_only(platform, name) and values[name] != stored.get(name) for name in values):
         raise InvalidInput("This setting starts a program on the server, so it can be changed only there.")

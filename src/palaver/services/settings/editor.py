@@ -22,17 +22,16 @@ from palaver.domain.person import Role
 from palaver.domain.text import is_storable
 from palaver.invocation import format_command
 from palaver.services.settings.history import make_change
-from palaver.services.settings.overview import SettingsOverview
 from palaver.services.settings.sealing import SealBroken, seal
-from palaver.services.settings.secret_exposure import find_exposed_secrets
-from palaver.services.settings.stored_values import read_value, write_plain, write_sealed
+from palaver.services.settings.secret_exposure import SecretPairs, find_exposed_secrets
+from palaver.services.settings.stored_values import read_or_keep_sealed, read_value, write_plain, write_sealed
 from palaver.storage import settings as settings_storage
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.settings import ChangeItem
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from palaver.config import Settings
     from palaver.config.setting_keys import SettingPath
@@ -173,13 +172,10 @@ class SettingsEditor:
             problem for path, value in changes.items() if (problem := self._find_fault(path, value, edit.origin))
         ]
         if edit.origin != "terminal":
-            # A secret that is entered again need not differ from the stored one. What is undone was not entered.
-            entered = changes.keys() | (_flatten_values(edit).keys() if edit.undoes is None else set())
-            problems += find_exposed_secrets(changes, entered, SettingsOverview(loaded, self._catalog))
+            problems += self._find_exposed(changes, loaded, edit)
         if problems:
             raise _make_error(problems)
-        values = {path: value for path, value in loaded.values.items() if path not in changes}
-        values |= {path: value for path, value in changes.items() if value is not _UNSET}
+        values = _apply(loaded.values, changes)
         if len(values) > MAX_STORED_KEYS:
             raise InvalidSettings(f"At most {MAX_STORED_KEYS} settings can be stored.", problems=[])
         after = self._reader.combine(values)
@@ -190,6 +186,33 @@ class SettingsEditor:
                 problems += check(loaded.settings, after.settings, changes.keys())
         if problems:
             raise _make_error(problems)
+
+    def _find_exposed(
+        self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit
+    ) -> Iterator[SettingProblem]:
+        """Yield the secrets that a change would send to addresses that they were not entered for."""
+        secrets = SecretPairs(loaded.settings.fixed_layers, self._catalog)
+        now = loaded.values_with_sealed
+        known = [secrets.find(now)]
+        # A secret that is entered again need not differ from the stored one. What is undone was not entered, but was
+        # together with its addresses right before the change.
+        entered = _flatten_values(edit).keys() if edit.undoes is None else set()
+        if edit.undoes is not None:
+            known.append(secrets.find(self._load_values_before(edit.undoes, loaded)))
+        return find_exposed_secrets(secrets.find(_apply(now, changes)), known, entered)
+
+    def _load_values_before(self, number: int, loaded: LoadedSettings) -> dict[SettingPath, object]:
+        """Return the values that were stored right before a change: all changes since then are in the history."""
+        find = Read(lambda tx: settings_storage.list_changes(tx, before=None, limit=settings_storage.MAX_CHANGES))
+        values = loaded.values_with_sealed
+        for change in self._reader.engine.run(find):
+            if change.no < number:
+                break
+            for item in change.items:
+                values.pop(parse_key(item.key), None)
+                if item.before is not None:
+                    values[parse_key(item.key)] = read_or_keep_sealed(item.before, item.key, loaded.ring)
+        return values
 
     def _find_fault(self, path: SettingPath, value: object, origin: str) -> SettingProblem | None:
         """Return why a key can't be set, whatever else is set."""
@@ -264,6 +287,12 @@ class SettingsEditor:
 
 
 _UNSET: Final = object()
+
+
+def _apply(values: Mapping[SettingPath, object], changes: Mapping[SettingPath, Any]) -> dict[SettingPath, object]:
+    """Return the values after a change."""
+    kept = {path: value for path, value in values.items() if path not in changes}
+    return kept | {path: value for path, value in changes.items() if value is not _UNSET}
 
 
 def _flatten_values(edit: SettingsEdit) -> dict[SettingPath, Any]:

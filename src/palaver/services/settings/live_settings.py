@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 from palaver.config.setting_templates import find_template
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.settings.overview import SettingsOverview
+from palaver.services.settings.secret_exposure import SecretPairs, find_exposed_secrets
 from palaver.storage import settings as settings_storage
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from palaver.config.layers import SettingProblem
     from palaver.config.setting_keys import SettingPath
     from palaver.domain.person import Principal
     from palaver.services.live.feed import Feed
@@ -108,6 +110,12 @@ class LiveSettings:
         )
         await self.refresh()
         return result
+
+    def find_exposed_secrets(self, values: Mapping[SettingPath, object]) -> list[SettingProblem]:
+        """Return the stored secrets that a test with these values would send where they were not entered for."""
+        secrets = SecretPairs(self.current.settings.fixed_layers, self.catalog)
+        now = self.current.values_with_sealed
+        return list(find_exposed_secrets(secrets.find({**now, **values}), [secrets.find(now)], values))
 
     async def list_history(self, principal: Principal, *, before: int | None, limit: int) -> list[SettingsChange]:
         return await asyncio.to_thread(self._editor.list_history, principal, before=before, limit=limit)

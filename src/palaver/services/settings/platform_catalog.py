@@ -58,6 +58,13 @@ class PlatformCatalog(Protocol):
         """Whether a setting of an account is secret; one that is not known may be."""
         ...
 
+    def list_addresses(self, platform: str) -> Mapping[str, object] | None:
+        """Return the settings of an account that say where its secrets are sent, and their defaults.
+
+        None if the platform is not known.
+        """
+        ...
+
     def is_terminal_only(self, platform: str, setting: str) -> bool:
         """Whether a setting of an account starts a program on the server."""
         ...

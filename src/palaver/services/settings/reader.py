@@ -46,6 +46,11 @@ class LoadedSettings:
         return self.combined.settings
 
     @property
+    def values_with_sealed(self) -> dict[SettingPath, object]:
+        """The values, with the encrypted text of those that can't be decrypted now."""
+        return {**{path: self.rows[path].value for path in self.unreadable}, **self.values}
+
+    @property
     def problems(self) -> tuple[SettingProblem, ...]:
         broken = (SettingProblem(path=path, text=text) for path, text in self.unreadable.items())
         return (*broken, *self.combined.problems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from palaver.services.settings.sealing import unseal
+from palaver.services.settings.sealing import SealBroken, unseal
 
 if TYPE_CHECKING:
     from palaver.config.settings_key import KeyRing
@@ -27,6 +27,14 @@ def read_value(text: str, key: str, ring: KeyRing) -> Any:
     """Return the value; an encrypted one is decrypted. Raises SealBroken."""
     content = json.loads(text)
     return unseal(ring, key, content["sealed"]) if "sealed" in content else content["value"]
+
+
+def read_or_keep_sealed(text: str, key: str, ring: KeyRing) -> Any:
+    """Return the value, or the encrypted text of one that can't be decrypted now."""
+    try:
+        return read_value(text, key, ring)
+    except SealBroken:
+        return text
 
 
 def read_shown(text: str | None) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from palaver.services.commands import COMMANDS
-from palaver.services.commands.permissions import can_use_command
+from palaver.services.commands.registry import is_listed
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
@@ -49,7 +49,7 @@ async def list_commands(caller: Caller) -> CommandsOut:
         commands=[
             CommandOut(name=f"/{command.name}", usage=command.usage, summary=command.summary)
             for command in COMMANDS
-            if can_use_command(caller.person.role, command.name)
+            if is_listed(command, caller.person.role, caller.token_scopes)
         ]
     )
 

@@ -267,7 +267,7 @@ async def list_my_devices(caller: Caller, state: State) -> DevicesOut:
 
 @router.delete("/devices/{device_id}", status_code=204, responses=error_responses(404))
 async def sign_out_device(device_id: str, caller: BrowserCaller, state: State) -> None:
-    """Sign out one of your browsers."""
+    """Sign out one of your browsers. Codes and sign-in links that were created there no longer work."""
     await state.accounts.sign_out(caller.person.id, device_id)
 
 

@@ -15,7 +15,7 @@ from palaver.domain.pairing import Grant, PairingRequest
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
 from palaver.web.api_route import make_router
-from palaver.web.auth import OwnerCaller
+from palaver.web.auth import OwnerCaller, OwnerInBrowser, check_browser
 from palaver.web.errors import error_responses
 from palaver.web.routes.me import Name, SignInMethodsOut, to_sign_in_methods_out
 from palaver.web.routes.sign_in import get_site
@@ -153,9 +153,12 @@ async def list_people(
 
 
 @router.post("", status_code=201)
-async def create_person(body: NewPersonIn, people: AllPeople, request: Request, state: State) -> InvitationOut:
-    """Invite a person. The response contains a sign-in link that works once."""
-    return _to_invitation_out(await people.add(body.name, body.role), request, state)
+async def create_person(
+    body: NewPersonIn, caller: OwnerInBrowser, people: AllPeople, request: Request, state: State
+) -> InvitationOut:
+    """Invite a person. The response contains a sign-in link that works once, so tokens can't do this."""
+    invitation = await people.add(body.name, body.role, issued_by=caller.credential_id)
+    return _to_invitation_out(invitation, request, state)
 
 
 @router.get("/requests")
@@ -165,8 +168,12 @@ async def list_pairing_requests(people: AllPeople) -> PairingRequestsOut:
 
 
 @router.post("/requests/{request_id}/approve", responses=error_responses(404))
-async def approve_pairing_request(request_id: str, body: ApprovalIn, people: AllPeople) -> MemberOut:
-    """Give a stranger access, and tell them. Returns the person who has it now."""
+async def approve_pairing_request(
+    request_id: str, body: ApprovalIn, caller: OwnerCaller, people: AllPeople
+) -> MemberOut:
+    """Give a stranger access, and tell them. Returns the person who has it now. Tokens can't give `me`."""
+    if body.grant is Grant.ME:
+        check_browser(caller)
     return _to_member_out(await people.approve(request_id, body.grant))
 
 
@@ -218,9 +225,12 @@ async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, sta
 
 
 @router.post("/{person_id}/link", status_code=201, responses=error_responses(404))
-async def create_sign_in_link(person_id: str, people: AllPeople, request: Request, state: State) -> InvitationOut:
-    """Create a sign-in link that works once. Earlier links no longer work."""
-    return _to_invitation_out(await people.create_link(person_id), request, state)
+async def create_sign_in_link(
+    person_id: str, caller: OwnerInBrowser, people: AllPeople, request: Request, state: State
+) -> InvitationOut:
+    """Create a sign-in link that works once. Earlier links no longer work. Tokens can't do this."""
+    invitation = await people.create_link(person_id, issued_by=caller.credential_id)
+    return _to_invitation_out(invitation, request, state)
 
 
 def _to_request_out(request: PairingRequest) -> PairingRequestOut:

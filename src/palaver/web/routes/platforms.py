@@ -19,6 +19,7 @@ from palaver.web.schemas import ResponseModel, Time, to_utf8_text
 from palaver.web.state import State
 
 if TYPE_CHECKING:
+    from palaver.domain.account import SignedInPerson
     from palaver.domain.gateway_config import HomeChannel
     from palaver.domain.platform_health import AccountHealth, ConnectionTest, LinkingPrompt
 
@@ -69,7 +70,9 @@ class PlatformAccountOut(ResponseModel):
     name: str | None = Field(description="Its name on the platform, such as `@palaver_bot`.")
     warnings: list[str] = Field(description="What is missing for it to work fully, in words.")
     details: list[str] = Field(description="Versions, the age of a linked device and the like, in words.")
-    linking: LinkingOut | None = Field(description="How to link it, while its state is `linking`.")
+    linking: LinkingOut | None = Field(
+        description="How to link it, while its state is `linking`. Tokens do not get it."
+    )
     last_message_at: Time | None = Field(description="When it last received a message.")
     error: str | None = Field(description="The last problem with the connection, in words.")
     error_at: Time | None
@@ -89,7 +92,7 @@ class PlatformsOut(ResponseModel):
 
 
 @router.get("")
-async def list_platforms(state: State, _owner: OwnerCaller) -> PlatformsOut:
+async def list_platforms(state: State, owner: OwnerCaller) -> PlatformsOut:
     """List all accounts on chat platforms that are set up or connected, or have open or failed deliveries.
 
     An account that is not `live` neither receives nor sends messages. Any server on the same database gives the same
@@ -97,14 +100,14 @@ async def list_platforms(state: State, _owner: OwnerCaller) -> PlatformsOut:
     """
     gateway = state.gateway
     accounts = await load_account_health(gateway.store, gateway.configured_accounts)
-    return PlatformsOut(accounts=[_to_account_out(account) for account in accounts])
+    return PlatformsOut(accounts=[_to_account_out(account, owner) for account in accounts])
 
 
 @router.post("/{platform}/test", responses=error_responses(404, 409))
 async def request_test(
     platform: str,
     state: State,
-    _owner: OwnerCaller,
+    owner: OwnerCaller,
     account: Annotated[str, Query(description="Its name in the settings; empty for the only one.")] = "",
 ) -> PlatformAccountOut:
     """Test the connection of an account, and return the account; `last_test` is the outcome.
@@ -118,11 +121,12 @@ async def request_test(
     if health is None:
         raise NotFound
     status = await run_connection_test(gateway.store, health.key, wait_seconds=TEST_SECONDS)
-    return _to_account_out(replace(health, status=status))
+    return _to_account_out(replace(health, status=status), owner)
 
 
-def _to_account_out(account: AccountHealth) -> PlatformAccountOut:
+def _to_account_out(account: AccountHealth, owner: SignedInPerson) -> PlatformAccountOut:
     status = account.status
+    is_browser = owner.credential_type == "cookie"  # no token gets a code
     return PlatformAccountOut(
         platform=str(account.platform),
         account=account.account,
@@ -132,7 +136,7 @@ def _to_account_out(account: AccountHealth) -> PlatformAccountOut:
         name=_to_text(status.name if status else None),
         warnings=[to_utf8_text(warning) for warning in status.warnings] if status else [],
         details=[to_utf8_text(detail) for detail in status.details] if status else [],
-        linking=_to_linking_out(status.linking) if status and status.linking else None,
+        linking=_to_linking_out(status.linking) if status and status.linking and is_browser else None,
         last_message_at=status.last_message_at if status else None,
         error=_to_text(status.error if status else None),
         error_at=status.error_at if status else None,

@@ -132,10 +132,7 @@ async def run_account_test(
 
     The answer comes after at most about a minute.
     """
-    live = state.settings
-    test = await account_tests.run_account_test(
-        live.catalog, live.current.settings, platform, body.account, body.settings
-    )
+    test = await account_tests.run_account_test(state.settings, platform, body.account, body.settings)
     return AccountTestOut(
         ok=test.error is None,
         seconds=test.seconds,

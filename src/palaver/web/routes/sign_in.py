@@ -116,7 +116,7 @@ async def sign_in_by_passkey(body: PasskeySignInIn, request: Request, response: 
 @router.post("/sign-out", status_code=204, responses=error_responses(401, 403))
 async def sign_out(caller: BrowserCaller, request: Request, response: Response, state: State) -> None:
     """Sign this browser out."""
-    await state.accounts.sign_out(caller.person.id, caller.credential_id)
+    await state.accounts.sign_out(caller.person.id, caller.credential_id, keeps_links=True)
     clear_sign_in_cookie(response, request, state)
 
 
