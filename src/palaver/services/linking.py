@@ -53,6 +53,7 @@ class LinkResult:
 
     text: str
     person: Person | None = None  # who both accounts belong to now; None: nothing was linked
+    retry_after: int = 0  # seconds; more than 0: there were too many attempts, and this one was not made
 
 
 def create_link_code(tx: Transaction, person_id: PersonId, source: SessionSource, now: datetime) -> str:

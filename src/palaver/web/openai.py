@@ -124,7 +124,7 @@ async def openai_create_chat_completion(
     completions = state.completions
     accepted = await completions.submit(caller.person, _build_call(body, x_palaver_session, idempotency_key))
     if accepted.receipt.outcome is Outcome.REJECTED:
-        raise RequestRejected(accepted.receipt.reply or "The message was rejected.")
+        raise RequestRejected(accepted.receipt.reply or "The message was rejected.", **(accepted.receipt.facts or {}))
     encoder = _AnswerEncoder(body.model, accepted.session_id)
     headers = {SESSION_HEADER: accepted.session_id}
     answer = _stream_answer(completions, caller, accepted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import NotAllowed, NotFound
+from palaver.domain.errors import NotAllowed, NotFound, TooManyAttempts
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, SECRET_FACT
 from palaver.domain.pairing import MAX_PENDING_REQUESTS, Grant, parse_code
 from palaver.domain.source import ChatType
@@ -103,6 +103,8 @@ def link_account(context: CommandContext, *, code: str) -> CommandReply:
     _require_private_chat(context, "link")
     person = _get_person(context)
     result = pairing.use_code(context.tx, code, context.source, person, context.config, context.now)
+    if result.retry_after:
+        raise TooManyAttempts(result.text, retry_after=result.retry_after - 1)
     return CommandReply(text=result.text, data={"linked": result.person is not None})
 
 
