@@ -147,10 +147,12 @@ class TurnWorker:
         """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
         rules = self._dependencies.rules
         now = self._now()
+        is_reserved = any(run.lease.runs_alone for run in self._runs.values())
         claim_request = turn_leases.ClaimRequest(
             owner=self._owner,
             lease_until=now + _seconds_to_micros(LEASE_SECONDS),
-            max_turns=rules.max_running - len(self._runs),
+            max_turns=0 if is_reserved else rules.max_running - len(self._runs),
+            is_idle=not self._runs,
             max_running=rules.max_running,
             max_running_per_person=rules.max_running_per_person,
         )
