@@ -70,6 +70,7 @@ class InterruptReason(StrEnum):
     TIMED_OUT = "timed_out"
     SERVER_STOPPED = "server_stopped"  # it was shut down while the turn ran, after a tool had side effects
     SERVER_CRASHED = "server_restarted"  # it died while a tool with side effects ran
+    ACCESS_ENDED = "access_ended"  # its person lost access before it started
 
     def explain(self, minutes: int | None = None) -> str:
         """Return the reason as a sentence; `minutes` is the time limit of a turn."""
@@ -88,6 +89,7 @@ _INTERRUPT_TEXTS = {
         "Palaver stopped while a tool was running, so we don't know if the tool finished. Tell me how you want to"
         " continue."
     ),
+    InterruptReason.ACCESS_ENDED: "The person who sent this message lost access before it was answered.",
 }
 
 

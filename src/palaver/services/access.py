@@ -18,19 +18,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.domain.delivery import Address
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, Outcome, Receipt
 from palaver.domain.keys import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType, Platform
-from palaver.storage import chat_access, message_rates, people, sender_ids
+from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.storage import chat_access, message_rates, people, sender_ids, turn_access
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
-    from palaver.domain.source import SessionSource
     from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.storage.engines.base import Transaction
 
@@ -69,6 +70,33 @@ def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Sp
         return None
     person = row.person if row else None
     return Speaker(person, can_speak=_can_speak(tx, source, person, rules))
+
+
+def can_guest_be_answered(tx: Transaction, person_id: PersonId, address: str | None, rules: TurnRules) -> bool:
+    """Whether the agent may still answer a guest where their answer goes: they may have lost access since they wrote.
+
+    Without an address the answer would be read on the page or in a program, where guests can't sign in.
+    """
+    row = people.find_by_id(tx, person_id)
+    if address is None or row is None:
+        return False
+    to = Address.from_text(address)
+    accounts = [each.account for each in people.list_identities(tx, person_id) if each.platform == to.platform]
+    sources = [SessionSource(to.platform, to.chat_id, user_id=each, account=to.account) for each in accounts]
+    return any(_can_speak(tx, source, row.person, rules) for source in sources)
+
+
+def end_turns_in_chat(tx: Transaction, source: SessionSource, ended_by: PersonId, rules: TurnRules, now: int) -> None:
+    """End the open turns of guests in a chat who may not talk to the agent there any more."""
+    chat = source.platform, source.account, source.chat_id
+    for person_id in turn_access.list_guests_with_open_turns(tx):
+
+        def is_concerned(address: Address | None, guest_id: PersonId = person_id) -> bool:
+            if address is None or (address.platform, address.account, address.chat_id) != chat:
+                return False
+            return not can_guest_be_answered(tx, guest_id, str(address), rules)
+
+        turn_access.end_open_turns(tx, person_id, ended_by, now, is_concerned=is_concerned)
 
 
 def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, rules: TurnRules) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import LeaseLost
 from palaver.domain.ids import PersonId, SessionId, TurnId
+from palaver.domain.person import Role
 from palaver.domain.text import make_storable
 from palaver.domain.turn import MAX_SHARED_CRASHES, StopRequest, TurnKind, TurnState
 from palaver.storage.turns import IS_QUEUED, add_quoted_seqs, get_quoted_seqs
@@ -48,6 +49,7 @@ class TurnLease:
     reply_to: str | None
     facts: Mapping[str, Any]
     crash_count: int = 0  # attempts that died after they had called the agent
+    person_role: Role | None = None  # None: the platform does not tell people apart
 
     @property
     def runs_alone(self) -> bool:
@@ -143,7 +145,8 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
 
 # The columns that `_lease_from_row` reads.
 _LEASE_COLUMNS = (
-    "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, crash_count, "
+    "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, crash_count,"
+    " (SELECT p.role FROM person p WHERE p.id = turn.person_id), "
     + ", ".join(
         f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)"
         for column in ("id", "platform", "audience_no")
@@ -169,9 +172,9 @@ def _lease_from_row(turn_no: int, owner: str, row: Sequence[Any]) -> TurnLease:
         turn_no=turn_no,
         turn_id=TurnId(row[0]),
         session_no=row[1],
-        session_id=SessionId(row[10]),
-        platform=row[11],
-        audience_no=row[12],
+        session_id=SessionId(row[11]),
+        platform=row[12],
+        audience_no=row[13],
         owner=owner,
         attempt=row[2],
         kind=TurnKind(row[3]),
@@ -181,6 +184,7 @@ def _lease_from_row(turn_no: int, owner: str, row: Sequence[Any]) -> TurnLease:
         reply_to=row[7],
         facts=json.loads(row[8]) if row[8] else {},
         crash_count=row[9],
+        person_role=None if row[10] is None else Role(row[10]),
     )
 
 

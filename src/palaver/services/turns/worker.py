@@ -18,7 +18,7 @@ from palaver.domain.errors import LeaseLost, StoreError
 from palaver.domain.turn import InterruptReason, StopRequest
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner
-from palaver.services.turns import recovery
+from palaver.services.turns import claims, recovery
 from palaver.services.turns.finish import record_orphan_usage
 from palaver.services.turns.run import Run
 from palaver.services.turns.title_writer import TitleWriter
@@ -158,7 +158,7 @@ class TurnWorker:
         )
 
         def claim(tx: Transaction) -> turn_leases.WorkSummary:
-            claimed = turn_leases.claim_turns(tx, claim_request, now)
+            claimed = claims.claim_turns(tx, self._dependencies.store.config, rules, claim_request, now)
             return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
 
         def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:
