@@ -184,7 +184,7 @@ async def read_file() -> AsyncGenerator[bytes, None]:
 
 
 class ActingAgent:
-    """Answers word by word. A message that starts with "act" makes it use a tool with side effects, "poison" kills it."""
+    """Answers word by word. After "act" it uses a tool with side effects; "poison" kills the process."""
 
     def __init__(self, options: GatewayOptions, adapter: FileAdapter) -> None:
         self._adapter = adapter

@@ -52,12 +52,13 @@ async def send(store: SessionStore, person_id: str, action: str) -> str:
     if action == "conversation":
         started = await Conversations(store).start(person, NewConversation(title=TEXT), key=KEY)
         return started.session.id
-    source, text, fields = {
-        "message": (page, TEXT, {"busy_policy": BusyPolicy.REJECT}),
-        "command": (page, "/undo", {}),
-        "webhook": (WEBHOOK, TEXT, {}),
-    }[action]
-    receipt = await inbox.accept(Inbound(source=source, content=text, message_id=KEY, **fields))
+    requests: dict[str, tuple[SessionSource, str, BusyPolicy | None]] = {
+        "message": (page, TEXT, BusyPolicy.REJECT),
+        "command": (page, "/undo", None),
+        "webhook": (WEBHOOK, TEXT, None),
+    }
+    source, text, busy_policy = requests[action]
+    receipt = await inbox.accept(Inbound(source=source, content=text, message_id=KEY, busy_policy=busy_policy))
     return str(receipt.outcome)
 
 

@@ -134,8 +134,7 @@ def _list_errors(base: type[PalaverError] = PalaverError) -> list[type[PalaverEr
 
 
 def test_every_429_says_when_to_try_again() -> None:
-    rejected = RequestRejected("Slow down.", retry_after=3)
-    errors = [rejected]
+    errors: list[PalaverError] = [RequestRejected("Slow down.", retry_after=3)]
     errors += [each() for each in _list_errors(domain_errors.PalaverError) if each is not domain_errors.ChatMovedAway]
     limited = [each for each in errors if 429 in (get_error_status(each), openai_errors.get_error_status(each))]
     assert {type(each) for each in limited} >= {RequestRejected, TooManyAttempts}

@@ -29,7 +29,7 @@ from support.web import run_web_server, web_server_factory
 from .receiver import SECRET, Receiver, Reply, run_receiver, sign
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     import httpx2
 
@@ -336,7 +336,7 @@ async def test_a_message_refused_because_the_queue_is_full_says_when_to_send_it_
 ) -> None:
     held = asyncio.Event()
 
-    async def answer(_request: AgentRequest) -> AsyncIterator[AgentEvent]:
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         await held.wait()
         yield TextDelta("Done.")
 

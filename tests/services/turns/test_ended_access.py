@@ -134,7 +134,7 @@ async def test_a_running_answer_stops_and_what_waits_behind_it_ends_at_once(star
 
 
 async def test_a_guest_who_may_still_speak_is_answered(start_gateway: StartGateway) -> None:
-    rules = {
+    rules: dict[str, Any] = {
         "open_platforms": frozenset({Platform.MATRIX}),
         "allowed_users": {Platform.TELEGRAM: frozenset({"ada"})},
     }

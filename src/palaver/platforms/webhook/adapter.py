@@ -110,7 +110,7 @@ def _answer(status: int, *, retry_after: int | None = None, **fields: Any) -> We
 
 
 def _answer_receipt(receipt: Receipt, conversation: str) -> WebhookResponse:
-    fields = {"outcome": receipt.outcome.value, "conversation": conversation, "reply": receipt.reply}
+    fields: dict[str, Any] = {"outcome": receipt.outcome.value, "conversation": conversation, "reply": receipt.reply}
     if receipt.outcome is not Outcome.REJECTED:
         return _answer(202, **fields)
     retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
