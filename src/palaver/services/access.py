@@ -15,7 +15,7 @@ strangers are ignored. Always true: a stranger who only writes is not stored as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import Address
@@ -77,13 +77,21 @@ def can_guest_be_answered(tx: Transaction, person_id: PersonId, address: str | N
 
     Without an address the answer would be read on the page or in a program, where guests can't sign in.
     """
-    row = people.find_by_id(tx, person_id)
-    if address is None or row is None:
+    if address is None:
         return False
     to = Address.from_text(address)
-    accounts = [each.account for each in people.list_identities(tx, person_id) if each.platform == to.platform]
-    sources = [SessionSource(to.platform, to.chat_id, user_id=each, account=to.account) for each in accounts]
-    return any(_can_speak(tx, source, row.person, rules) for source in sources)
+    if _is_open(to.platform, rules):
+        return True
+    chat = SessionSource(to.platform, to.chat_id, account=to.account)
+    if chat_access.is_granted(tx, chat, person_id):
+        return True
+    allowed = rules.allowed_users.get(to.platform)
+    accounts = people.list_identities(tx, person_id) if allowed else []
+    return any(
+        _is_allowed_user(tx, replace(chat, user_id=each.account), allowed)
+        for each in accounts
+        if each.platform == to.platform
+    )
 
 
 def end_turns_in_chat(tx: Transaction, source: SessionSource, ended_by: PersonId, rules: TurnRules, now: int) -> None:
@@ -102,13 +110,16 @@ def end_turns_in_chat(tx: Transaction, source: SessionSource, ended_by: PersonId
 def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, rules: TurnRules) -> bool:
     if person is not None and person.role is not Role.GUEST:
         return True
-    if source.platform in PLATFORMS_WITHOUT_DELIVERY or source.platform in rules.open_platforms:
-        return True
-    if source.platform == Platform.WEBHOOK:  # the operator has given the secret to this program
+    if source.platform in PLATFORMS_WITHOUT_DELIVERY or _is_open(source.platform, rules):
         return True
     if _is_allowed_user(tx, source, rules.allowed_users.get(source.platform)):
         return True
     return chat_access.is_granted(tx, source, person.id if person else None)
+
+
+def _is_open(platform: Platform, rules: TurnRules) -> bool:
+    """Whether everybody may talk to the agent there: on a webhook, the operator has given the secret to the program."""
+    return platform in rules.open_platforms or platform == Platform.WEBHOOK
 
 
 def _is_allowed_user(tx: Transaction, source: SessionSource, allowed: frozenset[str] | None) -> bool:
