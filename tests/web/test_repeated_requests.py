@@ -16,6 +16,7 @@ from palaver.testing import ScriptedAgent
 from palaver.web import openai_errors
 from palaver.web.errors import RequestRejected, build_retry_headers, get_error_status
 from support.gateway import wait_until
+from support.platform_gateway import SkippingClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -139,3 +140,23 @@ def test_every_429_says_when_to_try_again() -> None:
     limited = [each for each in errors if 429 in (get_error_status(each), openai_errors.get_error_status(each))]
     assert {type(each) for each in limited} >= {RequestRejected, TooManyAttempts}
     assert all(int(build_retry_headers(each)["Retry-After"]) >= 1 for each in limited)
+
+
+async def test_an_edit_in_a_branch_that_is_refused_for_its_rate_is_sent_once_in_one_branch(
+    start_web: StartWebServer,
+) -> None:
+    clock = SkippingClock()
+    web = await start_web(rules={"messages_per_minute": {Role.MEMBER: 1}}, clock=clock)
+    ada = await web.sign_in("ada")
+    session_id = await web.create_conversation(ada, "hello")
+    events = (await ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+    seq = next(event["seq"] for event in events if event["kind"] == "message")
+    edit = {"seq": seq, "content": "good day", "key": "k", "branch": True}
+    answers = [(await ada.post(f"/api/sessions/{session_id}/edit", json=edit)).json() for _ in range(2)]
+    clock.skip(seconds=90)
+    answers += [(await ada.post(f"/api/sessions/{session_id}/edit", json=edit)).json() for _ in range(2)]
+    assert [each["receipt"]["outcome"] for each in answers] == ["rejected", "rejected", "accepted", "duplicate"]
+    assert len({each["session"]["id"] for each in answers}) == 1
+    branch = (await ada.get(f"/api/sessions/{answers[0]['session']['id']}/messages")).json()["events"]
+    texts = [event["message"]["content"] for event in branch if event["kind"] == "message"]
+    assert texts.count("good day") == 1
