@@ -49,7 +49,7 @@ class TurnLease:
     reply_to: str | None
     facts: Mapping[str, Any]
     crash_count: int = 0  # attempts that died after they had called the agent
-    person_role: Role | None = None  # None: the platform does not tell people apart
+    person_role: Role | None = None  # of the person whom they were linked to, if so; None: there is no such person
 
     @property
     def runs_alone(self) -> bool:
@@ -146,7 +146,8 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
 # The columns that `_lease_from_row` reads.
 _LEASE_COLUMNS = (
     "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, crash_count,"
-    " (SELECT p.role FROM person p WHERE p.id = turn.person_id), "
+    " (SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
+    " WHERE p.id = turn.person_id), "
     + ", ".join(
         f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)"
         for column in ("id", "platform", "audience_no")

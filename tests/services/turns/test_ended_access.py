@@ -133,6 +133,22 @@ async def test_a_running_answer_stops_and_what_waits_behind_it_ends_at_once(star
     assert len(held.agent.requests) == 1
 
 
+async def test_a_message_that_is_stored_while_its_account_is_linked_is_answered(start_gateway: StartGateway) -> None:
+    waiting = await start_gateway(open_platforms=frozenset())
+    await waiting.turn_worker.stop()
+    guest, member = await add_member(waiting, ADA, Role.GUEST), await add_member(waiting, BOB)
+    await waiting.store.engine.arun(Write(lambda tx: chat_access.grant(tx, ADA, guest.id, member.id, 1)))
+    turn_id = await send_message(waiting, ADA, "hello")
+
+    def link(tx: Transaction) -> None:
+        linking.link_account(tx, ADA, people.find_by_id(tx, member.id), waiting.store.config, waiting.store.clock.now())  # type: ignore[arg-type]
+        tx.execute("UPDATE turn SET person_id = $1", guest.id)  # as if it was stored at the same moment
+
+    await waiting.store.engine.arun(Write(link))
+    answering = await start_gateway(open_platforms=frozenset())
+    assert (await wait_for_turn(answering, turn_id)).state is TurnState.DONE
+
+
 async def test_a_guest_who_may_still_speak_is_answered(start_gateway: StartGateway) -> None:
     rules: dict[str, Any] = {
         "open_platforms": frozenset({Platform.MATRIX}),
