@@ -184,7 +184,7 @@ async def read_file() -> AsyncGenerator[bytes, None]:
 
 
 class ActingAgent:
-    """Answers word by word. A message that starts with "act" makes it use a tool with side effects."""
+    """Answers word by word. After "act" it uses a tool with side effects; "poison" kills the process."""
 
     def __init__(self, options: GatewayOptions, adapter: FileAdapter) -> None:
         self._adapter = adapter
@@ -212,6 +212,9 @@ class ActingAgent:
             await held.release()
             raise ContextOverflow
         append_line(self._calls_path, {"question": question})
+        if question.startswith("poison"):
+            await asyncio.sleep(4 * self._word_seconds)  # others have begun meanwhile, and have not ended
+            os.kill(os.getpid(), signal.SIGKILL)
         try:
             async for event in self._react(request, question):
                 yield event

@@ -86,5 +86,5 @@ async def test_a_rejected_message_has_a_reason_for_programs(start_web: StartWebS
     await owner.post(path, json={"content": "hello", "key": "1"})
     rejected = await owner.post(path, json={"content": "more", "key": "2", "busy_policy": "reject"})
     assert rejected.json()["outcome"] == "rejected"
-    assert rejected.json()["facts"] == {"error": "session_busy"}
+    assert rejected.json()["facts"] == {"error": "session_busy", "retry_after": 5}
     slow_agent.allow_words(len(WORDS))

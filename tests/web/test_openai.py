@@ -14,6 +14,7 @@ import pytest
 
 from palaver.agent.base import Notice, TextDelta, ToolCall, ToolResult, UsageReport
 from palaver.domain.errors import AgentUnavailable
+from palaver.domain.person import Role
 from palaver.domain.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.gateway import TIMEOUT_SECONDS, load_texts, wait_until
@@ -403,3 +404,19 @@ async def test_the_llm_command_can_hold_a_conversation(start_web: StartWebServer
     assert output.decode().split("\n") == ["1: hello there", "3: and again", "5: once more", ""]
     sessions = (await (await web.sign_in()).get("/api/sessions")).json()["sessions"]
     assert [(each["message_count"], each["platform"]) for each in sessions] == [(6, "api")]
+
+
+async def test_a_refusal_for_the_rate_says_when_to_try_again_and_a_rejected_command_is_not_repeated(
+    start_web: StartWebServer,
+) -> None:
+    web = await start_web(rules={"messages_per_minute": {Role.MEMBER: 2}})
+    program = await web.open_token_client("chat", person="ada")
+    body = {"model": "palaver", "messages": [{"role": "user", "content": "/undo"}]}
+    rejected = await program.post("/v1/chat/completions", json=body)
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (400, "request_rejected")
+    body = {"model": "palaver", "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"Idempotency-Key": "last"}
+    statuses = [(await program.post("/v1/chat/completions", json=body)).status_code for _ in range(2)]
+    refused = await program.post("/v1/chat/completions", json=body, headers=headers)
+    assert (statuses, refused.status_code) == ([200, 200], 429)
+    assert 0 < int(refused.headers["retry-after"]) <= 31

@@ -14,6 +14,6 @@ test("an answer that the reader stopped says so, and one that another member sto
 test("every other reason is a sentence", () => {
   const describe = (facts: Record<string, unknown>) => describeInterruption({ facts, person: null }, "p_ada");
   expect(describe({ reason: "timed_out", minutes: 30 })).toBe("The answer took longer than 30 minutes, so it was stopped.");
-  const reasons = ["interrupted_by_message", "server_stopped", "server_restarted", "something_new", undefined];
-  expect(new Set(reasons.map((reason) => describe({ reason }))).size).toBe(4);
+  const reasons = ["interrupted_by_message", "server_stopped", "server_restarted", "access_ended", "something_new", undefined];
+  expect(new Set(reasons.map((reason) => describe({ reason }))).size).toBe(5);
 });

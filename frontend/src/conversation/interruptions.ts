@@ -14,6 +14,8 @@ export function describeInterruption({ facts, person }: Pick<LogEvent, "facts" |
       return words.interruptedByShutdown;
     case "server_restarted":
       return words.interruptedByRestart;
+    case "access_ended":
+      return words.interruptedByLostAccess;
     default:
       return words.answerInterrupted;
   }

@@ -49,7 +49,7 @@ export class Outbox {
     this.#change((entries) => entries.filter((entry) => entry.key !== key));
   }
 
-  /** Sends a rejected entry again, under another key: the server remembers that it rejected the first one. */
+  /** Sends a rejected entry again, under another key: earlier versions of the server remember that they rejected it. */
   retry(key: string): void {
     this.#patch(key, { rejection: null, key: calls.createKey() });
     void this.flush();

@@ -240,6 +240,7 @@ export const de: Words = {
   interruptedByTimeout: (minutes) => `Die Antwort hat länger als ${minutes === 1 ? "1 Minute" : `${minutes} Minuten`} gedauert und wurde gestoppt.`,
   interruptedByShutdown: "Der Server wurde während dieser Antwort beendet. Was die Tools schon getan haben, bleibt bestehen.",
   interruptedByRestart: "Der Server wurde neu gestartet, während ein Tool lief. Ob das Tool fertig wurde, ist unbekannt.",
+  interruptedByLostAccess: "Diese Nachricht wurde nicht beantwortet: Wer sie gesendet hat, hat vorher den Zugriff verloren.",
   answerFailed: "Der Agent konnte nicht antworten.",
   answerFailedBecause: (why) => `Der Agent konnte nicht antworten: ${why}`,
   failureDetails: "Details",

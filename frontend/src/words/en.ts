@@ -252,6 +252,7 @@ export const en = {
   interruptedByTimeout: (minutes: number) => `The answer took longer than ${minutes === 1 ? "1 minute" : `${minutes} minutes`}, so it was stopped.`,
   interruptedByShutdown: "The server shut down during this answer. What its tools have already done stays done.",
   interruptedByRestart: "The server restarted while a tool was running, so we don’t know if the tool finished.",
+  interruptedByLostAccess: "This message wasn’t answered: the person who sent it lost access first.",
   answerFailed: "The agent couldn’t answer.",
   answerFailedBecause: (why: string) => `The agent couldn’t answer: ${why}`,
   failureDetails: "Details",

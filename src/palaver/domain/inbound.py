@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
 # Here people read the conversation itself, live: nothing has to be delivered.
 PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
+# Here the sender chooses the id of a message and reads the response: what was refused may be sent again under that id.
+# Everywhere else the platform chooses it, and sends a message again only until it is acknowledged.
+PLATFORMS_WITH_SENDER_IDS = PLATFORMS_WITHOUT_DELIVERY | {Platform.WEBHOOK}
 PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothing can be sent to a run of a job, either
 
 
@@ -90,6 +93,11 @@ class Inbound:
     def answer_address(self) -> Address | None:
         """Where the gateway sends its replies; None if they are read in the conversation itself."""
         return find_delivery_address(self.source)
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether the sender chose `message_id` and may send the message again under it after it was refused."""
+        return self.source.platform in PLATFORMS_WITH_SENDER_IDS
 
     @property
     def message_id_owner(self) -> str:

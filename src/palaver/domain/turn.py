@@ -8,6 +8,7 @@ queued ──claim──▶ running ──▶ done
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,10 @@ QUOTED_SEQS_KEY = "quoted_seqs"
 MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together
 ALBUM_ID_KEY = "album_id"  # of the album whose messages it answers
 
-MAX_TURN_ATTEMPTS = 3  # a turn whose workers died this many times fails
+MAX_TURN_CRASHES = 3  # a turn whose process died this often while the agent answered it fails
+MAX_SHARED_CRASHES = 2  # after so many, it runs alone in its process: if that dies again, it was no other turn
+MAX_QUICK_ATTEMPTS = 2  # that died before the agent was called; after them, the next attempt waits
+MAX_REQUEUE_DELAY = timedelta(seconds=30)
 
 
 class TurnState(StrEnum):
@@ -66,6 +70,7 @@ class InterruptReason(StrEnum):
     TIMED_OUT = "timed_out"
     SERVER_STOPPED = "server_stopped"  # it was shut down while the turn ran, after a tool had side effects
     SERVER_CRASHED = "server_restarted"  # it died while a tool with side effects ran
+    ACCESS_ENDED = "access_ended"  # its person lost access before it started
 
     def explain(self, minutes: int | None = None) -> str:
         """Return the reason as a sentence; `minutes` is the time limit of a turn."""
@@ -84,6 +89,7 @@ _INTERRUPT_TEXTS = {
         "Palaver stopped while a tool was running, so we don't know if the tool finished. Tell me how you want to"
         " continue."
     ),
+    InterruptReason.ACCESS_ENDED: "The person who sent this message lost access before it was answered.",
 }
 
 
@@ -112,11 +118,20 @@ class CrashedTurnAction(StrEnum):
     FAIL = "fail"
 
 
-def decide_crashed_turn(*, had_side_effects: bool, attempt: int, stop_request: StopRequest | None) -> CrashedTurnAction:
-    """Decide what to do with a turn whose worker died.
+def decide_crashed_turn(
+    *, had_side_effects: bool, crash_count: int, stop_request: StopRequest | None
+) -> CrashedTurnAction:
+    """Decide what to do with a turn whose worker died; `crash_count` includes this time, if the agent was called.
 
     A turn whose tools had side effects is never repeated automatically; one whose workers keep dying fails.
     """
     if had_side_effects or stop_request is not None:
         return CrashedTurnAction.INTERRUPT
-    return CrashedTurnAction.RETRY if attempt < MAX_TURN_ATTEMPTS else CrashedTurnAction.FAIL
+    return CrashedTurnAction.RETRY if crash_count < MAX_TURN_CRASHES else CrashedTurnAction.FAIL
+
+
+def compute_requeue_delay(attempt: int) -> timedelta:
+    """Return how long a turn waits whose worker died before it called the agent: never parked, but not in a loop."""
+    if attempt <= MAX_QUICK_ATTEMPTS:
+        return timedelta(0)
+    return min(timedelta(seconds=2 ** min(attempt - MAX_QUICK_ATTEMPTS - 1, 10)), MAX_REQUEUE_DELAY)

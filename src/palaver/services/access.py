@@ -15,22 +15,23 @@ strangers are ignored. Always true: a stranger who only writes is not stored as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from palaver.domain.delivery import Address
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, Outcome, Receipt
 from palaver.domain.keys import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType, Platform
-from palaver.storage import chat_access, message_rates, people, sender_ids
+from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.storage import chat_access, message_rates, people, sender_ids, turn_access
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
-    from palaver.domain.source import SessionSource
     from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.storage.engines.base import Transaction
 
@@ -71,16 +72,54 @@ def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Sp
     return Speaker(person, can_speak=_can_speak(tx, source, person, rules))
 
 
+def can_guest_be_answered(tx: Transaction, person_id: PersonId, address: str | None, rules: TurnRules) -> bool:
+    """Whether the agent may still answer a guest where their answer goes: they may have lost access since they wrote.
+
+    Without an address the answer would be read on the page or in a program, where guests can't sign in.
+    """
+    if address is None:
+        return False
+    to = Address.from_text(address)
+    if _is_open(to.platform, rules):
+        return True
+    chat = SessionSource(to.platform, to.chat_id, account=to.account)
+    if chat_access.is_granted(tx, chat, person_id):
+        return True
+    allowed = rules.allowed_users.get(to.platform)
+    accounts = people.list_identities(tx, person_id) if allowed else []
+    return any(
+        _is_allowed_user(tx, replace(chat, user_id=each.account), allowed)
+        for each in accounts
+        if each.platform == to.platform
+    )
+
+
+def end_turns_in_chat(tx: Transaction, source: SessionSource, ended_by: PersonId, rules: TurnRules, now: int) -> None:
+    """End the open turns of guests in a chat who may not talk to the agent there any more."""
+    chat = source.platform, source.account, source.chat_id
+    for person_id in turn_access.list_guests_with_open_turns(tx):
+
+        def is_concerned(address: Address | None, guest_id: PersonId = person_id) -> bool:
+            if address is None or (address.platform, address.account, address.chat_id) != chat:
+                return False
+            return not can_guest_be_answered(tx, guest_id, str(address), rules)
+
+        turn_access.end_open_turns(tx, person_id, ended_by, now, is_concerned=is_concerned)
+
+
 def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, rules: TurnRules) -> bool:
     if person is not None and person.role is not Role.GUEST:
         return True
-    if source.platform in PLATFORMS_WITHOUT_DELIVERY or source.platform in rules.open_platforms:
-        return True
-    if source.platform == Platform.WEBHOOK:  # the operator has given the secret to this program
+    if source.platform in PLATFORMS_WITHOUT_DELIVERY or _is_open(source.platform, rules):
         return True
     if _is_allowed_user(tx, source, rules.allowed_users.get(source.platform)):
         return True
     return chat_access.is_granted(tx, source, person.id if person else None)
+
+
+def _is_open(platform: Platform, rules: TurnRules) -> bool:
+    """Whether everybody may talk to the agent there: on a webhook, the operator has given the secret to the program."""
+    return platform in rules.open_platforms or platform == Platform.WEBHOOK
 
 
 def _is_allowed_user(tx: Transaction, source: SessionSource, allowed: frozenset[str] | None) -> bool:

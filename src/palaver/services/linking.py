@@ -22,12 +22,13 @@ from palaver.domain.person import Role
 from palaver.domain.source import ChatType, SessionSource
 from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice
-from palaver.storage import chat_access, home_channels, pairing_requests, people, person_merge, sender_ids
+from palaver.storage import chat_access, home_channels, pairing_requests, people, person_merge, sender_ids, turn_access
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.delivery import Address
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
@@ -53,6 +54,7 @@ class LinkResult:
 
     text: str
     person: Person | None = None  # who both accounts belong to now; None: nothing was linked
+    retry_after: int = 0  # seconds; more than 0: there were too many attempts, and this one was not made
 
 
 def create_link_code(
@@ -182,6 +184,7 @@ def unlink_account(
     agent_keys = build_session_key(SessionSource.local_cli(), agent=config.agent).partition(":local:")[0]
     person_merge.detach_lanes(tx, person.id, identity, f"{agent_keys}:{identity.platform}")
     pairing_requests.delete_link_code(tx, person.id)
+    _end_turns_of_account(tx, person.id, identity, to_micros(now))
     source = identity.dm_source
     if source is None:
         return
@@ -193,6 +196,22 @@ def unlink_account(
         name = escape_markdown(person.name)
         text = f"This account is no longer linked to {name}. What you said here before stays with {name}."
         send_notice(tx, source, text, to_micros(now))
+
+
+def _end_turns_of_account(tx: Transaction, person_id: PersonId, identity: Identity, now: int) -> None:
+    """Let no message be answered that an account sent for the person whom it no longer belongs to.
+
+    Those are messages in its direct messages and, if the person has no other account there, everywhere on the platform.
+    """
+    has_other = any(each.platform == identity.platform for each in people.list_identities(tx, person_id))
+    chat = None if identity.dm_source is None else (identity.dm_source.account, identity.dm_source.chat_id)
+
+    def is_concerned(address: Address | None) -> bool:
+        if address is None or address.platform != identity.platform:
+            return False
+        return not has_other or (address.account, address.chat_id) == chat
+
+    turn_access.end_open_turns(tx, person_id, person_id, now, is_concerned=is_concerned)
 
 
 def describe_account(source: SessionSource) -> str:

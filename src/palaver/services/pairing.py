@@ -115,7 +115,7 @@ def use_code(
     """
     seconds = count_code_attempt(tx, source, now, is_stranger=person is None)
     if seconds:
-        return linking.LinkResult(TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds))
+        return linking.LinkResult(TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds), retry_after=seconds)
     code = parse_code(text)
     if code is None:
         return linking.LinkResult(INVALID_CODE_TEXT)

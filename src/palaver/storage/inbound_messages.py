@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _KEY_COLUMNS = "platform, account, chat, sender, message_id"
 _IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND sender = $4 AND message_id = $5"
+_IS_REFUSAL = """receipt LIKE '{"outcome":"rejected"%'"""
 
 
 def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
@@ -38,13 +39,16 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
     """Store what was answered, for when the same message comes again."""
     if inbound.message_id is None:
         return
+    params = (*_build_key(inbound), json.dumps(receipt, separators=(",", ":")), now)
     saved = tx.execute(
         "INSERT INTO inbound_message (platform, account, chat, sender, message_id, receipt, received_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-        *_build_key(inbound),
-        json.dumps(receipt, separators=(",", ":")),
-        now,
+        *params,
     )
+    if not saved and inbound.can_be_repeated:  # an earlier version has kept a refusal
+        saved = tx.execute(
+            f"UPDATE inbound_message SET receipt = $6, received_at = $7 WHERE {_IS_SAME} AND {_IS_REFUSAL}", *params
+        )
     if not saved:  # another process was faster: run again and find its receipt
         raise Conflict
 

@@ -106,8 +106,14 @@ def list_call_ids_of_run(tx: Transaction, turn_id: str, owner: str, attempt: int
 
 
 def list_orphan_call_ids(tx: Transaction, created_before: int, is_owner_dead: Callable[[str], bool]) -> list[str]:
-    """List the calls of processes that have ended, and those that are too old to be under way."""
-    rows = tx.fetch_all("SELECT id, owner, created_at FROM model_call ORDER BY no")
+    """List the calls of processes that have ended, and those that are too old to be under way.
+
+    Calls of a run whose turn is not recovered yet are left out: they show that it had begun.
+    """
+    rows = tx.fetch_all(
+        "SELECT id, owner, created_at FROM model_call WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = turn_id"
+        " AND t.state = 'running' AND t.lease_owner = model_call.owner AND t.attempt = model_call.attempt) ORDER BY no"
+    )
     dead_owners = {owner for owner in {row[1] for row in rows} if is_owner_dead(owner)}
     return [call_id for call_id, owner, created_at in rows if owner in dead_owners or created_at < created_before]
 

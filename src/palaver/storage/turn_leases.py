@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import LeaseLost
 from palaver.domain.ids import PersonId, SessionId, TurnId
+from palaver.domain.person import Role
 from palaver.domain.text import make_storable
-from palaver.domain.turn import StopRequest, TurnKind, TurnState
+from palaver.domain.turn import MAX_SHARED_CRASHES, StopRequest, TurnKind, TurnState
 from palaver.storage.turns import IS_QUEUED, add_quoted_seqs, get_quoted_seqs
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ class TurnLease:
     address: str | None
     reply_to: str | None
     facts: Mapping[str, Any]
+    crash_count: int = 0  # attempts that died after they had called the agent
+    person_role: Role | None = None  # of the person whom they were linked to, if so; None: there is no such person
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether the worker runs nothing beside it, because it may be what kills the process."""
+        return self.crash_count >= MAX_SHARED_CRASHES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,7 @@ class ClaimRequest:
     max_turns: int  # the worker's free slots
     max_running: int  # in all processes together
     max_running_per_person: int
+    is_idle: bool = True  # the worker runs nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,35 +114,44 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
     after = (-1, -1)
     while len(claimed) < free:
         rows = tx.fetch_all(
-            f"SELECT t.queue_round, t.no, t.session_no, t.person_id, {_IS_WAITING} FROM turn t"
+            f"SELECT t.queue_round, t.no, t.session_no, t.person_id, {_IS_WAITING}, t.crash_count FROM turn t"
             " WHERE t.state = 'queued' AND (t.queue_round, t.no) > ($2, $3)"
             f" ORDER BY t.queue_round, t.no LIMIT {_PAGE_SIZE}",
             now,
             *after,
         )
-        for queue_round, no, session_no, person_id, is_waiting in rows:
+        for queue_round, no, session_no, person_id, is_waiting, crash_count in rows:
             after = (queue_round, no)
             person_count = running_per_person.get(person_id, 0)
             if session_no in busy_sessions or (
                 person_id is not None and person_count >= request.max_running_per_person
             ):
                 continue
+            runs_alone = crash_count >= MAX_SHARED_CRASHES and not is_waiting
+            if runs_alone and (claimed or not request.is_idle):
+                return claimed  # what runs here ends first
             busy_sessions.add(session_no)  # claimed, or first in its session and not yet due: those behind it wait too
             lease = None if is_waiting else _claim(tx, no, request, now)
             if lease is None:
                 continue
             running_per_person[person_id] = person_count + 1
             claimed.append(lease)
-            if len(claimed) == free:
-                break
+            if len(claimed) == free or runs_alone:
+                return claimed
         if len(rows) < _PAGE_SIZE:
             break
     return claimed
 
 
 # The columns that `_lease_from_row` reads.
-_LEASE_COLUMNS = "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, " + ", ".join(
-    f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)" for column in ("id", "platform", "audience_no")
+_LEASE_COLUMNS = (
+    "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, crash_count,"
+    " (SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
+    " WHERE p.id = turn.person_id), "
+    + ", ".join(
+        f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)"
+        for column in ("id", "platform", "audience_no")
+    )
 )
 
 
@@ -155,9 +173,9 @@ def _lease_from_row(turn_no: int, owner: str, row: Sequence[Any]) -> TurnLease:
         turn_no=turn_no,
         turn_id=TurnId(row[0]),
         session_no=row[1],
-        session_id=SessionId(row[9]),
-        platform=row[10],
-        audience_no=row[11],
+        session_id=SessionId(row[11]),
+        platform=row[12],
+        audience_no=row[13],
         owner=owner,
         attempt=row[2],
         kind=TurnKind(row[3]),
@@ -166,6 +184,8 @@ def _lease_from_row(turn_no: int, owner: str, row: Sequence[Any]) -> TurnLease:
         address=row[6],
         reply_to=row[7],
         facts=json.loads(row[8]) if row[8] else {},
+        crash_count=row[9],
+        person_role=None if row[10] is None else Role(row[10]),
     )
 
 
@@ -190,6 +210,12 @@ def extend_leases(tx: Transaction, leases: Iterable[TurnLease], until: int) -> s
 def check_lease(tx: Transaction, lease: TurnLease) -> None:
     """Raise `LeaseLost` if the lease has gone to another worker."""
     if tx.fetch_one(f"SELECT 1 FROM turn WHERE {_HAS_LEASE} {tx.for_update}", *_make_lease_params(lease)) is None:
+        raise LeaseLost
+
+
+def mark_begun(tx: Transaction, lease: TurnLease) -> None:
+    """Record that this attempt calls the agent: if its process dies now, that counts."""
+    if not tx.execute(f"UPDATE turn SET begun_attempt = attempt WHERE {_HAS_LEASE}", *_make_lease_params(lease)):
         raise LeaseLost
 
 
@@ -274,8 +300,8 @@ def has_ended_at(tx: Transaction, lease: TurnLease, ended_at: int) -> bool:
 def release_turn(tx: Transaction, lease: TurnLease) -> None:
     """Put a turn back into the queue as if it had never started."""
     released = tx.execute(
-        "UPDATE turn SET state = 'queued', attempt = attempt - 1, has_side_effects = 0, lease_owner = NULL,"
-        f" lease_until = NULL, started_at = NULL WHERE {_HAS_LEASE}",
+        "UPDATE turn SET state = 'queued', attempt = attempt - 1, begun_attempt = 0, has_side_effects = 0,"
+        f" lease_owner = NULL, lease_until = NULL, started_at = NULL WHERE {_HAS_LEASE}",
         *_make_lease_params(lease),
     )
     if not released:
@@ -290,11 +316,20 @@ class OrphanTurn:
     """A running turn whose worker is gone."""
 
     lease: TurnLease
+    has_begun: bool  # the agent was called
     has_side_effects: bool
     stop_request: StopRequest | None
 
 
-_SELECT_RUNNING = f"SELECT no, lease_owner, lease_until, has_side_effects, stop_request, {_LEASE_COLUMNS} FROM turn"
+# A first attempt is not marked, which would cost every turn a write: a call whose cost is held shows that it has begun,
+# and so does what the agent has said.
+_HAS_BEGUN = """(begun_attempt = attempt
+    OR EXISTS (SELECT 1 FROM model_call c
+        WHERE c.turn_id = turn.id AND c.owner = turn.lease_owner AND c.attempt = turn.attempt)
+    OR EXISTS (SELECT 1 FROM draft d WHERE d.turn_no = turn.no AND d.attempt = turn.attempt))"""
+_SELECT_RUNNING = (
+    f"SELECT no, lease_owner, lease_until, has_side_effects, stop_request, {_HAS_BEGUN}, {_LEASE_COLUMNS} FROM turn"
+)
 
 
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[OrphanTurn]:
@@ -312,9 +347,10 @@ def load_orphan(tx: Transaction, lease: TurnLease) -> OrphanTurn:
 
 
 def _orphan_from_row(row: Row) -> OrphanTurn:
-    no, owner, _, has_side_effects, stop_request, *lease_columns = row
+    no, owner, _, has_side_effects, stop_request, has_begun, *lease_columns = row
     return OrphanTurn(
         lease=_lease_from_row(no, owner, lease_columns),
+        has_begun=bool(has_begun or has_side_effects),
         has_side_effects=bool(has_side_effects),
         stop_request=None if stop_request is None else StopRequest(stop_request),
     )
@@ -325,11 +361,14 @@ def has_orphan(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) 
     return any(until < now or is_owner_dead(owner) for owner, until in rows)
 
 
-def requeue_turn(tx: Transaction, lease: TurnLease) -> None:
-    """Let another worker run an orphan again."""
+def requeue_turn(tx: Transaction, lease: TurnLease, crash_count: int, due_at: int) -> None:
+    """Let another worker run an orphan again, at once or, with `due_at`, from that time on."""
     requeued = tx.execute(
-        f"UPDATE turn SET state = 'queued', lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
+        "UPDATE turn SET state = 'queued', lease_owner = NULL, lease_until = NULL, crash_count = $4, due_at = $5"
+        f" WHERE {_HAS_LEASE}",
         *_make_lease_params(lease),
+        crash_count,
+        due_at,
     )
     if not requeued:
         raise LeaseLost

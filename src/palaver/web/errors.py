@@ -46,6 +46,12 @@ log = logging.getLogger(__name__)
 class RequestRejected(PalaverError):
     """The request was refused."""
 
+    @property
+    def retry_after(self) -> float | None:
+        """After how many seconds it may be repeated; None if it does not become possible by itself."""
+        seconds = self.facts.get("retry_after")
+        return float(seconds) if isinstance(seconds, int | float) else None
+
 
 # The first matching line counts. A new error class needs its own line unless a base class below covers it.
 STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
@@ -109,10 +115,21 @@ def build_error_response(
     return _AsciiJSONResponse(body, status, dict(headers or {}) | {"Cache-Control": "no-store"})
 
 
-def _respond_to_error(error: PalaverError) -> JSONResponse:
-    status = next(status for error_class, status in STATUS_BY_ERROR if isinstance(error, error_class))
+def get_error_status(error: PalaverError) -> int:
+    if isinstance(error, RequestRejected) and error.retry_after is not None:
+        return 429
+    return next(status for error_class, status in STATUS_BY_ERROR if isinstance(error, error_class))
+
+
+def build_retry_headers(error: PalaverError) -> dict[str, str]:
+    """Return the header that says when to repeat a request; every error with status 429 has one."""
     wait = getattr(error, "retry_after", None)
-    headers = {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
+    return {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
+
+
+def _respond_to_error(error: PalaverError) -> JSONResponse:
+    status = get_error_status(error)
+    headers = build_retry_headers(error)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return build_error_response(status, error.code, str(error), error.facts, headers)

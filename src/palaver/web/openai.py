@@ -124,9 +124,10 @@ async def openai_create_chat_completion(
     completions = state.completions
     accepted = await completions.submit(caller, _build_call(body, x_palaver_session, idempotency_key))
     if accepted.receipt.outcome is Outcome.REJECTED:
-        is_forbidden = (accepted.receipt.facts or {}).get("error") in {NotAllowed().code, OwnerRequired().code}
+        facts = accepted.receipt.facts or {}
+        is_forbidden = facts.get("error") in {NotAllowed().code, OwnerRequired().code}
         error = NotAllowed if is_forbidden else RequestRejected
-        raise error(accepted.receipt.reply or "The message was rejected.")
+        raise error(accepted.receipt.reply or "The message was rejected.", **facts)
     encoder = _AnswerEncoder(body.model, accepted.session_id)
     headers = {SESSION_HEADER: accepted.session_id}
     answer = _stream_answer(completions, caller, accepted)

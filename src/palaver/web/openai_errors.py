@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 
 from palaver.domain.errors import NotFound, PalaverError
 from palaver.domain.text import make_storable
+from palaver.web import errors
 from palaver.web.api_route import ApiRoute
-from palaver.web.errors import STATUS_BY_ERROR, RequestRejected
+from palaver.web.errors import RequestRejected
 from palaver.web.openai_schemas import OpenAIError
 
 if TYPE_CHECKING:
@@ -60,10 +61,9 @@ def get_error_status(error: PalaverError) -> int:
     """Return the HTTP status that OpenAI's clients expect; for most errors it is the same as in the rest of the API."""
     if isinstance(error, AnswerFailed):
         return 502
-    if isinstance(error, RequestRejected):
-        return 429
-    status = next(status for error_class, status in STATUS_BY_ERROR if isinstance(error, error_class))
-    return 400 if status == 422 else status
+    status = errors.get_error_status(error)
+    # Clients repeat a request by themselves after 409, and a rejected one would be rejected again.
+    return 400 if status == 422 or (status == 409 and isinstance(error, RequestRejected)) else status
 
 
 def build_error_body(status: int, message: str, *, code: str | None = None, param: str | None = None) -> dict[str, Any]:
@@ -74,12 +74,9 @@ def build_error_body(status: int, message: str, *, code: str | None = None, para
 
 def _respond_to_error(error: PalaverError) -> JSONResponse:
     status = get_error_status(error)
-    headers = {}
+    headers = errors.build_retry_headers(error)
     if isinstance(error, AnswerFailed):
         headers["x-should-retry"] = "false"  # the message is stored; a retry would ask the same question twice
-    retry_after = getattr(error, "retry_after", None)
-    if retry_after is not None:
-        headers["Retry-After"] = str(int(retry_after) + 1)
     return _build_error_response(status, str(error), code=_ERROR_CODES.get(status) or error.code, headers=headers)
 
 

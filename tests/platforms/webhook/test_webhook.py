@@ -14,7 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 from conftest import create_sqlite_database
+from palaver.agent.base import TextDelta
 from palaver.domain.delivery import DeliveryState
+from palaver.domain.person import Role
 from palaver.platforms.webhook.adapter import MAX_BODY_BYTES, WebhookAdapter
 from palaver.platforms.webhook.manifest import MANIFEST
 from palaver.platforms.webhook.settings import WebhookSettings
@@ -27,10 +29,11 @@ from support.web import run_web_server, web_server_factory
 from .receiver import SECRET, Receiver, Reply, run_receiver, sign
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     import httpx2
 
+    from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
 PAGE = Path(__file__).parents[3] / "docs/platforms/webhook.md"
@@ -306,3 +309,45 @@ async def test_the_reply_to_a_command_is_in_the_response_and_sent(
     [notice] = await receiver.wait_for_messages(1)
     assert notice["kind"] == "notice"
     assert response.json()["reply"] == notice["text"]
+
+
+async def test_a_message_refused_for_its_rate_is_stored_when_it_is_sent_again(
+    start_web: StartWebServer, receiver: Receiver
+) -> None:
+    clock, adapter = SkippingClock(), make_adapter(url=receiver.url)
+    rules = {"messages_per_minute": {Role.GUEST: 2}}
+    web = await start_web(ScriptedAgent(answer_with_question), adapters=[adapter], clock=clock, rules=rules)
+    client = await open_client(web, adapter)
+    statuses = [(await post(client, conversation=f"c{number}")).status_code for number in range(2)]
+    refused = [await post(client, "Is it done?", message_id="last") for _ in range(2)]
+    statuses += [response.status_code for response in refused]
+    assert statuses == [202, 202, 429, 429]
+    assert all(0 < int(response.headers["retry-after"]) <= 31 for response in refused)
+    clock.skip(seconds=90)
+    repeated = [(await post(client, "Is it done?", message_id="last")).json()["outcome"] for _ in range(2)]
+    assert repeated == ["accepted", "duplicate"]
+    texts = [message["text"] for message in await receiver.wait_for_messages(3)]
+    assert texts.count("You said: Is it done?") == 1
+    assert all(text.startswith("You said") for text in texts)  # the refusals were in the responses
+
+
+async def test_a_message_refused_because_the_queue_is_full_says_when_to_send_it_again(
+    start_web: StartWebServer, receiver: Receiver
+) -> None:
+    held = asyncio.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        await held.wait()
+        yield TextDelta("Done.")
+
+    adapter = make_adapter(url=receiver.url)
+    web = await start_web(ScriptedAgent(answer), adapters=[adapter], rules={"max_queued": 1})
+    client = await open_client(web, adapter)
+    responses = [await post(client, message_id=f"m{number}") for number in range(4)]
+    refused = responses[-1]
+    assert (refused.status_code, refused.json()["outcome"]) == (429, "rejected")
+    assert int(refused.headers["retry-after"]) >= 1
+    held.set()
+    accepted = [response for response in responses if response.status_code == 202]
+    await receiver.wait_for_messages(len(accepted))
+    assert (await post(client, message_id="m3")).json()["outcome"] == "accepted"

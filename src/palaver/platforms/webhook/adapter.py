@@ -100,15 +100,18 @@ class WebhookAdapter(Adapter):
         return read_key(self._settings.secret.get_secret_value())
 
 
-def _answer(status: int, **fields: Any) -> WebhookResponse:
+def _answer(status: int, *, retry_after: int | None = None, **fields: Any) -> WebhookResponse:
     return WebhookResponse(
-        status=status, body=json.dumps(fields, ensure_ascii=False).encode(), media_type="application/json"
+        status=status,
+        body=json.dumps(fields, ensure_ascii=False).encode(),
+        media_type="application/json",
+        retry_after=retry_after,
     )
 
 
 def _answer_receipt(receipt: Receipt, conversation: str) -> WebhookResponse:
-    fields = {"outcome": receipt.outcome.value, "conversation": conversation, "reply": receipt.reply}
+    fields: dict[str, Any] = {"outcome": receipt.outcome.value, "conversation": conversation, "reply": receipt.reply}
     if receipt.outcome is not Outcome.REJECTED:
         return _answer(202, **fields)
-    is_too_fast = (receipt.facts or {}).get("error") == "too_many_messages"
-    return _answer(429 if is_too_fast else 403, **fields)
+    retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
+    return _answer(403 if retry_after is None else 429, retry_after=retry_after, **fields)

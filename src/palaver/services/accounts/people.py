@@ -2,7 +2,7 @@
 
 Always true: the person at the terminal is an owner and stays one, so there is always an owner; a guest cannot sign in;
 a person who becomes a guest or is removed is signed out everywhere, has no access to direct messages any more, their
-jobs are paused and the runs of these are stopped, in the same transaction.
+jobs are paused, the runs of these are stopped and their messages that wait are not answered, in the same transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ from palaver.domain.text import is_storable
 from palaver.domain.turn import StopRequest
 from palaver.services import linking, pairing
 from palaver.services.operation import AsyncRunner, Operations, operation
-from palaver.storage import accounts, chat_access, job_runs, jobs, pairing_requests, people, people_queries, turns
+from palaver.storage import (
+    accounts,
+    chat_access,
+    job_runs,
+    jobs,
+    pairing_requests,
+    people,
+    people_queries,
+    turn_access,
+    turns,
+)
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
 
@@ -108,7 +118,7 @@ class People(Operations[AsyncRunner]):
                 _check_not_at_terminal(member)
                 people.set_role(tx, member.person.id, role)
                 if role is Role.GUEST:
-                    _revoke_access(tx, member.person.id, now)
+                    _revoke_access(tx, member.person.id, self._principal.person_id, now)
             if clean is not None:
                 accounts.rename_person(tx, member.person.id, clean)
             return people_queries.find_person(tx, member.person.id) or _to_signed_out_guest(member)
@@ -124,7 +134,7 @@ class People(Operations[AsyncRunner]):
             member = _get_member(tx, person_id)
             _check_not_at_terminal(member)
             people.set_role(tx, member.person.id, Role.GUEST)
-            _revoke_access(tx, member.person.id, now)
+            _revoke_access(tx, member.person.id, self._principal.person_id, now)
 
         return Write(run)
 
@@ -184,14 +194,15 @@ def _get_member(tx: Transaction, person_id: str) -> Member:
     return member
 
 
-def _revoke_access(tx: Transaction, person_id: PersonId, now: int) -> None:
-    """Sign a person out everywhere, end their access to direct messages, pause their jobs and stop their runs."""
+def _revoke_access(tx: Transaction, person_id: PersonId, revoked_by: PersonId, now: int) -> None:
+    """Sign a person out everywhere, end their access to direct messages, pause their jobs, stop what runs for them."""
     accounts.close_account(tx, person_id)
     chat_access.revoke_from_person(tx, person_id)
     jobs.pause_all(tx, person_id, NO_ACCESS_REASON, now)
     for session_no in job_runs.list_running_sessions(tx, person_id):
         turns.request_stop(tx, session_no, StopRequest.STOP)
         turns.cancel_queued(tx, session_no, now, NO_ACCESS_REASON)
+    turn_access.end_open_turns(tx, person_id, revoked_by, now)
 
 
 def _to_signed_out_guest(member: Member) -> Member:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import NotAllowed, NotFound
+from palaver.domain.errors import NotAllowed, NotFound, TooManyAttempts
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, SECRET_FACT
 from palaver.domain.pairing import MAX_PENDING_REQUESTS, Grant, parse_code
 from palaver.domain.source import ChatType
-from palaver.services import linking, pairing, surfaces
+from palaver.services import access, linking, pairing, surfaces
 from palaver.services.commands.command import (
     BadArguments,
     Command,
@@ -105,6 +105,8 @@ def link_account(context: CommandContext, *, code: str) -> CommandReply:
     _require_private_chat(context, "link")
     person = _get_person(context)
     result = pairing.use_code(context.tx, code, context.source, person, context.config, context.now)
+    if result.retry_after:
+        raise TooManyAttempts(result.text, retry_after=result.retry_after - 1)
     return CommandReply(text=result.text, data={"linked": result.person is not None})
 
 
@@ -194,6 +196,7 @@ def allow_group(context: CommandContext, *, is_allowed: bool) -> CommandReply:
         text += "" if changed else " in this group can already talk to me here."
         return CommandReply(text=f"{text} Use `/pair group off` to undo this.", data=data)
     changed = chat_access.revoke(context.tx, context.source)
+    access.end_turns_in_chat(context.tx, context.source, context.person_id, context.rules, context.now_micros)
     text = "Only members can talk to me in this group now." if changed else "Only members can talk to me in this group."
     return CommandReply(text=text, data=data)
 

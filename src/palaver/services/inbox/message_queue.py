@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
 MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
 ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
 
 _QUEUE_FULL = (
@@ -174,12 +175,12 @@ class MessageQueue:
         if inbound.album_id is not None and inbound.album_id == open_turns.last_album_id:
             return None  # it belongs to what was accepted already
         if policy is BusyPolicy.REJECT:
-            return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts={"error": "session_busy"})
+            return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
         limit = self._rules.max_queued
         if open_turns.queued_count < limit:
             return None
         reply = _QUEUE_FULL.format(count=open_turns.queued_count)
-        return Receipt(outcome=Outcome.REJECTED, reply=reply, facts={"error": "queue_full", "limit": limit})
+        return Receipt(outcome=Outcome.REJECTED, reply=reply, facts=_build_busy_facts("queue_full", limit=limit))
 
     def _find_answer_address(self, tx: Transaction, inbound: Inbound, row: SessionRow | None) -> str | None:
         """Return the chat that the answer is sent to: the sender's or, on request, the one the session comes from."""
@@ -212,6 +213,11 @@ class MessageQueue:
             return None
         session = sessions.get_by_no(tx, session_no).session
         return explain_automatic_start(tx, self._store.config, session_no, session)
+
+
+def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:
+    """Return the facts of a refusal that ends when the agent has answered, with the time after which to try again."""
+    return {"error": error, **facts, "retry_after": BUSY_RETRY_SECONDS}
 
 
 def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:

@@ -1,4 +1,9 @@
-"""Receipts: stored with each message that has an id, so that the same message twice is handled once."""
+"""Receipts: stored with each message that has an id, so that the same message twice is handled once.
+
+Always true: under an id that the sender chose, a receipt is kept only for what was done. What was refused leaves none,
+so sending it again tries again. A platform sends a message again only until we have it, so there a refusal is kept:
+the chat gets its notice once.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +29,8 @@ _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
 def find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
     """Return the receipt of a message that came before; None if it is new."""
     stored = inbound_messages.find_receipt(tx, inbound)
-    if stored is None:
-        return None
+    if stored is None or (inbound.can_be_repeated and stored["outcome"] == Outcome.REJECTED):
+        return None  # earlier versions kept refusals everywhere
     return Receipt(
         outcome=Outcome.DUPLICATE,
         session_id=SessionId(stored["session_id"]) if "session_id" in stored else None,
@@ -43,7 +48,13 @@ def record_receipt_once(tx: Transaction, inbound: Inbound, receipt: Receipt, now
 
 
 def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> Receipt:
-    """Store the receipt, so that the message is known when it comes again, and queue the delivery of the reply."""
+    """Store the receipt, so that the message is known when it comes again, and queue the delivery of the reply.
+
+    The sender of a request reads a refusal in the response alone. It may have been refused because the same message
+    was just accepted, by a request at the same time.
+    """
+    if receipt.outcome is Outcome.REJECTED and inbound.can_be_repeated:
+        return find_duplicate(tx, inbound) or receipt
     save_receipt(tx, inbound, receipt, now)
     if inbound.answer_address is not None:
         address = str(inbound.answer_address)

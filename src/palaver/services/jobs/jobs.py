@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
+from palaver.domain.inbound import Inbound
 from palaver.domain.job import JobRunKind, JobState
 from palaver.domain.schedule import describe_schedule, read_schedule
 from palaver.domain.session import Page
+from palaver.domain.source import Platform, SessionSource
 from palaver.domain.turn import StopRequest
 from palaver.services.argument_checks import check_count
 from palaver.services.deletions import build_deletion
@@ -34,7 +36,7 @@ from palaver.services.jobs.job_preview import PreviewRequest, build_preview
 from palaver.services.jobs.job_targets import list_targets
 from palaver.services.operation import Operations, WriteThenWork, operation
 from palaver.services.toolsets import describe_toolset
-from palaver.storage import job_deletion, job_run_summaries, job_runs, jobs, turns
+from palaver.storage import inbound_messages, job_deletion, job_run_summaries, job_runs, jobs, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from palaver.domain.job import Job, JobRun
     from palaver.domain.job_proposal import JobDraft, JobProposal
     from palaver.domain.person import Principal
-    from palaver.domain.source import SessionSource
     from palaver.services.jobs.job_details import JobPreview
     from palaver.services.jobs.job_fields import JobEnvironment
     from palaver.storage.deletion_pieces import HiddenRow
@@ -58,6 +59,7 @@ R = TypeVar("R")
 
 MAX_PAGE_JOBS: Final = 500
 MAX_PAGE_RUNS: Final = 100
+RUN_NAMESPACE: Final = "job runs"  # keeps the keys of runs apart from those of messages
 _ASKED_AGAIN: Final = "The agent has changed its proposal for the job {name!r}. Look at it again."
 _REMOVED = "The job was deleted."
 
@@ -219,14 +221,26 @@ class Jobs(Operations[R]):
         return self._change(principal, id_or_name, change, now, everything=everything)
 
     @operation
-    def run_now(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[JobRun]:
-        """Queue a run of a job besides its schedule; raises `JobRunning` while a run is under way."""
+    def run_now(
+        self, principal: Principal, id_or_name: str, *, key: str | None = None, everything: bool = False
+    ) -> Work[JobRun]:
+        """Queue a run of a job besides its schedule; raises `JobRunning` while a run is under way.
+
+        A second call with the same key returns the same run, so a client that got no response can repeat it.
+        """
         now = self._clock.now()
 
         def run(tx: Transaction) -> JobRun:
             job_row = self._find_to_change(tx, principal, id_or_name, everything)
+            source = SessionSource(Platform.WEB, job_row.job.id, user_id=principal.person_id)
+            request = Inbound(source=source, content="", message_id=key, message_id_namespace=RUN_NAMESPACE)
+            receipt = inbound_messages.find_receipt(tx, request)
+            if receipt is not None:
+                return _get_run(tx, receipt["run_id"])
             check_confirmed(job_row.job)
-            return job_runs.enqueue(tx, job_row, now, JobRunKind.MANUAL, to_micros(now))
+            queued = job_runs.enqueue(tx, job_row, now, JobRunKind.MANUAL, to_micros(now))
+            inbound_messages.save_receipt(tx, request, {"outcome": "command", "run_id": queued.id}, to_micros(now))
+            return queued
 
         return Write(run)
 
@@ -399,6 +413,13 @@ def _make_summary(job_row: JobRow, last_run: LastRun | None) -> JobSummary:
     job = job_row.job
     words = describe_schedule(read_schedule(job.schedule), job.timezone)
     return JobSummary(job=job, words=words, person_name=job_row.person_name, last_run=last_run)
+
+
+def _get_run(tx: Transaction, run_id: str) -> JobRun:
+    row = job_runs.find_run(tx, run_id)
+    if row is None:
+        raise NotFound("The run that was started with this key is no longer stored.")
+    return row.run
 
 
 def _parse_cursor(cursor: str | None) -> int:

@@ -92,6 +92,7 @@ class WebhookResponse:
     status: int = 200
     body: bytes = b""
     media_type: str = "text/plain; charset=utf-8"
+    retry_after: int | None = None  # seconds after which the platform or program should send the request again
 
 
 class AccountLink(Protocol):

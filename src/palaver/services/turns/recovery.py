@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.domain.draft import START_POSITION, build_turn_messages
 from palaver.domain.errors import InvalidMessage
-from palaver.domain.turn import CrashedTurnAction, InterruptReason, TurnKind, TurnState, decide_crashed_turn
+from palaver.domain.turn import (
+    CrashedTurnAction,
+    InterruptReason,
+    TurnKind,
+    TurnState,
+    compute_requeue_delay,
+    decide_crashed_turn,
+)
 from palaver.services.process_identity import is_owner_dead
 from palaver.services.turns.finish import build_messages, build_text_only_messages, finish_turn
 from palaver.storage import drafts, turn_leases
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from palaver.storage.turn_leases import OrphanTurn, TurnLease
 
-TOO_MANY_CRASHES_REASON = "Palaver crashed {attempts} times while answering this message, so it will not try again."
+TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
 
 
 def has_orphans(tx: Transaction, now: int) -> bool:
@@ -39,15 +47,17 @@ def recover_broken_run(tx: Transaction, config: GatewayConfig, lease: TurnLease,
 
 def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: int) -> None:
     lease = orphan.lease
+    crash_count = lease.crash_count + orphan.has_begun
     action = decide_crashed_turn(
-        had_side_effects=orphan.has_side_effects, attempt=lease.attempt, stop_request=orphan.stop_request
+        had_side_effects=orphan.has_side_effects, crash_count=crash_count, stop_request=orphan.stop_request
     )
     if action is CrashedTurnAction.RETRY:
-        turn_leases.requeue_turn(tx, lease)
+        delay = timedelta(0) if orphan.has_begun else compute_requeue_delay(lease.attempt)
+        turn_leases.requeue_turn(tx, lease, crash_count, now + delay // timedelta(microseconds=1) if delay else 0)
         drafts.delete(tx, lease.turn_no)
         return
     if action is CrashedTurnAction.FAIL:
-        error = TOO_MANY_CRASHES_REASON.format(attempts=lease.attempt)
+        error = TOO_MANY_CRASHES_REASON.format(count=crash_count)
         messages = _load_partial_answer(tx, lease, TurnState.FAILED)
         finish_turn(tx, config, lease, messages, (), TurnState.FAILED, error, now)
         return

@@ -96,6 +96,7 @@ class Run:
             send_notice=self._send_notice_once,
         )
         self._has_started = False
+        self._is_begin_recorded = lease.attempt == 1  # of later attempts it is, because processes died before
         self._chat_notices: list[str] = []  # what people in a chat are told, before the answer
         self._closing_notices: list[str] = []  # what people in a chat are told, after the answer
         self._end_facts: dict[str, object] = {}  # why it was interrupted, or what the provider itself said
@@ -265,6 +266,7 @@ class Run:
         return True
 
     async def _compact(self, focus: str | None, *, min_tokens: float = 0) -> Compaction:
+        await self._record_begin()
         exchanges = self._dependencies.rules.compaction.keep_exchanges
         return await self._make_compactor().compact(
             focus, self._recorder.input_seq, exchanges=exchanges, min_tokens=min_tokens
@@ -275,7 +277,14 @@ class Run:
             self._dependencies, self.lease, add_usage=self._recorder.add_usage, send_notice=self._send_notice_once
         )
 
+    async def _record_begin(self) -> None:
+        """Store durably that the agent is called, before it is: if it kills the process, that counts."""
+        if not self._is_begin_recorded:
+            await self._engine.arun(Write(partial(turn_leases.mark_begun, lease=self.lease)))
+            self._is_begin_recorded = True
+
     async def _record_answer(self, request: AgentRequest) -> None:
+        await self._record_begin()
         async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
             async for event in agent_events:
                 self._record(event)

@@ -18,7 +18,7 @@ from palaver.domain.errors import LeaseLost, StoreError
 from palaver.domain.turn import InterruptReason, StopRequest
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner
-from palaver.services.turns import recovery
+from palaver.services.turns import claims, recovery
 from palaver.services.turns.finish import record_orphan_usage
 from palaver.services.turns.run import Run
 from palaver.services.turns.title_writer import TitleWriter
@@ -147,16 +147,18 @@ class TurnWorker:
         """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
         rules = self._dependencies.rules
         now = self._now()
+        is_reserved = any(run.lease.runs_alone for run in self._runs.values())
         claim_request = turn_leases.ClaimRequest(
             owner=self._owner,
             lease_until=now + _seconds_to_micros(LEASE_SECONDS),
-            max_turns=rules.max_running - len(self._runs),
+            max_turns=0 if is_reserved else rules.max_running - len(self._runs),
+            is_idle=not self._runs,
             max_running=rules.max_running,
             max_running_per_person=rules.max_running_per_person,
         )
 
         def claim(tx: Transaction) -> turn_leases.WorkSummary:
-            claimed = turn_leases.claim_turns(tx, claim_request, now)
+            claimed = claims.claim_turns(tx, self._dependencies.store.config, rules, claim_request, now)
             return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
 
         def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:

@@ -47,4 +47,5 @@ async def _handle(platform: str, account: str, request: Request, state: State) -
             body=await read_body(request),
         )
         answer = await accounts.handle_webhook(platform, account, webhook_request)
-    return Response(answer.body, answer.status, media_type=answer.media_type)
+    headers = {} if answer.retry_after is None else {"Retry-After": str(answer.retry_after)}
+    return Response(answer.body, answer.status, headers, media_type=answer.media_type)

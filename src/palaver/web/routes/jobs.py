@@ -27,6 +27,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, require_scope
 from palaver.web.errors import error_responses
 from palaver.web.schemas import Moment, RequestModel, ResponseModel, ShortText, Time
+from palaver.web.session_schemas import ActionIn
 from palaver.web.state import State
 
 if TYPE_CHECKING:
@@ -335,9 +336,12 @@ async def reject_job(state: State, caller: Caller, include_all: IncludeAll, job_
 
 
 @router.post("/{job_id}/run", status_code=202, dependencies=_RUNS_AGENT, responses=error_responses(404))
-async def run_job(state: State, caller: Caller, include_all: IncludeAll, job_id: JobId) -> JobRunOut:
-    """Run a job now, besides its schedule."""
-    run = await state.gateway.jobs.run_now(caller.principal, job_id, everything=include_all)
+async def run_job(
+    state: State, caller: Caller, include_all: IncludeAll, job_id: JobId, action: ActionIn | None = None
+) -> JobRunOut:
+    """Run a job now, besides its schedule. Repeating it with the same key returns the same run."""
+    key = None if action is None else action.key
+    run = await state.gateway.jobs.run_now(caller.principal, job_id, key=key, everything=include_all)
     state.gateway.wake()
     return _to_run_out(job_json.run_to_json(run))
 

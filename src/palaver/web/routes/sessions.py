@@ -253,7 +253,7 @@ def _build_download_headers(session_id: str, suffix: str) -> dict[str, str]:
 
 # ---- commands --------------------------------------------------------------------------------------------
 
-_ACTION_ERRORS = error_responses(404, 409)
+_ACTION_ERRORS = error_responses(404, 409, 429)
 
 
 @router.post("/{session_id}/stop", responses=_ACTION_ERRORS)
@@ -313,7 +313,7 @@ async def fork_session(state: State, caller: Caller, session_id: SessionId, fork
     return to_session_out(copy, state.gateway.platforms)
 
 
-@router.post("/{session_id}/edit", status_code=202, responses=error_responses(404, 409))
+@router.post("/{session_id}/edit", status_code=202, responses=_ACTION_ERRORS)
 async def edit_message(state: State, caller: Caller, session_id: SessionId, edit: EditIn) -> EditOut:
     """Edit a message: send another version of it in its place, or in a new conversation with all that came before."""
     check_content(edit.content, edit.attachment_ids)  # before there is a copy
