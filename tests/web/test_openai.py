@@ -410,7 +410,7 @@ async def test_a_refusal_for_the_rate_says_when_to_try_again_and_a_rejected_comm
     start_web: StartWebServer,
 ) -> None:
     web = await start_web(rules={"messages_per_minute": {Role.MEMBER: 2}})
-    program = await web.open_token_client("chat", person="ada")
+    program = await web.open_token_client("chat", "write", person="ada")
     body = {"model": "palaver", "messages": [{"role": "user", "content": "/undo"}]}
     rejected = await program.post("/v1/chat/completions", json=body)
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (400, "request_rejected")
