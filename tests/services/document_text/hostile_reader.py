@@ -82,7 +82,7 @@ def main() -> None:
     if "seccomp" in missing:
         sandbox._ARCHITECTURES.clear()
     if "landlock" in missing:
-        sandbox._apply_landlock = lambda _: None
+        sandbox._apply_landlock = lambda libc: None
     if "limits" in missing:
         sandbox._forbid_new_resources = lambda: None
     if "all" not in missing:

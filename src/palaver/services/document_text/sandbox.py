@@ -15,14 +15,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import struct
 import sys
 from typing import Final
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 # prctl
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -55,8 +51,6 @@ _KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050001, 0x7FFF0000  # refuse: with EPER
 
 def limit_resources(*, memory_bytes: int, cpu_seconds: int) -> None:
     """Limit memory and computing time, and write nothing to a disk. Files can still be read: imports come after."""
-    if resource is None:
-        return
     _set_limits(
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_seconds),
@@ -67,8 +61,7 @@ def limit_resources(*, memory_bytes: int, cpu_seconds: int) -> None:
 
 def limit_cpu(seconds: int) -> None:
     """Lower the limit of computing time."""
-    if resource is not None:
-        _set_limits((resource.RLIMIT_CPU, seconds))
+    _set_limits((resource.RLIMIT_CPU, seconds))
 
 
 def close_sandbox() -> None:
@@ -86,8 +79,7 @@ def close_sandbox() -> None:
 
 
 def _forbid_new_resources() -> None:
-    if resource is not None:
-        _set_limits((resource.RLIMIT_NOFILE, 0), (resource.RLIMIT_NPROC, 0))
+    _set_limits((resource.RLIMIT_NOFILE, 0), (resource.RLIMIT_NPROC, 0))
 
 
 def _set_limits(*limits: tuple[int, int]) -> None:
