@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import zlib
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ import pytest
 
 from palaver.domain.errors import ConnectionLost, InvalidInput
 from palaver.domain.web_page import SearchProvider, WebToolRules
-from palaver.services.web_access.web_reader import WebReader
+from palaver.services.web_access.web_reader import MAX_REQUESTS, MAX_REQUESTS_PER_PERSON, WebReader
+from support.gateway import wait_until
 from support.web_server import ENDLESS, SLOW, WebServer, resolve_to_loopback, run_web_server
 
 if TYPE_CHECKING:
@@ -220,3 +222,18 @@ async def test_incomplete_settings_are_named(server: WebServer) -> None:
     with pytest.raises(InvalidInput, match=r"web\.search\.url"):
         await WebReader(WebToolRules(search_provider=SearchProvider.SEARXNG)).search("x", 5)
     assert not WebReader(WebToolRules()).can_search
+
+
+async def test_slow_pages_of_one_person_leave_places_to_others(server: WebServer) -> None:
+    reader = WebReader(ALLOWED, resolve=resolve_to_loopback, fetch_seconds=300)
+    slow, quick = server.set("/slow", SLOW), server.set("/quick", b"<p>tea")
+    tasks = [asyncio.create_task(reader.fetch_page(slow, person="mallory")) for _ in range(MAX_REQUESTS + 2)]
+    try:
+        await wait_until(lambda: len(server.requests) == MAX_REQUESTS_PER_PERSON)
+        assert (await reader.fetch_page(quick, person="ada")).text == "tea"
+        assert not any(task.done() for task in tasks)
+        assert len(server.requests) == MAX_REQUESTS_PER_PERSON + 1
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
