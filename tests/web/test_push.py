@@ -423,6 +423,25 @@ async def test_a_push_service_that_hangs_is_tried_again_later(
         hanging.close()
 
 
+async def test_one_test_of_a_person_is_sent_at_a_time(start_web: StartWebServer) -> None:
+    hanging = HangingServices()
+    async with run_push(start_web) as (web, service):
+        eve = await web.sign_in("eve")
+        subscription = {**service.add_browser().subscription, "endpoint": f"{await hanging.add()}/x"}
+        assert (await eve.post(PUSH, json=subscription)).status_code == 204
+        first = asyncio.create_task(eve.post(f"{PUSH}/test"))
+        await wait_until(lambda: hanging.requests == 1)
+        refused = await eve.post(f"{PUSH}/test")
+        assert (refused.status_code, hanging.requests) == (429, 1)
+        assert int(refused.headers["retry-after"]) >= 1
+        await subscribe(web, service)
+        assert (await (await web.sign_in()).post(f"{PUSH}/test")).status_code == 204
+        assert not first.done()
+        hanging.close()
+        assert (await first).status_code == 502
+        assert (await eve.post(f"{PUSH}/test")).status_code == 502  # it may try again
+
+
 @pytest.mark.both_engines
 async def test_the_oldest_browser_of_a_person_makes_room_for_a_new_one(start_web: StartWebServer) -> None:
     async with run_push(start_web) as (web, service):

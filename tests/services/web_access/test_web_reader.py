@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
+import threading
 import zlib
 from typing import TYPE_CHECKING
 
@@ -11,8 +13,9 @@ import pytest
 
 from palaver.domain.errors import ConnectionLost, InvalidInput
 from palaver.domain.web_page import SearchProvider, WebToolRules
+from palaver.services.web_access.address_guard import resolve_host
 from palaver.services.web_access.web_reader import MAX_REQUESTS, MAX_REQUESTS_PER_PERSON, WebReader
-from support.gateway import wait_until
+from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web_server import ENDLESS, SLOW, WebServer, resolve_to_loopback, run_web_server
 
 if TYPE_CHECKING:
@@ -237,3 +240,21 @@ async def test_slow_pages_of_one_person_leave_places_to_others(server: WebServer
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_names_that_are_not_resolved_keep_no_other_work_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    end, started = threading.Event(), []
+
+    def hang(*arguments: object, **_: object) -> list[object]:
+        started.append(arguments)
+        end.wait(TIMEOUT_SECONDS)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    tasks = [asyncio.create_task(resolve_host(f"{number}.example", 443)) for number in range(40)]
+    try:
+        await wait_until(lambda: len(started) == 40)
+        assert await asyncio.to_thread(lambda: "done") == "done"
+    finally:
+        end.set()
+        await asyncio.gather(*tasks)

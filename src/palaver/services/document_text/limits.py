@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_TEXT_CHARS: Final = 400_000  # of the text of one document
 MAX_INPUT_BYTES: Final = 20_000_000
 MAX_MEMORY_BYTES: Final = 1_000_000_000  # of the child process
-BASE_CPU_SECONDS: Final = 4  # start-up included
+BASE_CPU_SECONDS: Final = 5  # start-up included
 INPUT_BYTES_PER_CPU_SECOND: Final = 2_000_000  # a larger document gets more
 MAX_WALL_SECONDS: Final = 40.0
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from palaver.domain.crash_points import crash_point
-from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound
+from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.domain.http_url import is_http_url
 from palaver.domain.message import MAX_PREVIEW_CHARS
 from palaver.domain.push import MAX_ENDPOINT_CHARS, PushSubscription
@@ -121,6 +121,7 @@ class PushNotifier:
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
         self._sending: dict[asyncio.Task[None], DuePush] = {}
+        self._testing: set[str] = set()  # people whose test is being sent
 
     def use_rules(self, rules: PushRules) -> None:
         """Apply other rules from the next notification on."""
@@ -182,11 +183,24 @@ class PushNotifier:
     async def is_subscribed(self, sign_in_id: str) -> bool:
         return await self._find(sign_in_id) is not None
 
-    async def send_test(self, sign_in_id: str) -> None:
-        """Send a notification to a browser now. Raises PushFailed with what its push service says."""
+    async def send_test(self, sign_in_id: str, person_id: str) -> None:
+        """Send a notification to a browser of a person now, if that person's last one has been sent.
+
+        Raises PushFailed with what its push service says, and TooManyAttempts.
+        """
         subscription = await self._find(sign_in_id)
         if subscription is None:
             raise InvalidInput("This browser is not subscribed. Turn notifications on first.")
+        if person_id in self._testing:
+            message = f"Too many attempts. Try again in {SEND_SECONDS:.0f} seconds."
+            raise TooManyAttempts(message, retry_after=SEND_SECONDS - 1)
+        self._testing.add(person_id)
+        try:
+            await self._send_test(subscription)
+        finally:
+            self._testing.discard(person_id)
+
+    async def _send_test(self, subscription: PushSubscription) -> None:
         try:
             response = await self._send(subscription, {"kind": "test"}, topic="test")
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
