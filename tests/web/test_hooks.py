@@ -12,6 +12,8 @@ import pytest
 from palaver.domain.errors import AccountRefused, LeaseLost
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.platforms.adapter import AccountInfo, WebhookRequest, WebhookResponse
+from palaver.web import webhook_bodies
+from palaver.web.webhook_bodies import WebhookBodies
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -124,3 +126,90 @@ async def test_an_account_that_is_not_connected_asks_to_try_again_later(start_we
     answer = await client.post("/hooks/loopback", content=b"x" * 2_000_000)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
     assert answer.json()["error"]["code"] == "account_not_connected"
+
+
+# ---- strangers -------------------------------------------------------------------------------------------
+
+
+class _Stranger:
+    """Connections that begin a request without a signature and never end it."""
+
+    def __init__(self, web: WebServer) -> None:
+        self._host, self._port = web.url.removeprefix("http://").split(":")
+        self._streams: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def begin(self, path: str, count: int, first_bytes: bytes = b"x") -> None:
+        """Begin chunked requests, with the beginning of a body."""
+        head = f"POST {path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        chunk = b"%x\r\n%b\r\n" % (len(first_bytes), first_bytes)
+        for _ in range(count):
+            reader, writer = await asyncio.open_connection(self._host, int(self._port))
+            writer.write(head.encode() + chunk)
+            await writer.drain()
+            self._streams.append((reader, writer))
+
+    async def read_status_lines(self) -> list[bytes]:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            return [await reader.readline() for reader, _ in self._streams]
+
+    def close(self) -> None:
+        for _, writer in self._streams:
+            writer.close()
+
+
+async def test_bodies_that_do_not_arrive_keep_no_webhook_waiting(start_web: StartWebServer) -> None:
+    web, client = await start(start_web, HookAdapter())
+    stranger = _Stranger(web)
+    try:
+        await stranger.begin("/hooks/loopback", 60)
+        bodies: WebhookBodies = web.app.state.webhook_bodies
+        await wait_until(lambda: bodies.unfinished == 60)
+
+        async def stream() -> AsyncIterator[bytes]:
+            yield b"signed"
+
+        for content in (b"signed", stream(), b"s" * MAX_BYTES):
+            assert (await client.post("/hooks/loopback", content=content)).status_code == 202
+        assert bodies.unfinished == 60
+    finally:
+        stranger.close()
+    await wait_until(lambda: bodies.unfinished == 0)
+
+
+async def test_a_body_that_comes_too_slowly_ends(start_web: StartWebServer) -> None:
+    adapter = HookAdapter()
+    web, _ = await start(start_web, adapter)
+    web.app.state.webhook_bodies = WebhookBodies(body_seconds=0.2)
+    stranger = _Stranger(web)
+    try:
+        await stranger.begin("/hooks/loopback", 3)
+        assert {line[:12] for line in await stranger.read_status_lines()} == {b"HTTP/1.1 408"}
+    finally:
+        stranger.close()
+    assert adapter.requests == []
+
+
+async def test_the_memory_for_large_bodies_of_one_address_is_bounded(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_bodies, "MAX_BYTES_PER_ADDRESS", 3 * 20_000)
+    web, client = await start(start_web, HookAdapter())
+    bodies: WebhookBodies = web.app.state.webhook_bodies
+    large = b"x" * (webhook_bodies.SMALL_BODY_BYTES + 20_000)
+    stranger, late = _Stranger(web), _Stranger(web)
+    try:
+        await stranger.begin("/hooks/loopback", 3, large)
+        await wait_until(lambda: bodies.held_bytes == 3 * 20_000)
+        await late.begin("/hooks/loopback", 2, large)
+        lines = await late.read_status_lines()
+        assert {line[:12] for line in lines} == {b"HTTP/1.1 429"}
+        assert (await client.post("/hooks/loopback", content=b"signed and small")).status_code == 202
+        other = httpx2.AsyncHTTPTransport(local_address="127.0.0.2")
+        async with httpx2.AsyncClient(base_url=web.url, transport=other, timeout=TIMEOUT_SECONDS) as second:
+            assert (await second.post("/hooks/loopback", content=large)).status_code == 202
+        assert bodies.held_bytes == 3 * 20_000
+    finally:
+        stranger.close()
+        late.close()
+    await wait_until(lambda: bodies.held_bytes == 0)
+    assert (await client.post("/hooks/loopback", content=large)).status_code == 202

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import time
 from contextlib import asynccontextmanager
@@ -13,7 +14,8 @@ from cryptography.exceptions import InvalidSignature, InvalidTag
 
 from palaver.app import make_push_notifier
 from palaver.domain.profile import PushRules
-from palaver.domain.push import PushSubscription
+from palaver.domain.push import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
+from palaver.services.push import notifier as notifier_module
 from palaver.services.push.encryption import ServerKey, encrypt
 from palaver.services.turns import finish
 from palaver.storage.engines.base import Read, Write
@@ -298,6 +300,204 @@ async def test_the_loop_sends_without_being_asked(start_web: StartWebServer) -> 
             await wait_until(lambda: service.messages)
         finally:
             await notifier.stop()
+
+
+# ---- two people ------------------------------------------------------------------------------------------
+
+
+class HangingServices:
+    """Push services that take requests and never answer."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._servers: list[asyncio.Server] = []
+        self._end = asyncio.Event()
+
+    async def add(self) -> str:
+        """Start one and return its address."""
+        self._servers.append(await asyncio.start_server(self._handle, HOST, 0))
+        return f"http://{HOST}:{self._servers[-1].sockets[0].getsockname()[1]}"
+
+    async def _handle(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.requests += 1
+        await self._end.wait()
+        writer.close()
+
+    def close(self) -> None:
+        self._end.set()
+        for server in self._servers:
+            server.close()
+
+
+def add_sign_in(web: WebServer, person: str, number: int) -> str:
+    """Sign a person in with one more browser."""
+    sign_in_id = f"{person}-{number}"
+    values = "SELECT $1, $1, id, 'link', 'Phone', '::1', $3, $3 FROM person WHERE name = $2"
+    now = time.time_ns() // 1000
+    sql = f"INSERT INTO sign_in {values}"
+    assert web.gateway.store.engine.run(Write(lambda tx: tx.execute(sql, sign_in_id, person, now))) == 1
+    return sign_in_id
+
+
+async def subscribe_browser(web: WebServer, sign_in_id: str, subscription: dict[str, Any]) -> None:
+    keys = subscription["keys"]
+    await get_notifier(web).subscribe(sign_in_id, subscription["endpoint"], keys["p256dh"], keys["auth"])
+
+
+def list_subscribers(web: WebServer) -> list[str]:
+    sql = "SELECT sign_in_id FROM push_subscription ORDER BY created_at, sign_in_id"
+    return [str(row[0]) for row in web.gateway.store.engine.run(Read(lambda tx: tx.fetch_all(sql)))]
+
+
+@pytest.mark.both_engines
+async def test_push_services_that_hang_delay_nobody_else(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eve's browsers are at services that never answer; the owner's notification arrives meanwhile."""
+    monkeypatch.setattr(notifier_module, "MAX_SENDING", 3)
+    monkeypatch.setattr(notifier_module, "MAX_SENDING_PER_PERSON", 2)
+    hanging = HangingServices()
+    async with run_push(start_web) as (web, service):
+        notifier = get_notifier(web)
+        eve = await web.sign_in("eve")
+        for number in range(3):
+            subscription = {**service.add_browser().subscription, "endpoint": f"{await hanging.add()}/x"}
+            await subscribe_browser(web, add_sign_in(web, "eve", number), subscription)
+        for text in ("one", "two"):
+            await web.create_conversation(eve, text)
+        assert count_rows(web, "push_message") == 6
+        await notifier.start()
+        try:
+            await wait_until(lambda: hanging.requests == 2)
+            browser = await subscribe(web, service)
+            await web.create_conversation(await web.sign_in(), "hello")
+            notifier.wake()
+            await wait_until(lambda: service.messages)
+            assert [path for path, _ in service.messages] == [browser.path]
+            assert hanging.requests == 2  # they still hang, and no more of hers were started
+        finally:
+            hanging.close()
+            await notifier.stop()
+
+
+async def test_a_push_service_that_hangs_leaves_places_to_others(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many people's browsers are at one service that never answers."""
+    monkeypatch.setattr(notifier_module, "MAX_SENDING", 3)
+    monkeypatch.setattr(notifier_module, "MAX_SENDING_PER_SERVICE", 2)
+    hanging = HangingServices()
+    async with run_push(start_web) as (web, service):
+        notifier = get_notifier(web)
+        url = await hanging.add()
+        for person in ("ada", "ben", "eve", "mia"):
+            subscription = {**service.add_browser().subscription, "endpoint": f"{url}/{person}"}
+            assert (await (await web.sign_in(person)).post(PUSH, json=subscription)).status_code == 204
+            await web.create_conversation(await web.sign_in(person), "hello")
+        await notifier.start()
+        try:
+            await wait_until(lambda: hanging.requests == 2)
+            await subscribe(web, service)
+            await web.create_conversation(await web.sign_in(), "hello")
+            notifier.wake()
+            await wait_until(lambda: service.messages)
+            assert hanging.requests == 2
+        finally:
+            hanging.close()
+            await notifier.stop()
+
+
+async def test_a_push_service_that_hangs_is_tried_again_later(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifier_module, "SEND_SECONDS", 0.1)
+    hanging = HangingServices()
+    async with run_push(start_web) as (web, service):
+        client = await web.sign_in()
+        subscription = {**service.add_browser().subscription, "endpoint": f"{await hanging.add()}/x"}
+        assert (await client.post(PUSH, json=subscription)).status_code == 204
+        await web.create_conversation(client, "hello")
+        await get_notifier(web).run_once()
+        await get_notifier(web).run_once()
+        assert (hanging.requests, count_rows(web, "push_message")) == (1, 1)
+        hanging.close()
+
+
+async def test_one_test_of_a_person_is_sent_at_a_time(start_web: StartWebServer) -> None:
+    hanging = HangingServices()
+    async with run_push(start_web) as (web, service):
+        eve = await web.sign_in("eve")
+        subscription = {**service.add_browser().subscription, "endpoint": f"{await hanging.add()}/x"}
+        assert (await eve.post(PUSH, json=subscription)).status_code == 204
+        first = asyncio.create_task(eve.post(f"{PUSH}/test"))
+        await wait_until(lambda: hanging.requests == 1)
+        refused = await eve.post(f"{PUSH}/test")
+        assert (refused.status_code, hanging.requests) == (429, 1)
+        assert int(refused.headers["retry-after"]) >= 1
+        await subscribe(web, service)
+        assert (await (await web.sign_in()).post(f"{PUSH}/test")).status_code == 204
+        assert not first.done()
+        hanging.close()
+        assert (await first).status_code == 502
+        assert (await eve.post(f"{PUSH}/test")).status_code == 502  # it may try again
+
+
+@pytest.mark.both_engines
+async def test_the_oldest_browser_of_a_person_makes_room_for_a_new_one(start_web: StartWebServer) -> None:
+    async with run_push(start_web) as (web, service):
+        await subscribe(web, service, "eve")
+        [eve] = list_subscribers(web)
+        await web.sign_in()
+        names = [add_sign_in(web, "owner", number) for number in range(MAX_SUBSCRIPTIONS_PER_PERSON + 5)]
+        for name in names[:MAX_SUBSCRIPTIONS_PER_PERSON]:
+            await subscribe_browser(web, name, service.add_browser().subscription)
+        late = names[MAX_SUBSCRIPTIONS_PER_PERSON:]
+        await asyncio.gather(*(subscribe_browser(web, name, service.add_browser().subscription) for name in late))
+        subscribers = list_subscribers(web)
+        assert len(subscribers) == MAX_SUBSCRIPTIONS_PER_PERSON + 1
+        assert set(subscribers) == {eve, *names[5:]}
+
+
+@pytest.mark.both_engines
+async def test_the_browser_of_another_person_cannot_be_taken_over(start_web: StartWebServer) -> None:
+    """Eve knows the address of the owner's browser, and not its keys."""
+    async with run_push(start_web) as (web, service):
+        browser = await subscribe(web, service)
+        eve = await web.sign_in("eve")
+        stolen = {**service.add_browser().subscription, "endpoint": browser.subscription["endpoint"]}
+        half = {**browser.subscription, "keys": {**browser.subscription["keys"], "auth": stolen["keys"]["auth"]}}
+        for body in (stolen, half):
+            response = await eve.post(PUSH, json=body)
+            assert response.status_code == 422
+            assert "another person" in response.json()["error"]["message"]
+        owner = await web.sign_in()
+        assert (await owner.get(PUSH)).json()["is_subscribed"]
+        assert not (await eve.get(PUSH)).json()["is_subscribed"]
+        await web.create_conversation(owner, "hello")
+        await get_notifier(web).run_once()
+        assert [path for path, _ in service.messages] == [browser.path]
+
+
+async def test_the_same_browser_changes_hands_with_its_keys(start_web: StartWebServer) -> None:
+    """Eve turns notifications on in the browser in which the owner has: it shows hers, and the owner's no more."""
+    async with run_push(start_web) as (web, service):
+        browser = await subscribe(web, service)
+        owner, eve = await web.sign_in(), await web.sign_in("eve")
+        await web.create_conversation(owner, "hello")
+        assert (await eve.post(PUSH, json=browser.subscription)).status_code == 204
+        assert not (await owner.get(PUSH)).json()["is_subscribed"]
+        session_id = await web.create_conversation(eve, "hello")
+        await get_notifier(web).run_once()
+        assert [content["session"] for _, content in service.messages] == [session_id]
+
+
+async def test_a_person_subscribes_the_same_address_again_with_new_keys(start_web: StartWebServer) -> None:
+    async with run_push(start_web) as (web, service):
+        browser = await subscribe(web, service)
+        owner = await web.sign_in()
+        again = {**service.add_browser().subscription, "endpoint": browser.subscription["endpoint"]}
+        assert (await owner.post(PUSH, json=again)).status_code == 204
+        assert count_rows(web, "push_subscription") == 1
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
 
 from palaver.domain.account import MIN_PASSWORD_CHARS
+from palaver.services.accounts import passwords
 from palaver.services.accounts.passwords import DUMMY_HASH
 from palaver.testing import FakeClock
+from support.gateway import wait_until
 
 if TYPE_CHECKING:
     from http.cookiejar import Cookie
@@ -611,3 +614,42 @@ async def test_a_step_of_setting_up_is_skipped_by_one_person_and_offered_again(w
     assert (
         await (await web.open_anonymous_client()).put("/api/me/steps", json={"step": "model", "skipped": True})
     ).status_code == 401
+
+
+async def test_guesses_from_one_address_keep_nobody_else_from_signing_in(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guesses never end; the owner, behind the same proxy, signs in and changes their password meanwhile."""
+    web = await start_web(trusted_proxies=("127.0.0.1",))
+    await set_password(web)
+    verify, end_guesses, guesses = passwords._verify, threading.Event(), []
+
+    def verify_slowly(hashed: str, password: str) -> bool:
+        if password == "a guess":
+            guesses.append(password)
+            end_guesses.wait(60)
+        return verify(hashed, password)
+
+    monkeypatch.setattr(passwords, "_verify", verify_slowly)
+
+    async def send(name: str, password: str, address: str) -> httpx2.Response:
+        client = await web.open_anonymous_client()
+        body = {"name": name, "password": password}
+        return await client.post("/api/sign-in/password", json=body, headers={"X-Forwarded-For": address})
+
+    attack = [asyncio.create_task(send(f"name {n}", "a guess", "198.51.100.7")) for n in range(50)]
+    try:
+        refused = 50 - 1 - passwords.MAX_WAITING_PER_KEY  # one is being checked, a few wait
+        await wait_until(lambda: guesses and sum(each.done() for each in attack) == refused)
+        assert (await send("owner", PASSWORD, "203.0.113.5")).status_code == 200
+        owner = await web.sign_in()
+        change = {"current_password": PASSWORD, "new_password": "five words are enough too"}
+        assert (await owner.put("/api/me/password", json=change)).status_code == 204
+        assert (len(guesses), sum(each.done() for each in attack)) == (1, refused)
+    finally:
+        end_guesses.set()
+        answers = await asyncio.gather(*attack)
+    too_many = [each for each in answers if each.status_code == 429]
+    assert len(too_many) == refused
+    assert all(int(each.headers["retry-after"]) >= 1 for each in too_many)
+    assert {each.status_code for each in answers} == {401, 429}

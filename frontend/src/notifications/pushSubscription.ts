@@ -5,6 +5,7 @@
  * switch it off or sign out. If they sign in again, it is restored; another person in the same browser is not subscribed.
  */
 import * as calls from "../api/calls";
+import { ApiError } from "../api/errors";
 import { baseUrl } from "../lib/baseUrl";
 import { storage } from "../lib/storage";
 import { PUSH_STORAGE_KEY } from "./browserNotifications";
@@ -19,8 +20,15 @@ export async function turnPushOn(personId: string): Promise<void> {
   const manager = await getManager();
   const old = await manager.getSubscription();
   if (old !== null && !hasKey(old, server_key)) await old.unsubscribe();
-  const subscription = await manager.subscribe({ userVisibleOnly: true, applicationServerKey: decodeKey(server_key) });
-  await sendSubscription(subscription);
+  const options = { userVisibleOnly: true, applicationServerKey: decodeKey(server_key) };
+  const subscription = await manager.subscribe(options);
+  try {
+    await sendSubscription(subscription);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 422) throw error;
+    await subscription.unsubscribe(); // its address belongs to another person: the browser gets a new one
+    await sendSubscription(await manager.subscribe(options));
+  }
   storage.set(PUSH_STORAGE_KEY, personId);
 }
 

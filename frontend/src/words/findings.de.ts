@@ -7,6 +7,7 @@ export const findingSubjectsDe: Readonly<Record<string, string>> = {
   Configuration: "Konfiguration",
   Database: "Datenbank",
   Disk: "Festplatte",
+  Documents: "Dokumente",
   "Home folder": "Ordner von Palaver",
   Model: "Modell",
   Platforms: "Plattformen",
@@ -40,6 +41,12 @@ export const findingsDe: Readonly<Record<string, { text: string; fix?: string }>
   sandbox_missing: {
     text: "Weder bubblewrap noch Landlock funktioniert hier, also könnten Befehle des Agenten nicht abgeschottet werden.",
     fix: "Installiere bubblewrap (sudo apt install bubblewrap), oder nimm Linux 5.13 oder neuer.",
+  },
+
+  documents_contained: { text: "Der Prozess, der ein Dokument liest, kann keine Dateien öffnen, kein Netzwerk benutzen und keine Programme starten." },
+  documents_not_contained: {
+    text: "Der Prozess, der ein Dokument liest, ist in Zeit und Speicher begrenzt, aber hier hält ihn nichts ab von: {calls}.",
+    fix: "Betreibe Palaver unter Linux 5.13 oder neuer (x86_64 oder aarch64), wo seccomp und Landlock erlaubt sind.",
   },
 
   configuration_valid: { text: "{file} ist gültig." },

@@ -48,7 +48,7 @@ class DocumentReader:
         except OSError:
             return DocumentText(problem="it was deleted", is_lasting=False)
         with stream:
-            result = await self._extractor.read(stream, file.media_type)
+            result = await self._extractor.read(stream, file.media_type, person=file.person_id)
         if result.is_lasting or result.is_worth_waiting:
             await asyncio.to_thread(self._store, file.sha256, result, path)
         return result

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 
+from palaver.domain.errors import NotSignedIn
 from palaver.domain.ids import PersonId, SessionId
-from palaver.domain.push import PushSubscription
+from palaver.domain.push import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
 from palaver.storage import accounts
+from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.storage.engines.base import Row, Transaction
 
+# One transaction at a time: how many browsers a person has, and whose an endpoint is, holds until it is stored.
+_LOCK_NAME = "palaver push subscriptions"
 _SUBSCRIPTION_COLUMNS = "s.id, s.endpoint, s.public_key, s.auth_secret, s.server_key"
 
 
@@ -30,14 +37,41 @@ class DuePush:
     subscription: PushSubscription
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingPush:
+    """A notification that is due."""
+
+    no: int
+    person_id: str
+    endpoint: str = field(repr=False)
+
+
 # -- browsers ------------------------------------------------------------------------------------------------
 
 
-def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscription, now: int) -> None:
-    """Store the subscription of a signed-in browser, instead of the one that it or its endpoint had before."""
+def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscription, now: int) -> bool:
+    """Store the subscription of a signed-in browser, instead of the one that it or its endpoint had before.
+
+    Return False if the endpoint belongs to another person and the keys are not those of its browser. If the person has
+    too many browsers then, the oldest are forgotten. Raises NotSignedIn if the sign-in has ended.
+    """
+    tx.lock_name(_LOCK_NAME)
+    row = tx.fetch_one("SELECT person_id FROM sign_in WHERE id = $1", sign_in_id)
+    if row is None:
+        raise NotSignedIn
+    person_id = str(row[0])
+    if not _can_use_endpoint(tx, person_id, subscription):
+        return False
     tx.execute(
         "DELETE FROM push_subscription WHERE sign_in_id = $1 OR endpoint = $2", sign_in_id, subscription.endpoint
     )
+    others = tx.fetch_all(
+        "SELECT s.id FROM sign_in i JOIN push_subscription s ON s.sign_in_id = i.id WHERE i.person_id = $1"
+        " ORDER BY s.created_at DESC, s.id",
+        person_id,
+    )
+    for (subscription_id,) in others[MAX_SUBSCRIPTIONS_PER_PERSON - 1 :]:
+        delete_subscription(tx, subscription_id)
     tx.execute(
         "INSERT INTO push_subscription (id, sign_in_id, endpoint, public_key, auth_secret, server_key, created_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -49,6 +83,20 @@ def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscr
         subscription.server_key,
         now,
     )
+    return True
+
+
+def _can_use_endpoint(tx: Transaction, person_id: str, subscription: PushSubscription) -> bool:
+    """Return whether the endpoint is free, the person's own, or that of the same browser: only it knows the keys."""
+    row = tx.fetch_one(
+        "SELECT i.person_id, s.public_key, s.auth_secret FROM push_subscription s"
+        " JOIN sign_in i ON i.id = s.sign_in_id WHERE s.endpoint = $1",
+        subscription.endpoint,
+    )
+    if row is None or row[0] == person_id:
+        return True
+    keys = f"{row[1]} {row[2]}", f"{subscription.public_key} {subscription.auth_secret}"
+    return compare_digest(*(each.replace("=", "").encode() for each in keys))
 
 
 def find_subscription(tx: Transaction, sign_in_id: str) -> PushSubscription | None:
@@ -83,18 +131,48 @@ def enqueue(tx: Transaction, session_no: int, person_id: PersonId, due_at: int, 
     )
 
 
-def claim_due(tx: Transaction, server_key: str, now: int, taken_until: int, limit: int) -> list[DuePush]:
-    """Claim notifications that are due, to browsers that have subscribed to our key, until a time."""
-    skip_locked = "FOR UPDATE OF m SKIP LOCKED" if tx.for_update else ""
-    due = tx.fetch_all(
-        "SELECT m.no FROM push_message m JOIN push_subscription s ON s.id = m.subscription_id"
-        f" WHERE m.due_at <= $1 AND s.server_key = $2 ORDER BY m.due_at LIMIT $3 {skip_locked}",
-        now,
-        server_key,
-        limit,
+def list_due(
+    tx: Transaction,
+    server_key: str,
+    now: int,
+    limit: int,
+    *,
+    except_people: Sequence[str],
+    except_origins: Sequence[str],
+) -> list[WaitingPush]:
+    """List notifications that are due, to browsers that have subscribed to our key; people take turns.
+
+    Left out are those of some people, and those to some push services (by the beginning of their endpoints).
+    """
+    people = build_placeholders(len(except_people), first=4)
+    first = 4 + len(except_people)
+    origins = [f"${number}" for number in range(first, first + len(except_origins))]
+    conditions = ["m.due_at <= $1", "s.server_key = $2"]
+    conditions += [f"i.person_id NOT IN ({people})"] if except_people else []
+    conditions += [f"substr(s.endpoint, 1, length(CAST({each} AS TEXT))) <> CAST({each} AS TEXT)" for each in origins]
+    rows = tx.fetch_all(
+        "SELECT no, person_id, endpoint FROM (SELECT m.no AS no, m.due_at AS due_at, i.person_id AS person_id,"
+        " s.endpoint AS endpoint, row_number() OVER (PARTITION BY i.person_id ORDER BY m.due_at, m.no) AS place"
+        " FROM push_message m JOIN push_subscription s ON s.id = m.subscription_id"
+        f" JOIN sign_in i ON i.id = s.sign_in_id WHERE {' AND '.join(conditions)}"
+        ") AS wanted ORDER BY place, due_at LIMIT $3",
+        *(now, server_key, limit, *except_people, *except_origins),
+    )
+    return [WaitingPush(int(no), str(person_id), str(endpoint)) for no, person_id, endpoint in rows]
+
+
+def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -> list[DuePush]:
+    """Claim notifications until a time; those that another process has claimed meanwhile are left out."""
+    if not numbers:
+        return []
+    skip_locked = "FOR UPDATE SKIP LOCKED" if tx.for_update else ""
+    free = tx.fetch_all(
+        f"SELECT no FROM push_message WHERE no IN ({build_placeholders(len(numbers), first=2)}) AND due_at <= $1"
+        f" ORDER BY no {skip_locked}",
+        *(now, *numbers),
     )
     claimed = []
-    for (no,) in due:
+    for (no,) in free:
         tx.execute("UPDATE push_message SET attempts = attempts + 1, due_at = $2 WHERE no = $1", no, taken_until)
         row = tx.fetch_one(
             "SELECT m.no, m.attempts, m.created_at, m.seq, x.no, x.id, i.person_id,"

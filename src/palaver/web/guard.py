@@ -21,6 +21,7 @@ from palaver.domain.account import is_loopback
 from palaver.web.body_limit import BodyLimit, LargeRequests
 from palaver.web.errors import build_error_response
 from palaver.web.proxies import DEFAULT_PORTS, HostName, TrustedProxies, parse_address
+from palaver.web.webhook_bodies import WebhookBodies
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -65,6 +66,7 @@ def install_guard(app: FastAPI, state: WebState) -> None:
         base_path=state.base_path,
     )
     app.state.large_requests = LargeRequests()
+    app.state.webhook_bodies = WebhookBodies()
     build_inner_stack = app.build_middleware_stack
 
     def build_guarded_stack() -> ASGIApp:

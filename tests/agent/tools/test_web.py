@@ -23,19 +23,19 @@ class FakeWeb:
         self.text, self.can_search, self.error = text, can_search, error
         self.results: list[SearchResult] = []
 
-    async def fetch_page(self, url: str) -> WebPage:
+    async def fetch_page(self, url: str, *, person: str) -> WebPage:
         if self.error is not None:
             raise self.error
         return WebPage(url=url, title='A "title"', text=self.text)
 
-    async def search(self, query: str, count: int) -> Sequence[SearchResult]:
+    async def search(self, query: str, count: int, *, person: str) -> Sequence[SearchResult]:
         if self.error is not None:
             raise self.error
         return self.results[:count]
 
 
 def get_tools(web: FakeWeb) -> dict[str, Tool]:
-    return {tool.name: tool for tool in make_web_tools(web)}
+    return {tool.name: tool for tool in make_web_tools(web, "ada")}
 
 
 async def fetch(web: FakeWeb, **arguments: Any) -> str:

@@ -50,7 +50,7 @@ ODS_BODY = (
 
 
 async def read(data: bytes, media_type: str, **options: float) -> DocumentText:
-    return await TextExtractor(**options).read(data, media_type)  # type: ignore[arg-type]
+    return await TextExtractor(**options).read(data, media_type, person="ada")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -173,20 +173,20 @@ async def test_of_a_large_document_only_the_beginning_is_read() -> None:
 
 async def test_a_document_that_takes_too_long_ends_its_process() -> None:
     command = (sys.executable, "-c", "import time; time.sleep(600)")
-    result = await TextExtractor(command, max_seconds=0.2).read(b"x", PDF_TYPE)
+    result = await TextExtractor(command, max_seconds=0.2).read(b"x", PDF_TYPE, person="ada")
     assert (result.problem, result.is_lasting) == ("reading it took too long", False)
 
 
 async def test_a_process_that_writes_too_much_or_nonsense_is_ended() -> None:
     for program in ("while True: print('x' * 9999)", "print('no json')", "import os; os.abort()"):
-        result = await TextExtractor((sys.executable, "-c", program)).read(b"x", PDF_TYPE)
+        result = await TextExtractor((sys.executable, "-c", program)).read(b"x", PDF_TYPE, person="ada")
         assert result.problem == "reading it needs too much memory, or it is damaged"
 
 
 async def test_the_process_does_not_get_our_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     program = "import os; print('{}'); print(sorted(os.environ))"
-    result = await TextExtractor((sys.executable, "-c", program)).read(b"x", PDF_TYPE)
+    result = await TextExtractor((sys.executable, "-c", program)).read(b"x", PDF_TYPE, person="ada")
     assert "PATH" in result.text
     assert "OPENAI_API_KEY" not in result.text
 

@@ -12,6 +12,7 @@ from palaver.domain.errors import ConnectionLost
 from palaver.domain.inbound import Inbound, InboundFile, Outcome
 from palaver.services.attachments import Attachments
 from palaver.services.inbox import files as inbox_files
+from support.gateway import wait_until
 from support.inbox import list_rows, load_log, make_dm, make_group, make_inbox, say
 
 if TYPE_CHECKING:
@@ -177,3 +178,20 @@ def to_micros(moment: datetime) -> int:
     from palaver.storage import timestamps
 
     return timestamps.to_micros(moment)
+
+
+async def test_slow_files_of_one_sender_leave_places_to_others(store: SessionStore, inbox: Inbox) -> None:
+    slow = [FakeFile(hangs=True) for _ in range(inbox_files.MAX_DOWNLOADS + 2)]
+    messages = [
+        asyncio.create_task(say(inbox, make_dm("mallory"), "slow", f"s{number}", files=[file.make()]))
+        for number, file in enumerate(slow)
+    ]
+    try:
+        await wait_until(lambda: sum(file.downloads for file in slow) == inbox_files.MAX_DOWNLOADS_PER_SENDER)
+        receipt = await say(inbox, make_dm(), "look", "1", files=[FakeFile().make()])
+        assert load_content(store, receipt)[1]["name"] == "cat.png"
+        assert not any(task.done() for task in messages)
+    finally:
+        for task in messages:
+            task.cancel()
+        await asyncio.gather(*messages, return_exceptions=True)

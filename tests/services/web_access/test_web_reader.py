@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import socket
+import threading
 import zlib
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,9 @@ import pytest
 
 from palaver.domain.errors import ConnectionLost, InvalidInput
 from palaver.domain.web_page import SearchProvider, WebToolRules
-from palaver.services.web_access.web_reader import WebReader
+from palaver.services.web_access.address_guard import resolve_host
+from palaver.services.web_access.web_reader import MAX_REQUESTS, MAX_REQUESTS_PER_PERSON, WebReader
+from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web_server import ENDLESS, SLOW, WebServer, resolve_to_loopback, run_web_server
 
 if TYPE_CHECKING:
@@ -220,3 +225,36 @@ async def test_incomplete_settings_are_named(server: WebServer) -> None:
     with pytest.raises(InvalidInput, match=r"web\.search\.url"):
         await WebReader(WebToolRules(search_provider=SearchProvider.SEARXNG)).search("x", 5)
     assert not WebReader(WebToolRules()).can_search
+
+
+async def test_slow_pages_of_one_person_leave_places_to_others(server: WebServer) -> None:
+    reader = WebReader(ALLOWED, resolve=resolve_to_loopback, fetch_seconds=300)
+    slow, quick = server.set("/slow", SLOW), server.set("/quick", b"<p>tea")
+    tasks = [asyncio.create_task(reader.fetch_page(slow, person="mallory")) for _ in range(MAX_REQUESTS + 2)]
+    try:
+        await wait_until(lambda: len(server.requests) == MAX_REQUESTS_PER_PERSON)
+        assert (await reader.fetch_page(quick, person="ada")).text == "tea"
+        assert not any(task.done() for task in tasks)
+        assert len(server.requests) == MAX_REQUESTS_PER_PERSON + 1
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_names_that_are_not_resolved_keep_no_other_work_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    end, started = threading.Event(), []
+
+    def hang(*arguments: object, **_: object) -> list[object]:
+        started.append(arguments)
+        end.wait(TIMEOUT_SECONDS)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    tasks = [asyncio.create_task(resolve_host(f"{number}.example", 443)) for number in range(40)]
+    try:
+        await wait_until(lambda: len(started) == 40)
+        assert await asyncio.to_thread(lambda: "done") == "done"
+    finally:
+        end.set()
+        await asyncio.gather(*tasks)

@@ -34,26 +34,26 @@ class WebAccess(Protocol):
         """Whether a search provider is configured."""
         ...
 
-    def fetch_page(self, url: str) -> Awaitable[WebPage]:
-        """Read a page. Raises InvalidInput or ConnectionLost, with the end of a sentence about the page."""
+    def fetch_page(self, url: str, *, person: str) -> Awaitable[WebPage]:
+        """Read a page for a person. Raises InvalidInput or ConnectionLost, with the end of a sentence about it."""
         ...
 
-    def search(self, query: str, count: int) -> Awaitable[Sequence[SearchResult]]:
-        """Search the web. Raises InvalidInput or ConnectionLost with a sentence."""
+    def search(self, query: str, count: int, *, person: str) -> Awaitable[Sequence[SearchResult]]:
+        """Search the web for a person. Raises InvalidInput or ConnectionLost with a sentence."""
         ...
 
 
-def make_web_tools(web: WebAccess) -> tuple[Tool, ...]:
-    """Make the tools of the web toolset; without a search provider, there is no search."""
-    return (_make_fetch_tool(web), *([_make_search_tool(web)] if web.can_search else []))
+def make_web_tools(web: WebAccess, person: str) -> tuple[Tool, ...]:
+    """Make the tools of the web toolset for a person; without a search provider, there is no search."""
+    return (_make_fetch_tool(web, person), *([_make_search_tool(web, person)] if web.can_search else []))
 
 
-def _make_fetch_tool(web: WebAccess) -> Tool:
+def _make_fetch_tool(web: WebAccess, person: str) -> Tool:
     async def fetch_page(values: Mapping[str, Any]) -> str:
         arguments = Arguments(values, "url", "offset")
         url, offset = arguments.get_text("url"), arguments.get_integer("offset") or 0
         try:
-            page = await web.fetch_page(url)
+            page = await web.fetch_page(url, person=person)
         except (InvalidInput, ConnectionLost) as error:
             raise ToolFailed(f"This page can't be read: {str(error).rstrip('.')}.") from None
         return _format_page(page, offset)
@@ -93,13 +93,13 @@ def _format_page(page: WebPage, offset: int) -> str:
     )
 
 
-def _make_search_tool(web: WebAccess) -> Tool:
+def _make_search_tool(web: WebAccess, person: str) -> Tool:
     async def search_web(values: Mapping[str, Any]) -> str:
         arguments = Arguments(values, "query", "limit")
         query = arguments.get_text("query")[:MAX_QUERY_CHARS]
         limit = arguments.get_integer("limit", maximum=MAX_RESULTS) or 5
         try:
-            results = await web.search(query, limit)
+            results = await web.search(query, limit, person=person)
         except (InvalidInput, ConnectionLost) as error:
             raise ToolFailed(str(error)) from None
         if not results:

@@ -131,7 +131,7 @@ class Accounts(Operations[AsyncRunner]):
         await sign_in.count_attempt(self._engine, self._clock, limits)
         credentials = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
         hashed = credentials.password_hash if credentials else None
-        if not await self._passwords.verify(hashed, password) or credentials is None:
+        if not await self._passwords.verify(hashed, password, next(iter(limits))) or credentials is None:
             raise SignInFailed("Wrong name or password.", method="password")
         person = credentials.person
         secret = generate_secret()
@@ -238,9 +238,9 @@ class Accounts(Operations[AsyncRunner]):
         limits = sign_in.get_password_change_limit(signed_in)
         if old_hash is not None:
             await sign_in.count_attempt(self._engine, self._clock, limits)
-            if not await self._passwords.verify(old_hash, current or ""):
+            if not await self._passwords.verify(old_hash, current or "", next(iter(limits))):
                 raise WrongPassword("current: wrong password.")
-        hashed = await self._passwords.hash(new)
+        hashed = await self._passwords.hash(new, next(iter(limits)))
 
         def run(tx: Transaction) -> None:
             if not accounts.set_password(tx, person.id, hashed, expected_hash=old_hash):
@@ -258,7 +258,7 @@ class Accounts(Operations[AsyncRunner]):
         """
         person = await self._engine.arun(Read(lambda tx: _get_person_who_can_sign_in(tx, person_id)))
         check_password(new, person.name)
-        hashed = await self._passwords.hash(new)
+        hashed = await self._passwords.hash(new, f"person {person_id}")
         now = self._now()
 
         def run(tx: Transaction) -> None:

@@ -1,20 +1,30 @@
 """Passwords: hashed and verified on threads, off the event loop.
 
 Argon2id takes time and memory on purpose, so only a few run at once. Always true: verifying without a hash takes as
-long as verifying with one, so the time does not reveal whether a name exists.
+long as verifying with one, so the time does not reveal whether a name exists. One address never has all places, and
+those who wait take turns: guesses from one address keep nobody else from signing in.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from palaver.domain.account import normalize_password
+from palaver.domain.errors import TooManyAttempts
+from palaver.services.fair_slots import FairSlots, QueueFull
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from argon2 import PasswordHasher
 
 MAX_CONCURRENT_HASHES = 2  # 64 MiB each
+MAX_CONCURRENT_HASHES_PER_KEY = 1
+MAX_WAITING_PER_KEY = 10
+RETRY_SECONDS = 5
+
+_T = TypeVar("_T")
 
 # The hash of a random password that was not kept, made with the same cost parameters as all others.
 DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjYTRdXM/42+X0ufmoXL2Vfc7zW4kBoN4o"
@@ -24,17 +34,29 @@ class Passwords:
     """Hashes and verifies passwords."""
 
     def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_HASHES)
+        self._slots = FairSlots(
+            MAX_CONCURRENT_HASHES, per_key=MAX_CONCURRENT_HASHES_PER_KEY, max_waiting_per_key=MAX_WAITING_PER_KEY
+        )
 
-    async def hash(self, password: str) -> str:
-        async with self._slots:
-            return await asyncio.to_thread(_hash, password)
+    async def hash(self, password: str, key: str) -> str:
+        """Return the hash of a password. `key` is whose place this takes. Raises TooManyAttempts."""
+        return await self._run(key, lambda: _hash(password))
 
-    async def verify(self, hashed: str | None, password: str) -> bool:
-        """Return whether this password has this hash; False after the same time if there is no hash."""
-        async with self._slots:
-            is_match = await asyncio.to_thread(_verify, hashed or DUMMY_HASH, password)
+    async def verify(self, hashed: str | None, password: str, key: str) -> bool:
+        """Return whether this password has this hash; False after the same time if there is no hash.
+
+        `key` is whose place this takes: an address, a known browser or a sign-in. Raises TooManyAttempts.
+        """
+        is_match = await self._run(key, lambda: _verify(hashed or DUMMY_HASH, password))
         return is_match and hashed is not None
+
+    async def _run(self, key: str, work: Callable[[], _T]) -> _T:
+        try:
+            async with self._slots.hold(key):
+                return await asyncio.to_thread(work)
+        except QueueFull:
+            message = f"Too many attempts. Try again in {RETRY_SECONDS} seconds."
+            raise TooManyAttempts(message, retry_after=RETRY_SECONDS - 1) from None
 
 
 def _create_hasher() -> PasswordHasher:

@@ -78,6 +78,7 @@ class _Doctor:
             if settings is not None:
                 self._check_with_settings(settings, store, path)
         self._add("Sandbox", machine.check_sandbox)
+        self._add("Documents", machine.check_document_reader)
         return Diagnosis(tuple(self._findings))
 
     def _load_settings(self) -> Settings | None:

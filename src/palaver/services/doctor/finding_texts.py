@@ -32,6 +32,8 @@ class FindingCode(StrEnum):
     PORT_TAKEN = "port_taken"
     SANDBOX = "sandbox"
     SANDBOX_MISSING = "sandbox_missing"
+    DOCUMENTS_CONTAINED = "documents_contained"
+    DOCUMENTS_NOT_CONTAINED = "documents_not_contained"
 
     CONFIGURATION_VALID = "configuration_valid"
     CONFIGURATION_MISSING = "configuration_missing"
@@ -131,6 +133,14 @@ _MACHINE: Final[Mapping[FindingCode, FindingText]] = {
         "Sandbox",
         "Neither bubblewrap nor Landlock works here, so commands of the agent could not be contained.",
         "Install bubblewrap (sudo apt install bubblewrap), or use Linux 5.13 or newer.",
+    ),
+    FindingCode.DOCUMENTS_CONTAINED: FindingText(
+        "Documents", "The process that reads a document can open no files, use no network and start no programs."
+    ),
+    FindingCode.DOCUMENTS_NOT_CONTAINED: FindingText(
+        "Documents",
+        "The process that reads a document has limits of time and memory, but nothing here keeps it from: {calls}.",
+        "Run Palaver on Linux 5.13 or newer (x86_64 or aarch64), where seccomp and Landlock are allowed.",
     ),
 }
 

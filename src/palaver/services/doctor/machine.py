@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import platform
 import shutil
 import socket
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from palaver import __version__
 from palaver.services.doctor.finding import make_ok, make_problem, make_warning
 from palaver.services.doctor.finding_texts import FindingCode
+from palaver.services.document_text.sandbox_check import CHECK_COMMAND
 from palaver.storage.engines.schema_state import describe_sqlite
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ _EXTRAS: Final = {  # a package that an extra installs, by the name of the extra
     "email": "aiosmtplib",
 }
 _BWRAP_SECONDS: Final = 5.0
+_READER_SECONDS: Final = 20.0
 _LANDLOCK_CREATE_RULESET: Final = 444  # the same number on every architecture
 _LANDLOCK_VERSION_FLAG: Final = 1
 
@@ -121,6 +124,20 @@ def check_sandbox() -> Iterator[Finding]:
         yield make_ok(FindingCode.SANDBOX, programs=" and ".join(found))
     else:
         yield make_warning(FindingCode.SANDBOX_MISSING)
+
+
+def check_document_reader() -> Iterator[Finding]:
+    """Report what a hostile document could do here: a process closes itself like the reader, and tries it."""
+    try:
+        run = subprocess.run(CHECK_COMMAND, capture_output=True, timeout=_READER_SECONDS, check=True)  # noqa: S603
+        possible = [str(each) for each in json.loads(run.stdout)["possible"]]
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        yield make_problem(FindingCode.CHECK_FAILED, subject="Documents", problem=error)
+        return
+    if possible:
+        yield make_warning(FindingCode.DOCUMENTS_NOT_CONTAINED, calls=", ".join(possible))
+    else:
+        yield make_ok(FindingCode.DOCUMENTS_CONTAINED)
 
 
 def _can_run_bwrap(program: str) -> bool:

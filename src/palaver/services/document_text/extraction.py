@@ -1,7 +1,8 @@
 """Reads the text of documents in child processes: a hostile one can only end its own process.
 
-Always true: a child has limits of memory and time, gets no secrets of our environment, and is gone when `read` returns
-or is cancelled. Nothing is parsed on the event loop.
+Always true: a child has limits of memory and time, can open no file and no socket where the system can forbid it
+(`sandbox.py`), gets no secrets of our environment, and is gone when `read` returns or is cancelled. Nothing is parsed
+on the event loop. One person's documents never take all places.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from palaver.domain.text import make_storable
 from palaver.services.document_text.limits import MAX_TEXT_CHARS, MAX_WALL_SECONDS
+from palaver.services.fair_slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "palaver.services.document_text.child")
 MAX_PROCESSES: Final = 2  # at the same time
+MAX_PROCESSES_PER_PERSON: Final = 1
 MAX_OUTPUT_BYTES: Final = MAX_TEXT_CHARS * 4 + 10_000
 MISSING_EXTRA: Final = "reading such files needs the extra palaver[documents], which is not installed here"
 _TIME_SIGNALS: Final = frozenset({-signal.SIGKILL, -signal.SIGXCPU})  # end a process that has computed for too long
@@ -53,13 +56,13 @@ class TextExtractor:
     def __init__(self, command: Sequence[str] = CHILD_COMMAND, *, max_seconds: float = MAX_WALL_SECONDS) -> None:
         self._command = command
         self._max_seconds = max_seconds
-        self._slots = asyncio.Semaphore(MAX_PROCESSES)
+        self._slots = FairSlots(MAX_PROCESSES, per_key=MAX_PROCESSES_PER_PERSON)
 
     async def read(
-        self, source: IO[bytes] | bytes, media_type: str, *, charset: str = "", url: str = ""
+        self, source: IO[bytes] | bytes, media_type: str, *, person: str, charset: str = "", url: str = ""
     ) -> DocumentText:
-        """Read a document. It never raises for what is in the document."""
-        async with self._slots:
+        """Read a document for a person. It never raises for what is in the document."""
+        async with self._slots.hold(person):
             try:
                 async with asyncio.timeout(self._max_seconds):
                     exit_code, output = await self._run(source, (media_type, charset, url))

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 MAX_TEXT_CHARS: Final = 400_000  # of the text of one document
 MAX_INPUT_BYTES: Final = 20_000_000
 MAX_MEMORY_BYTES: Final = 1_000_000_000  # of the child process
-MAX_CPU_SECONDS: Final = 20
+BASE_CPU_SECONDS: Final = 5  # start-up included
+INPUT_BYTES_PER_CPU_SECOND: Final = 2_000_000  # a larger document gets more
 MAX_WALL_SECONDS: Final = 40.0
+
+
+def compute_cpu_seconds(size: int) -> int:
+    """Return how long the process may compute for a document of this size: what it costs grows with what was sent."""
+    return BASE_CPU_SECONDS + size // INPUT_BYTES_PER_CPU_SECOND
 
 
 class DocumentUnreadable(Exception):

@@ -16,6 +16,7 @@ from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, for
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import ConnectionLost, InvalidInput, PalaverError, StoreError
 from palaver.services import access, sender_folding
+from palaver.services.fair_slots import FairSlots
 from palaver.services.inbox.content import add_lines
 from palaver.services.inbox.receipts import find_duplicate
 from palaver.storage.engines.base import Read, Write
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 MAX_DOWNLOADS: Final = 8  # messages whose files are downloaded at once: an SDK may hold a whole file in memory
+MAX_DOWNLOADS_PER_SENDER: Final = 3
 DOWNLOAD_SECONDS: Final = 60.0  # for one file
 TOTAL_SECONDS: Final = 150.0  # for all files of a message
 _BYTES_PER_MB: Final = 1_000_000
@@ -67,7 +69,7 @@ class FileReceiver:
         self._rules = rules
         self._attachments = attachments
         self._speech = speech
-        self._downloads = asyncio.Semaphore(MAX_DOWNLOADS)
+        self._downloads = FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER)
 
     def use_rules(self, rules: TurnRules) -> None:
         """Apply other rules from the next message on."""
@@ -79,7 +81,8 @@ class FileReceiver:
         if not is_expected:
             return ReceivedFiles()
         crash_point("inbox.before_download")
-        async with self._downloads:
+        sender = person.id if person is not None else f"{inbound.source.platform} {inbound.source.user_id}"
+        async with self._downloads.hold(sender):
             received, recordings = await self._download_all(inbound, person)
         crash_point("inbox.files_received")
         if recordings and person is not None and self._speech is not None:

@@ -7,8 +7,9 @@ the answer. A few seconds later it is sent, unless the person has read the answe
        │  └──▶ 404, 410: the subscription is deleted, and everything on its way to it
        └─────▶ 429, 5xx, no connection: tried again later, for a day
 
-Always true: no turn waits for a notification. If the process dies after sending, it is sent again, and replaces the one
-that the browser shows: both have the same tag.
+Always true: no turn waits for a notification. A push service that does not answer delays only its own notifications:
+each person and each push service has a share of the places, and people take turns. If the process dies after sending,
+it is sent again, and replaces the one that the browser shows: both have the same tag.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import asyncio
 import json
 import logging
 import secrets
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from palaver.domain.crash_points import crash_point
-from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound
+from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.domain.http_url import is_http_url
 from palaver.domain.message import MAX_PREVIEW_CHARS
 from palaver.domain.push import MAX_ENDPOINT_CHARS, PushSubscription
@@ -44,9 +46,12 @@ if TYPE_CHECKING:
 
 MAX_AGE: Final = timedelta(days=1)  # after that, an answer is no news
 MAX_ATTEMPTS: Final = 12
-BATCH_SIZE: Final = 20
+MAX_SENDING: Final = 40  # at the same time
+MAX_SENDING_PER_PERSON: Final = 4
+MAX_SENDING_PER_SERVICE: Final = 20
 CLAIM_TIME: Final = timedelta(minutes=2)  # longer than a request may take
-SEND_SECONDS: Final = 60.0
+SEND_SECONDS: Final = 10.0
+BLOCKED_WAIT_SECONDS: Final = 1.0  # while all that is due has no place; a place that becomes free ends it
 MAX_WAIT_SECONDS: Final = 60.0
 MIN_WAIT_SECONDS: Final = 0.2
 FIRST_RETRY: Final = timedelta(seconds=30)
@@ -115,6 +120,8 @@ class PushNotifier:
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
+        self._sending: dict[asyncio.Task[None], DuePush] = {}
+        self._testing: set[str] = set()  # people whose test is being sent
 
     def use_rules(self, rules: PushRules) -> None:
         """Apply other rules from the next notification on."""
@@ -135,6 +142,7 @@ class PushNotifier:
         if self._loop is not None:
             await self._loop
             self._loop = None
+        await self._wait_for_sending()
 
     def wake(self) -> None:
         """Look now for notifications to send."""
@@ -161,7 +169,13 @@ class PushNotifier:
             server_key=tools.key.public_text,
         )
         now = to_micros(self._store.clock.now())
-        await self._engine.arun(Write(lambda tx: push.save_subscription(tx, sign_in_id, subscription, now)))
+        is_saved = await self._engine.arun(Write(lambda tx: push.save_subscription(tx, sign_in_id, subscription, now)))
+        if not is_saved:
+            raise InvalidInput(
+                "endpoint: this address belongs to another person's browser, and the keys are not its keys."
+                " Turn notifications off and on again to get a new one.",
+                key="endpoint",
+            )
 
     async def unsubscribe(self, sign_in_id: str) -> None:
         await self._engine.arun(Write(lambda tx: push.delete_subscription_of_sign_in(tx, sign_in_id)))
@@ -169,11 +183,24 @@ class PushNotifier:
     async def is_subscribed(self, sign_in_id: str) -> bool:
         return await self._find(sign_in_id) is not None
 
-    async def send_test(self, sign_in_id: str) -> None:
-        """Send a notification to a browser now. Raises PushFailed with what its push service says."""
+    async def send_test(self, sign_in_id: str, person_id: str) -> None:
+        """Send a notification to a browser of a person now, if that person's last one has been sent.
+
+        Raises PushFailed with what its push service says, and TooManyAttempts.
+        """
         subscription = await self._find(sign_in_id)
         if subscription is None:
             raise InvalidInput("This browser is not subscribed. Turn notifications on first.")
+        if person_id in self._testing:
+            message = f"Too many attempts. Try again in {SEND_SECONDS:.0f} seconds."
+            raise TooManyAttempts(message, retry_after=SEND_SECONDS - 1)
+        self._testing.add(person_id)
+        try:
+            await self._send_test(subscription)
+        finally:
+            self._testing.discard(person_id)
+
+    async def _send_test(self, subscription: PushSubscription) -> None:
         try:
             response = await self._send(subscription, {"kind": "test"}, topic="test")
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
@@ -194,27 +221,40 @@ class PushNotifier:
         is_valid = is_http_url(endpoint) and endpoint.isascii() and len(endpoint) <= MAX_ENDPOINT_CHARS
         parts = urlsplit(endpoint if is_valid else "")
         is_safe = parts.scheme == "https" or parts.hostname in self._trusted_hosts
-        if not is_valid or parts.username is not None or not is_safe:
+        if not is_valid or parts.username is not None or not parts.path or not is_safe:
             raise InvalidInput("endpoint: this is not an https:// address of a push service.", key="endpoint")
 
     # -- sending --------------------------------------------------------------------------------------------
 
     async def _run_loop(self) -> None:
         await run_poll_loop(
-            self.run_once, self._wake_event, is_stopped=lambda: self._is_stopping, log=log, failure_event="push_failed"
+            self._start_due,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="push_failed",
         )
 
-    async def run_once(self) -> float:
-        """Send what is due; return the seconds until the next time."""
+    async def run_once(self) -> None:
+        """Send what is due, and wait until it is sent."""
+        await self._start_due()
+        await self._wait_for_sending()
+
+    async def _wait_for_sending(self) -> None:
+        await asyncio.gather(*self._sending, return_exceptions=True)
+
+    async def _start_due(self) -> float:
+        """Start to send what is due and has a place; return the seconds until the next time."""
         now = self._store.clock.now()
         oldest = to_micros(now - MAX_AGE)
         key_text = await self.get_public_key() if self._tools is not None or await self._has_messages() else None
-        if key_text is None:
-            return MAX_WAIT_SECONDS
+        if key_text is None or len(self._sending) >= MAX_SENDING:
+            return MAX_WAIT_SECONDS  # a place that becomes free wakes the loop
 
         def claim(tx: Transaction) -> list[DuePush]:
             push.delete_created_before(tx, oldest)
-            return push.claim_due(tx, key_text, to_micros(now), to_micros(now + CLAIM_TIME), BATCH_SIZE)
+            numbers = self._choose_due(tx, key_text, to_micros(now))
+            return push.claim(tx, numbers, to_micros(now), to_micros(now + CLAIM_TIME))
 
         def find_none(tx: Transaction) -> list[DuePush] | None:
             due_at = push.find_next_due(tx, key_text)
@@ -223,14 +263,46 @@ class PushNotifier:
         due = await self._engine.arun(Write(claim, read_first=find_none))
         if due:
             crash_point("push.claimed")
-            await asyncio.gather(*(self._deliver(each) for each in due))
-        if len(due) == BATCH_SIZE:
-            return 0.0
+        for each in due:
+            task = asyncio.create_task(self._deliver(each), name=f"palaver-push-{each.no}")
+            self._sending[task] = each
+            task.add_done_callback(self._end_sending)
         next_due = await self._engine.arun(Read(lambda tx: push.find_next_due(tx, key_text)))
         if next_due is None:
             return MAX_WAIT_SECONDS
         seconds = (next_due - to_micros(self._store.clock.now())) / 1_000_000
+        if seconds <= 0 and self._sending and not due:
+            return BLOCKED_WAIT_SECONDS
         return min(max(seconds, MIN_WAIT_SECONDS), MAX_WAIT_SECONDS)
+
+    def _end_sending(self, task: asyncio.Task[None]) -> None:
+        del self._sending[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("push_failed", exc_info=error)
+        self.wake()
+
+    def _choose_due(self, tx: Transaction, key_text: str, now: int) -> list[int]:
+        """Choose notifications that are due and for whose person and push service there is a place."""
+        people = Counter(str(each.person_id) for each in self._sending.values())
+        services = Counter(_get_service(each.subscription.endpoint) for each in self._sending.values())
+        waiting = push.list_due(
+            tx,
+            key_text,
+            now,
+            MAX_SENDING,
+            except_people=[person for person, count in people.items() if count >= MAX_SENDING_PER_PERSON],
+            except_origins=[service for service, count in services.items() if count >= MAX_SENDING_PER_SERVICE],
+        )
+        chosen: list[int] = []
+        for each in waiting:
+            service = _get_service(each.endpoint)
+            is_full = len(self._sending) + len(chosen) >= MAX_SENDING
+            has_place = people[each.person_id] < MAX_SENDING_PER_PERSON and services[service] < MAX_SENDING_PER_SERVICE
+            if has_place and not is_full:
+                people[each.person_id] += 1
+                services[service] += 1
+                chosen.append(each.no)
+        return chosen
 
     async def _has_messages(self) -> bool:
         return await self._engine.arun(Read(push.has_messages))
@@ -327,3 +399,9 @@ class PushNotifier:
 
         key = encryption.ServerKey.from_number(self._load_key())
         return PushTools(key, self._make_requests(), encryption.encrypt, encryption.check_keys)
+
+
+def _get_service(endpoint: str) -> str:
+    """Return the beginning of an endpoint that all endpoints at the same push service have."""
+    parts = urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.netloc}/"

@@ -189,8 +189,10 @@ class Toolbox:
             self._make_messages(context.principal, context.session_row, context.lease)
         )
 
-    def _build_web_tools(self, _: ToolContext) -> tuple[Tool, ...]:
-        return () if self._web_access is None else web.make_web_tools(self._web_access)
+    def _build_web_tools(self, context: ToolContext) -> tuple[Tool, ...]:
+        if self._web_access is None:
+            return ()
+        return web.make_web_tools(self._web_access, context.principal.person_id)
 
     def _build_run_tools(self, context: ToolContext) -> tuple[Tool, ...]:
         """Build the tools that only a run of a job has."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+# Threads of their own, started when they are needed: a name server of a stranger that does not answer holds one for
+# half a minute, and must not keep other work (files, passwords) from the common ones.
+_resolvers: Final = ThreadPoolExecutor(max_workers=64, thread_name_prefix="palaver-resolver")
 
 
 def is_public_address(text: str) -> bool:
@@ -37,7 +42,9 @@ def is_public_address(text: str) -> bool:
 async def resolve_host(host: str, port: int) -> list[str]:
     """Return the addresses of a host, in the order in which to try them. Raises OSError."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(
+            _resolvers, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        )
     except UnicodeError as error:  # a label that is too long, or empty
         raise OSError("not a valid host name") from error
     return list(dict.fromkeys(str(address[0]) for *_, address in found))

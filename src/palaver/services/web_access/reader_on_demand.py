@@ -23,11 +23,11 @@ class ReaderOnDemand:
     def can_search(self) -> bool:
         return self._rules.search_provider is not None
 
-    async def fetch_page(self, url: str) -> WebPage:
-        return await (await self._get_reader()).fetch_page(url)
+    async def fetch_page(self, url: str, *, person: str) -> WebPage:
+        return await (await self._get_reader()).fetch_page(url, person=person)
 
-    async def search(self, query: str, count: int) -> Sequence[SearchResult]:
-        return await (await self._get_reader()).search(query, count)
+    async def search(self, query: str, count: int, *, person: str) -> Sequence[SearchResult]:
+        return await (await self._get_reader()).search(query, count, person=person)
 
     async def _get_reader(self) -> WebReader:
         """Return the one reader: it bounds how many requests there are at the same time."""

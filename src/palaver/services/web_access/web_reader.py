@@ -19,6 +19,7 @@ from palaver.domain.web_page import WebPage
 from palaver.services.document_text.extraction import DocumentText, TextExtractor
 from palaver.services.document_text.html_text import decode_page
 from palaver.services.document_text.limits import MAX_TEXT_CHARS
+from palaver.services.fair_slots import FairSlots
 from palaver.services.web_access.guarded_requests import GuardedRequests
 from palaver.services.web_access.search_providers import build_search_request, parse_results
 
@@ -32,6 +33,7 @@ MAX_ANSWER_BYTES: Final = 2_000_000  # of a search provider
 FETCH_SECONDS: Final = 30.0  # for a page with all its redirects
 SEARCH_SECONDS: Final = 20.0
 MAX_REQUESTS: Final = 8  # at the same time
+MAX_REQUESTS_PER_PERSON: Final = 3
 _HEADERS: Final = {
     "User-Agent": f"Palaver/{__version__}",
     "Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,application/pdf;q=0.8,*/*;q=0.5",
@@ -58,16 +60,20 @@ class WebReader:
         search_host = urlsplit(rules.search_url or "").hostname  # the operator has named it: it may be private
         self._searches = GuardedRequests([search_host] if search_host else [], resolve=resolve)
         self._fetch_seconds = fetch_seconds
-        self._slots = asyncio.Semaphore(MAX_REQUESTS)
+        self._slots = FairSlots(MAX_REQUESTS, per_key=MAX_REQUESTS_PER_PERSON)
 
     @property
     def can_search(self) -> bool:
         return self._rules.search_provider is not None
 
-    async def fetch_page(self, url: str) -> WebPage:
-        """Read a page. Raises InvalidInput or ConnectionLost, with the end of a sentence about the page."""
+    async def fetch_page(self, url: str, *, person: str = "") -> WebPage:
+        """Read a page for a person. Raises InvalidInput or ConnectionLost, with the end of a sentence about it."""
         try:
-            async with self._slots, asyncio.timeout(self._fetch_seconds), self._pages.get(url, _HEADERS) as response:
+            async with (
+                self._slots.hold(person),
+                asyncio.timeout(self._fetch_seconds),
+                self._pages.get(url, _HEADERS) as response,
+            ):
                 if response.status_code != httpx2.codes.OK:
                     raise ConnectionLost(f"the server answered {response.status_code}")
                 media_type, charset = _parse_content_type(response.headers.get("content-type", ""))
@@ -76,14 +82,14 @@ class WebReader:
                 final_url = str(response.extensions["final_url"])
         except TimeoutError:
             raise ConnectionLost(f"the server took longer than {self._fetch_seconds:.0f} seconds") from None
-        result = await self._extract(data, media_type, charset, final_url)
+        result = await self._extract(data, media_type, charset, final_url, person)
         if result.problem is not None:
             raise InvalidInput(result.problem)
         return WebPage(url=final_url, title=result.title, text=result.text, is_cut=result.is_cut)
 
-    async def _extract(self, data: bytes, media_type: str, charset: str, url: str) -> DocumentText:
+    async def _extract(self, data: bytes, media_type: str, charset: str, url: str, person: str) -> DocumentText:
         if media_type in _HTML_TYPES:
-            return await self._extractor.read(data, "text/html", charset=charset, url=url)
+            return await self._extractor.read(data, "text/html", person=person, charset=charset, url=url)
         if _is_text(media_type):
             text = make_storable(await asyncio.to_thread(decode_page, data, charset))
             return DocumentText(text=text[:MAX_TEXT_CHARS], is_cut=len(text) > MAX_TEXT_CHARS)
@@ -91,16 +97,16 @@ class WebReader:
             media_type = find_archive_type(data) or media_type  # reads only the list of files, at most 2 MB
         if media_type not in DOCUMENT_TYPES:
             raise InvalidInput(f"it is of the type {media_type[:60]}, which has no text")
-        return await self._extractor.read(data, media_type)
+        return await self._extractor.read(data, media_type, person=person)
 
-    async def search(self, query: str, count: int) -> list[SearchResult]:
-        """Search the web. Raises InvalidInput or ConnectionLost with a sentence."""
+    async def search(self, query: str, count: int, *, person: str = "") -> list[SearchResult]:
+        """Search the web for a person. Raises InvalidInput or ConnectionLost with a sentence."""
         request, provider = build_search_request(self._rules, query, count), self._rules.search_provider
         assert provider is not None  # noqa: S101  (building the request has checked it)
         headers = {**request.headers, "User-Agent": _HEADERS["User-Agent"], "Accept": "application/json"}
         try:
             async with (
-                self._slots,
+                self._slots.hold(person),
                 asyncio.timeout(SEARCH_SECONDS),
                 self._searches.send(request.method, request.url, headers, request.body) as response,
             ):

@@ -1,7 +1,7 @@
 """Webhooks: requests that chat platforms send to us. Strangers can reach these routes; the adapter verifies each.
 
-Always true: nothing of a body is read before the limit of the account is known, and a path without a webhook looks like
-any other unknown path.
+Always true: nothing of a body is read before the limit of the account is known, a body that does not arrive keeps no
+other request waiting (`WebhookBodies`), and a path without a webhook looks like any other unknown path.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from starlette.exceptions import HTTPException
 
 from palaver.domain.errors import NotFound
 from palaver.services.platforms.adapter import WebhookRequest
-from palaver.web.api_route import make_router, read_body
-from palaver.web.body_limit import LargeRequests, set_body_limit
-from palaver.web.guard import HOOKS_PREFIX
+from palaver.web.api_route import make_router
+from palaver.web.auth import get_client_address
+from palaver.web.body_limit import set_body_limit
 from palaver.web.state import State
+from palaver.web.webhook_bodies import WebhookBodies
 
 router = make_router("webhooks", "")
 
@@ -33,18 +34,18 @@ async def handle_account_webhook(platform: str, account: str, request: Request, 
 
 async def _handle(platform: str, account: str, request: Request, state: State) -> Response:
     accounts = state.gateway.accounts
-    large_requests: LargeRequests = request.app.state.large_requests
+    bodies: WebhookBodies = request.app.state.webhook_bodies
     try:
         max_bytes = accounts.get_max_webhook_bytes(platform, account)
     except NotFound:
         raise HTTPException(404, "Not found.") from None
     set_body_limit(request.scope, max_bytes)
-    async with large_requests.wait_for_turn(request.scope, f"{HOOKS_PREFIX}{platform}/{account}"):
+    async with bodies.read(request, get_client_address(request)) as body:
         webhook_request = WebhookRequest(
             method=request.method,
             headers=dict(request.headers),
             query=dict(request.query_params),
-            body=await read_body(request),
+            body=body,
         )
         answer = await accounts.handle_webhook(platform, account, webhook_request)
     headers = {} if answer.retry_after is None else {"Retry-After": str(answer.retry_after)}

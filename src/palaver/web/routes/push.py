@@ -62,7 +62,7 @@ async def unsubscribe_from_push(caller: BrowserCaller, state: State) -> None:
     await state.push.unsubscribe(caller.credential_id)
 
 
-@router.post("/test", status_code=204, responses=error_responses(422, 502))
+@router.post("/test", status_code=204, responses=error_responses(422, 429, 502))
 async def send_test_push(caller: BrowserCaller, state: State) -> None:
     """Send a notification to this browser now, and report what its push service says."""
-    await state.push.send_test(caller.credential_id)
+    await state.push.send_test(caller.credential_id, caller.person.id)
