@@ -23,7 +23,7 @@ from palaver.services.turns.finish import record_orphan_usage
 from palaver.services.turns.run import Run
 from palaver.services.turns.title_writer import TitleWriter
 from palaver.storage import drafts, turn_leases
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import WorkKind, Write, write_kind
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ class TurnWorker:
             is_stopped=lambda: self._is_stopping,
             log=log,
             failure_event="turn_claim_failed",
+            kind=WorkKind.TURN,
         )
 
     async def _poll(self) -> float:
@@ -243,6 +244,7 @@ class TurnWorker:
 
     async def _run_draft_loop(self) -> None:
         """Save all growing drafts at a steady interval: one transaction, however many runs there are."""
+        write_kind.set(WorkKind.TURN)
         while True:
             await self._has_runs.wait()
             await asyncio.sleep(DRAFT_SAVE_SECONDS)
@@ -277,6 +279,7 @@ class TurnWorker:
 
     async def _run_lease_loop(self) -> None:
         """Extend the leases of running turns, and recover the turns of dead workers, at a steady interval."""
+        write_kind.set(WorkKind.TURN)
         wait = HEARTBEAT_SECONDS
         while True:
             await asyncio.sleep(wait)
