@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers rather than many
 MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits for a quiet moment
+CLOSE_SECONDS = 5.0  # for the batch in progress when the store is closed
 MAX_HITS = 200
 _CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
 
@@ -77,7 +78,7 @@ class Indexer:
         with self._starting:
             thread = self._thread
         if thread is not None:
-            thread.join()
+            thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
         write_kind.set(WorkKind.BACKGROUND)

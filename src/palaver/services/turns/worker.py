@@ -94,7 +94,9 @@ class TurnWorker:
         self._is_stopping = True
         self._wake_event.set()
         if self._claim_loop is not None:
-            await self._claim_loop  # not canceled: what it has just claimed must not be forgotten
+            # Not canceled at once: what it has just claimed must not be forgotten.
+            await asyncio.wait([self._claim_loop], timeout=CANCEL_TIMEOUT_SECONDS)
+            self._claim_loop.cancel()  # the store does not answer: the lease of what it may have claimed expires
             self._claim_loop = None
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
@@ -125,10 +127,11 @@ class TurnWorker:
 
         crash_point("turn.before_release")
         try:
-            await self._engine.arun(Write(release))
+            async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS):
+                await self._engine.arun(Write(release))
         except LeaseLost:
             log.debug("turn_already_ended", extra={"turn": run.lease.turn_id})
-        except StoreError as error:  # another worker recovers the turn when its lease has expired
+        except (StoreError, TimeoutError) as error:  # another worker recovers the turn when its lease has expired
             log.warning("turn_release_failed", extra={"turn": run.lease.turn_id, "error": str(error)})
         crash_point("turn.released")
 
