@@ -133,6 +133,10 @@ class PostgresPool:
         for connection in idle:
             connection.close()
 
+    def is_current(self, connection: PooledConnection) -> bool:
+        """Whether a connection is to the server that has the store now."""
+        return connection.identity == self._identity
+
     def abort(self) -> None:
         """Break off the connections that are in use, for a process that has to end."""
         self.close()
@@ -163,6 +167,8 @@ class PostgresPool:
                 return self._connect_to(address)
             except psycopg.OperationalError as error:
                 errors.append(error)
+                if isinstance(error, WrongServer):
+                    log.warning("postgres_server_refused", extra={"reason": str(error)})
         raise next((error for error in errors if isinstance(error, WrongServer)), errors[-1])
 
     def _connect_to(self, address: Mapping[str, Any]) -> PooledConnection:
@@ -217,7 +223,10 @@ class PostgresPool:
                 raise WrongServer(_describe_old_primary(found.timeline, newest, self._timeline_file))
             self._identity = found
             idle, self._idle = self._idle, deque()
-        for connection in idle:  # of the server before; those in use are closed when they are returned
+            lent = [connection for connection in self._lent if connection.identity != found]
+        for connection in lent:  # of the server before: what is still written there is not in the store
+            connection.abort()
+        for connection in idle:
             connection.close()
         self._timeline_file.save(found)
 
@@ -235,7 +244,7 @@ class PostgresPool:
 
     def _return(self, connection: PooledConnection) -> None:
         is_idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        if not is_idle or connection.identity != self._identity:  # broken, left in a transaction, or of an old server
+        if not is_idle or not self.is_current(connection):  # broken, left in a transaction, or of an old server
             connection.close()
             return
         connection.returned_at = now = time.monotonic()

@@ -82,7 +82,7 @@ class PostgresWatch:
             poll = select.poll()
             poll.register(connection.fileno(), select.POLLIN)
             poll.register(self._wake_up.fd, select.POLLIN)
-            while not self._closed.is_set():
+            while not self._closed.is_set() and self._pool.is_current(connection):
                 if time.monotonic() >= check_at:
                     last_snapshot, snapshot = snapshot, _read_snapshot(connection)
                     check_at = time.monotonic() + CHECK_SECONDS
