@@ -299,9 +299,9 @@ def _pause_in_claim() -> None:
     postgres_connection.TIME_LIMITS["idle_in_transaction_session_timeout"] = 1000  # type: ignore[index]
     claim_turns, is_first = turn_leases.claim_turns, True
 
-    def claim_and_pause(*args: Any) -> list[turn_leases.TurnLease]:
+    def claim_and_pause(tx: Transaction, request: turn_leases.ClaimRequest, now: int) -> list[turn_leases.TurnLease]:
         nonlocal is_first
-        claimed = claim_turns(*args)
+        claimed = claim_turns(tx, request, now)
         if claimed and is_first:
             is_first = False
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.parametrize("store_url", ["postgres"
 
 @pytest.fixture(autouse=True)
 def _short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "lock_timeout", 500)  # type: ignore[misc]
+    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "lock_timeout", 500)
     monkeypatch.setattr(postgres_pool, "BUSY_TIMEOUT_SECONDS", 1.0)
 
 
@@ -85,7 +85,7 @@ async def test_twenty_changes_that_wait_for_a_lock_leave_connections_to_every_ot
         locked = store.record_user_message(SessionSource.local_cli(), "hello").session_id
         other = store.record_user_message(SessionSource(LOOPBACK, "ben", user_id="ben"), "hello").session_id
         with hold_lock(store_url, "SELECT 1 FROM session WHERE id = %s FOR UPDATE", locked):
-            waiting = [asyncio.create_task(store.aio.append_to_transcript(locked, "x")) for _ in range(20)]
+            waiting = [asyncio.create_task(append_as(WorkKind.REQUEST, store, locked)) for _ in range(20)]
             for kind in (WorkKind.TURN, WorkKind.BACKGROUND):
                 await asyncio.create_task(append_as(kind, store, other))
             assert len(await store.aio.load_transcript(locked)) == 1
@@ -103,9 +103,7 @@ async def append_as(kind: WorkKind, store: SessionStore, session_id: str) -> Non
 def test_a_transaction_that_stands_still_loses_its_locks_and_its_work_runs_again(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(  # type: ignore[misc]
-        postgres_connection.TIME_LIMITS, "idle_in_transaction_session_timeout", 200
-    )
+    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "idle_in_transaction_session_timeout", 200)
     engine = PostgresEngine.open(store_url)
     attempts = 0
 
@@ -128,7 +126,7 @@ def test_a_transaction_that_stands_still_loses_its_locks_and_its_work_runs_again
 def test_a_long_statement_has_no_time_limit_and_any_other_has_one(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "statement_timeout", 200)  # type: ignore[misc]
+    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "statement_timeout", 200)
     engine = PostgresEngine.open(store_url)
     try:
         for work in (Read, Write):

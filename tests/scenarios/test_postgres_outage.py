@@ -22,7 +22,7 @@ from palaver.domain.turn import TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LOOPBACK
 from palaver.services.gateway import Gateway
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import postgres_connection, postgres_pool
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.postgres import PostgresEngine
 from palaver.testing import ScriptedAgent
@@ -233,7 +233,7 @@ def test_no_caller_waits_longer_than_the_outage_limit(server: Server, monkeypatc
     with contextlib.closing(PostgresEngine.open(server.url)) as engine:
         server.stop()
         attempts: list[Any] = []
-        connect = postgres_pool.connect
+        connect = postgres_connection.connect
 
         def count_and_connect(address: Any, **options: Any) -> PooledConnection:
             attempts.append(address)

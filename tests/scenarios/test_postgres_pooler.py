@@ -63,7 +63,7 @@ def test_changes_are_noticed_behind_a_pooler(pooler: TransactionPooler, store_ur
 def test_time_limits_hold_behind_a_pooler_and_stay_within_their_transaction(
     pooler: TransactionPooler, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "lock_timeout", 300)  # type: ignore[misc]
+    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "lock_timeout", 300)
     with closing(PostgresEngine.open(pooler.url)) as engine, psycopg.connect(store_url) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtextextended('a name', 0))")
         with pytest.raises(StoreBusy):

@@ -308,20 +308,23 @@ class Gateway:
         if self._account_changes:
             await asyncio.wait(self._account_changes, timeout=STOP_SECONDS)
         async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
-            run = partial(stack.push_async_callback, _stop_in_time, deadline)
-            run(self._close_agents)
-            run(self.feed.stop)
-            run(self.accounts.stop)  # until then, answers of turns that finish are still sent
-            run(self.outbox.stop)
-            run(self.budgets.stop)
-            run(self.speech.stop)
+
+            def add(stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float = 0.0) -> None:
+                stack.push_async_callback(_stop_in_time, deadline, stop, more_seconds)
+
+            add(self._close_agents)
+            add(self.feed.stop)
+            add(self.accounts.stop)  # until then, answers of turns that finish are still sent
+            add(self.outbox.stop)
+            add(self.budgets.stop)
+            add(self.speech.stop)
             if self.push is not None:
-                run(self.push.stop)
-            run(self.memory_runner.stop)
-            run(self.temporary_chats.stop)
-            run(partial(self.turn_worker.stop, grace_seconds), grace_seconds)
-            run(self.expiry_watcher.stop)
-            run(self.scheduler.stop)
+                add(self.push.stop)
+            add(self.memory_runner.stop)
+            add(self.temporary_chats.stop)
+            add(partial(self.turn_worker.stop, grace_seconds), grace_seconds)
+            add(self.expiry_watcher.stop)
+            add(self.scheduler.stop)
 
     async def _warm_up_agent(self) -> None:
         try:
@@ -339,9 +342,7 @@ class Gateway:
             await self.stop(grace_seconds)
 
 
-async def _stop_in_time(
-    deadline: float, stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float = 0
-) -> None:
+async def _stop_in_time(deadline: float, stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float) -> None:
     """Stop a part of the gateway, but do not wait for it longer than there is time."""
     remaining = deadline - asyncio.get_running_loop().time()
     task = asyncio.create_task(stop())

@@ -30,7 +30,7 @@ try:
 
     from palaver.storage.engines.postgres_clock import ServerClock
     from palaver.storage.engines.postgres_connection import (
-        NO_TIME_LIMIT,
+        LONG_TIME_LIMITS,
         PooledConnection,
         PostgresTransaction,
     )
@@ -68,7 +68,7 @@ MAX_ATTEMPTS = 20  # of one unit of work that keeps meeting conflicts with other
 MIGRATION_LOCK_KEY: Final = 0x50414C56  # 'PALV': only one process migrates at a time
 CLOSE_SECONDS: Final = 5.0  # for work in progress when the store is closed; then its connections are broken off
 # A migration may take minutes. It waits for another process that migrates, and for changes in progress.
-_MIGRATION_LIMITS: Final = {**NO_TIME_LIMIT, "lock_timeout": 60_000}
+_MIGRATION_LIMITS: Final = {**LONG_TIME_LIMITS, "lock_timeout": 60_000}
 
 _CONFLICTS = (Conflict, pg.UniqueViolation, pg.ForeignKeyViolation, pg.SerializationFailure, pg.DeadlockDetected)
 
@@ -228,7 +228,7 @@ def _read(connection: PooledConnection, run: Callable[[Transaction], T], *, is_l
 
 
 def _get_limits(is_long: bool) -> Mapping[str, int] | None:
-    return NO_TIME_LIMIT if is_long else None
+    return LONG_TIME_LIMITS if is_long else None
 
 
 class _SecondStatementNeeded(Exception):

@@ -31,7 +31,8 @@ TIME_LIMITS: Final[Mapping[str, int]] = {
     "statement_timeout": 30_000,
     "idle_in_transaction_session_timeout": 5_000,
 }
-NO_TIME_LIMIT: Final[Mapping[str, int]] = {"statement_timeout": 0}  # for statements that may take minutes
+# For work whose statements may take minutes, or that computes much between two of them.
+LONG_TIME_LIMITS: Final[Mapping[str, int]] = {"statement_timeout": 0, "idle_in_transaction_session_timeout": 60_000}
 
 # So that a server that disappears without a word (power, network) is noticed, also in the middle of a statement.
 _DEFAULT_PARAMETERS: Final = {
