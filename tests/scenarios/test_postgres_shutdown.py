@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from palaver.domain.errors import StoreBusy, StoreUnavailable
+from palaver.storage.engines import postgres_pool
+from palaver.storage.engines.base import Read
+from palaver.storage.engines.postgres import PostgresEngine
+from support.gateway import wait_until
 from support.process import SIGN_IN_LINK, find_free_port
 
 if TYPE_CHECKING:
@@ -73,6 +78,30 @@ def server() -> Iterator[Server]:
         own.restore()
         found.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def test_work_on_a_server_that_does_not_answer_is_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_pool, "BUSY_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(postgres_pool, "MAX_WORK_SECONDS", 0.5)
+    engine = PostgresEngine.open(f"{server.url}&connect_timeout=2")
+    read = Read(lambda tx: tx.fetch_one("SELECT 7"))
+    try:
+        assert await engine.arun(read) == (7,)
+        await asyncio.to_thread(server.pause)
+        results = await asyncio.gather(*(engine.arun(read) for _ in range(12)), return_exceptions=True)
+        assert {type(result) for result in results} == {StoreBusy, StoreUnavailable}  # not started, and broken off
+        await asyncio.to_thread(server.restore)
+        await wait_until(lambda: try_to_run(engine, read))
+    finally:
+        await asyncio.to_thread(engine.close)
+
+
+def try_to_run(engine: PostgresEngine, work: Read[Any]) -> bool:
+    with suppress(StoreUnavailable):
+        return bool(engine.run(work) == (7,))
+    return False
 
 
 @pytest.mark.parametrize("fault", ["stop", "pause"])

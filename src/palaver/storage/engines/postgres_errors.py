@@ -75,7 +75,9 @@ def translate_error(error: psycopg.Error, server: str) -> PalaverError | None:
     if found is None:
         return None
     kind, text = found
-    if kind is not InvalidInput and not isinstance(error, ServerAway):
+    if kind is InvalidInput:
+        log.warning("postgres_refused_value", extra={"sqlstate": state})  # without its text, which may quote the value
+    elif not isinstance(error, ServerAway):
         log.warning("postgres_failed", extra={"server": server, "sqlstate": state, "reason": get_first_line(error)})
     return kind(text)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from palaver.domain.errors import StoreBusy, StoreClosed
@@ -17,6 +17,7 @@ from palaver.storage.engines import postgres_pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from concurrent.futures import Future
 
     from palaver.storage.engines.base import WorkKind
     from palaver.storage.engines.postgres_pool import PostgresPool
@@ -73,13 +74,37 @@ class PostgresThreads:
             future = self._executors[kind].submit(run_safely)
         except RuntimeError:  # the threads have been shut down
             raise StoreClosed from None
-        waiter = asyncio.wrap_future(future)
+        loop = asyncio.get_running_loop()
+        start_limit = _StartLimit(loop, self._pool, future)
         try:
-            while not (await asyncio.wait([waiter], timeout=postgres_pool.BUSY_TIMEOUT_SECONDS))[0]:
-                self._pool.abort_overdue()
-                if future.cancel():
-                    raise StoreBusy(postgres_pool.ALL_BUSY)
+            return await asyncio.wrap_future(future, loop=loop)
         except asyncio.CancelledError:
-            future.cancel()
+            if start_limit.is_over and not _is_being_canceled():
+                raise StoreBusy(postgres_pool.ALL_BUSY) from None
             raise
-        return waiter.result()
+        finally:
+            start_limit.timer.cancel()
+
+
+class _StartLimit:
+    """Cancels work that has not started in time. `asyncio.wait` with a timeout would take longer than a short query."""
+
+    __slots__ = ("_future", "_loop", "_pool", "is_over", "timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pool: PostgresPool, future: Future[Any]) -> None:
+        self._loop = loop
+        self._pool = pool
+        self._future = future
+        self.is_over = False
+        self.timer = loop.call_later(postgres_pool.BUSY_TIMEOUT_SECONDS, self._check)
+
+    def _check(self) -> None:
+        self._pool.abort_overdue()
+        self.is_over = self._future.cancel()
+        if not self.is_over:  # it has started, or is done: look again for a connection on which nothing comes back
+            self.timer = self._loop.call_later(postgres_pool.BUSY_TIMEOUT_SECONDS, self._check)
+
+
+def _is_being_canceled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
