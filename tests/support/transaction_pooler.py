@@ -27,6 +27,8 @@ class TransactionPooler:
         self._parameters = conninfo_to_dict(url)
         self._accepts_options = accepts_options  # and ignores them
         self._status: bytes = b""  # what the server says about itself to a new connection
+        self._is_closed = False
+        self._sockets: list[socket.socket] = []  # everything to close at the end
         self._servers: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()  # the one idle longest is used first
         for _ in range(server_count):
             self._servers.put(self._connect())
@@ -37,6 +39,7 @@ class TransactionPooler:
 
     def _connect(self) -> socket.socket:
         server = socket.socket(socket.AF_UNIX)
+        self._sockets.append(server)
         server.connect(f"{self._parameters['host']}/.s.PGSQL.{self._parameters.get('port', 5432)}")
         pairs = f"user\0{self._parameters['user']}\0database\0{self._parameters['dbname']}\0\0".encode()
         server.sendall(struct.pack("!II", len(pairs) + 8, 196608) + pairs)
@@ -51,11 +54,12 @@ class TransactionPooler:
         with suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
+                self._sockets.append(client)
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, suppress(OSError, EOFError):
+        with client, suppress(OSError, EOFError, ValueError):  # ValueError: closed while it was waited for
             if self._greet(client):
                 while self._pass_transaction(client):
                     pass
@@ -101,18 +105,19 @@ class TransactionPooler:
                         break
         except (OSError, EOFError):
             server.close()
-            self._servers.put(self._connect())
+            if not self._is_closed:
+                self._servers.put(self._connect())
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with suppress(queue.Empty):
-            while True:
-                self._servers.get_nowait().close()
+        self._is_closed = True
+        for each in (self._listener, *self._sockets):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # its thread ends
+            each.close()
 
 
 def build_message(kind: bytes, payload: bytes) -> bytes:

@@ -85,6 +85,7 @@ class TimelineFile:
             return
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary.write_text(json.dumps({**known, identity.system_id: identity.timeline}), encoding="ascii")
             temporary.replace(self.path)
         except OSError as error:  # the process still remembers it

@@ -164,11 +164,14 @@ class PostgresPool:
         errors: list[psycopg.OperationalError] = []
         for address in self._addresses:
             try:
-                return self._connect_to(address)
+                connection = self._connect_to(address)
             except psycopg.OperationalError as error:
                 errors.append(error)
-                if isinstance(error, WrongServer):
-                    log.warning("postgres_server_refused", extra={"reason": str(error)})
+            else:
+                for refusal in errors:
+                    if isinstance(refusal, WrongServer):
+                        log.warning("postgres_server_refused", extra={"reason": str(refusal)})
+                return connection
         raise next((error for error in errors if isinstance(error, WrongServer)), errors[-1])
 
     def _connect_to(self, address: Mapping[str, Any]) -> PooledConnection:
