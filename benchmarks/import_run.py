@@ -195,10 +195,10 @@ def insert_rows(store: Any, batches: Iterator[tuple[str, list[Any]]]) -> tuple[f
 
 def empty_server(url: str) -> None:
     from palaver import SessionStore
-    from palaver.storage.engines import postgres_pool
+    from palaver.storage.engines import postgres_connection
 
     SessionStore.open(url).close()
-    with postgres_pool.connect(url) as connection:
+    with postgres_connection.connect(url) as connection:
         connection.execute(EMPTY_ALL_TABLES)
 
 

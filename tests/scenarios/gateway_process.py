@@ -43,9 +43,9 @@ from palaver.services.delivery import outbox, preview_stream, sender
 from palaver.services.gateway import Gateway
 from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.turns import worker
-from palaver.storage import accounts, people
-from palaver.storage.engines import postgres_pool
-from palaver.storage.engines.base import Read, Write
+from palaver.storage import accounts, people, turn_leases
+from palaver.storage.engines import postgres_connection, postgres_pool
+from palaver.storage.engines.base import Read, WorkKind, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.warm_process import reset_signals
@@ -76,7 +76,8 @@ MODEL_CALL = ModelCall(
 CALLS_FILE = "calls"  # beside the actions: a line for each call that the model has received
 WORDS = ("one", "two", "three", "four", "five", "six")
 MAX_USER_MESSAGES = 6  # that the model can take with a message that starts with "long"
-MAX_CONNECTIONS = 3  # to PostgreSQL: each new one takes its server about as long as a whole test on SQLite
+# To PostgreSQL, one for each kind of work: a new one takes its server about as long as a whole test on SQLite.
+MAX_CONNECTIONS = dict.fromkeys(WorkKind, 1)
 IDLE_POLL_SECONDS = 0.03
 
 
@@ -97,6 +98,7 @@ class GatewayOptions:
     learns: bool = False  # from conversations that have ended
     is_server: bool = False  # it runs jobs, too
     lease_seconds: float = 60.0  # of turns, deliveries and the account; a process that is paused longer loses them
+    pauses_in_claim: bool = False  # the process stops itself in the first transaction that claims a turn
     holds_answers: bool = False  # in the middle of the text or the action, until it is requested to continue
 
 
@@ -296,6 +298,21 @@ def make_members(store: SessionStore, *users: str) -> None:
 # -- one gateway ---------------------------------------------------------------------------------------------
 
 
+def _pause_in_claim() -> None:
+    postgres_connection.TIME_LIMITS["idle_in_transaction_session_timeout"] = 1000  # type: ignore[index]
+    claim_turns, is_first = turn_leases.claim_turns, True
+
+    def claim_and_pause(tx: Transaction, request: turn_leases.ClaimRequest, now: int) -> list[turn_leases.TurnLease]:
+        nonlocal is_first
+        claimed = claim_turns(tx, request, now)
+        if claimed and is_first:
+            is_first = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return claimed
+
+    turn_leases.claim_turns = claim_and_pause
+
+
 class GatewayRunner:
     """Runs a gateway, and obeys requests that arrive as JSON lines."""
 
@@ -309,12 +326,14 @@ class GatewayRunner:
 
     async def run(self) -> None:
         options = self._options
-        postgres_pool.MAX_CONNECTIONS = MAX_CONNECTIONS
+        postgres_pool.MAX_CONNECTIONS = MAX_CONNECTIONS  # type: ignore[misc]
         worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
         worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
         worker.LEASE_SECONDS = sender.LEASE_SECONDS = options.lease_seconds
         preview_stream.PREVIEW_DELAY_SECONDS = 0.0
         set_crash_hook(self._pass_crash_point)
+        if options.pauses_in_claim:
+            _pause_in_claim()
         stop_requested = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop_requested.set)
         reader, writer = await asyncio.open_connection(sock=self._connection)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import postgres_connection
 from support.warm_connections import WarmConnection
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def fetch_results(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:
             return [db.execute(sql).fetchall() for sql in statements]
         finally:
             db.close()
-    with postgres_pool.connect(url) as connection:
+    with postgres_connection.connect(url) as connection:
         return [connection.execute(sql.encode()).fetchall() for sql in statements]
 
 
@@ -141,7 +141,7 @@ _CONNECTIONS = """SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_
 
 def _count_connections(url: str) -> int:
     """Count the connections to the database, except those that are kept for other tests."""
-    with postgres_pool.connect(url) as connection:
+    with postgres_connection.connect(url) as connection:
         row = connection.tx.fetch_one(_CONNECTIONS)
         assert row is not None
         return int(row[0]) - len(WarmConnection.kept)

@@ -16,7 +16,7 @@ from palaver import SessionSource, SessionStore
 from palaver.domain.crash_points import CrashPoint
 from palaver.domain.errors import StoreUnavailable
 from palaver.services.backups import list_backups, verify_backup
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import postgres_connection
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.store_content import dump_tables, fill_store
 
@@ -248,6 +248,6 @@ def test_a_migration_that_was_killed_goes_on(
 
 def drop_unfinished_copy(url: str) -> None:
     """Leave the database to the next test as an ordinary one, also if this one has failed."""
-    with postgres_pool.connect(url) as connection:
+    with postgres_connection.connect(url) as connection:
         connection.execute("DROP TABLE IF EXISTS store_copy")
         connection.execute("DELETE FROM migration WHERE name = 'copy_unfinished'")

@@ -22,7 +22,7 @@ from palaver.domain.turn import TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LOOPBACK
 from palaver.services.gateway import Gateway
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import postgres_connection, postgres_pool
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.postgres import PostgresEngine
 from palaver.testing import ScriptedAgent
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.domain.turn import Turn
     from palaver.storage.engines.base import Transaction
+    from palaver.storage.engines.postgres_connection import PooledConnection
 
 OUTAGE_WAIT_SECONDS = 0.3  # of the pool, in place of two seconds
 WAITING_CALLERS = 150
@@ -231,12 +232,12 @@ def test_connections_that_the_server_closed_while_idle_are_replaced_unnoticed(se
 def test_no_caller_waits_longer_than_the_outage_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.closing(PostgresEngine.open(server.url)) as engine:
         server.stop()
-        attempts: list[str] = []
-        connect = postgres_pool.connect
+        attempts: list[Any] = []
+        connect = postgres_connection.connect
 
-        def count_and_connect(url: str) -> postgres_pool.PooledConnection:
-            attempts.append(url)
-            return connect(url)
+        def count_and_connect(address: Any, **options: Any) -> PooledConnection:
+            attempts.append(address)
+            return connect(address, **options)
 
         monkeypatch.setattr(postgres_pool, "connect", count_and_connect)
         for _ in range(3):

@@ -58,7 +58,7 @@ from palaver.storage import (
 )
 from palaver.storage.engines import sqlite
 from palaver.storage.engines.base import Read, Write
-from palaver.storage.engines.postgres_pool import PostgresTransaction
+from palaver.storage.engines.postgres_connection import PostgresTransaction
 from palaver.storage.engines.sqlite import SqliteTransaction
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import storage
-from palaver.storage.engines.postgres_pool import PostgresTransaction
+from palaver.storage.engines.postgres_connection import PostgresTransaction
 from palaver.storage.engines.sqlite import SqliteTransaction
 
 if TYPE_CHECKING:

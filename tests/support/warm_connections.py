@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import postgres_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_KEPT_CONNECTIONS = 20  # a store uses at most 16, and its listener one
 
 
-class WarmConnection(postgres_pool.PooledConnection):
+class WarmConnection(postgres_connection.PooledConnection):
     """A connection that is kept when it is closed, if it has the right parameters."""
 
     kept: ClassVar[deque[WarmConnection]] = deque()  # the last one closed is the first one used again
@@ -65,8 +65,8 @@ class WarmConnection(postgres_pool.PooledConnection):
 def keep_connections(url: str) -> Iterator[None]:
     """Keep the connections to this database until the end of the block."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postgres_pool, "PooledConnection", WarmConnection)
-        with postgres_pool.connect(url) as connection:
+        patch.setattr(postgres_connection, "PooledConnection", WarmConnection)
+        with postgres_connection.connect(url) as connection:
             assert isinstance(connection, WarmConnection)
             WarmConnection.kept_parameters = connection.parameters
         try:

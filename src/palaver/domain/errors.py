@@ -387,6 +387,8 @@ class StoreError(PalaverError):
 class StoreBusy(StoreError):
     """The database was locked by another process for too long. Try again."""
 
+    retry_after: float = 5.0  # seconds
+
 
 class StoreFull(StoreError):
     """The disk is full, so nothing was stored. Free some space and try again."""
@@ -402,6 +404,8 @@ class StoreDamaged(StoreError):
 
 class StoreUnavailable(StoreError):
     """The database can't be reached."""
+
+    retry_after: float = 5.0  # seconds
 
 
 class StoreClosed(StoreError):

@@ -33,7 +33,7 @@ from palaver.storage import (
     lanes,
     shares,
 )
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import WorkKind, Write, write_kind
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Cleanup:
 
     async def run(self) -> None:
         """Clean up regularly until canceled; what is left of deletions, soon."""
+        write_kind.set(WorkKind.BACKGROUND)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat(self.run_once, CLEANUP_INTERVAL))
             tasks.create_task(self._repeat(self.finish_deletions, DELETION_INTERVAL))

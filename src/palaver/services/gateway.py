@@ -7,9 +7,10 @@ import contextlib
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palaver.agent.counted import CountedAgent
+from palaver.domain.errors import StoreError
 from palaver.domain.source import Platform
 from palaver.services.budgets.meter import Budgets
 from palaver.services.delivery.local_files import LocalFiles
@@ -37,7 +38,7 @@ from palaver.storage import session_settings, sessions
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from palaver.agent.base import Agent
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
 
 AGENT_CLOSE_SECONDS = 5.0  # for an agent that other settings have replaced, when the process stops
+STOP_SECONDS = 10.0  # for each part of the gateway to stop, and for all of them after the running turns
+MIN_STOP_SECONDS = 0.5  # the same, for a part that comes after the time is over
 
 log = logging.getLogger(__name__)
 
@@ -294,25 +297,34 @@ class Gateway:
             raise
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
-        """Give running turns some time to finish, stop sending and receiving, and leave the rest to another process."""
+        """Give running turns some time to finish, stop sending and receiving, and leave the rest to another process.
+
+        It takes little longer than `grace_seconds`, whatever the store or a platform does: what is not finished by then
+        is left as if the process had been killed.
+        """
+        deadline = asyncio.get_running_loop().time() + grace_seconds + STOP_SECONDS
         if self._warm_up is not None:
             self._warm_up.cancel()
         if self._account_changes:
-            await asyncio.wait(self._account_changes)
+            await asyncio.wait(self._account_changes, timeout=STOP_SECONDS)
         async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
-            stack.push_async_callback(self._close_agents)
-            stack.push_async_callback(self.feed.stop)
-            stack.push_async_callback(self.accounts.stop)  # until then, answers of turns that finish are still sent
-            stack.push_async_callback(self.outbox.stop)
-            stack.push_async_callback(self.budgets.stop)
-            stack.push_async_callback(self.speech.stop)
+
+            def add(stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float = 0.0) -> None:
+                stack.push_async_callback(_stop_in_time, deadline, stop, more_seconds)
+
+            add(self._close_agents)
+            add(self.feed.stop)
+            add(self.accounts.stop)  # until then, answers of turns that finish are still sent
+            add(self.outbox.stop)
+            add(self.budgets.stop)
+            add(self.speech.stop)
             if self.push is not None:
-                stack.push_async_callback(self.push.stop)
-            stack.push_async_callback(self.memory_runner.stop)
-            stack.push_async_callback(self.temporary_chats.stop)
-            stack.push_async_callback(self.turn_worker.stop, grace_seconds)
-            stack.push_async_callback(self.expiry_watcher.stop)
-            stack.push_async_callback(self.scheduler.stop)
+                add(self.push.stop)
+            add(self.memory_runner.stop)
+            add(self.temporary_chats.stop)
+            add(partial(self.turn_worker.stop, grace_seconds), grace_seconds)
+            add(self.expiry_watcher.stop)
+            add(self.scheduler.stop)
 
     async def _warm_up_agent(self) -> None:
         try:
@@ -328,3 +340,23 @@ class Gateway:
             yield self
         finally:
             await self.stop(grace_seconds)
+
+
+async def _stop_in_time(deadline: float, stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float) -> None:
+    """Stop a part of the gateway, but do not wait for it longer than there is time."""
+    remaining = deadline - asyncio.get_running_loop().time()
+    task = asyncio.create_task(stop())
+    done, _ = await asyncio.wait([task], timeout=max(MIN_STOP_SECONDS, min(STOP_SECONDS + more_seconds, remaining)))
+    if not done:
+        log.warning("stop_abandoned", extra={"part": _name_part(stop)})
+        task.cancel()
+        return
+    try:
+        task.result()
+    except StoreError as error:  # another process recovers what could not be stored
+        log.warning("stop_failed", extra={"part": _name_part(stop), "error": str(error)})
+
+
+def _name_part(stop: Callable[[], object]) -> str:
+    function = stop.func if isinstance(stop, partial) else stop
+    return str(getattr(function, "__qualname__", function))

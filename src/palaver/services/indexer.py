@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, SessionNotFound, StoreError
+from palaver.domain.errors import InvalidInput, SessionNotFound, StoreBusy, StoreError
 from palaver.domain.ids import SESSION_ID_PATTERN
 from palaver.domain.search_filter import NO_FILTER
 from palaver.domain.search_text import Query, parse_query
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import ReadAfterWork
 from palaver.storage import search
-from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.base import Read, WorkKind, Write, write_kind
 from palaver.storage.search_scope import SearchConditions
 from palaver.storage.timestamps import to_micros
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers rather than many
 MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits for a quiet moment
+CLOSE_SECONDS = 5.0  # for the batch in progress when the store is closed
 MAX_HITS = 200
 _CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
 
@@ -76,9 +78,10 @@ class Indexer:
         with self._starting:
             thread = self._thread
         if thread is not None:
-            thread.join()
+            thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
+        write_kind.set(WorkKind.BACKGROUND)
         indexed = 0  # value of `_notified` up to which everything is indexed
         while True:
             self._wake.wait()
@@ -180,5 +183,6 @@ def _find_event_no(tx: Transaction, hit: tuple[str, int], find_session_no: Calla
 
 async def catch_up_index(engine: Engine) -> None:
     """Index everything that is stored and not yet indexed."""
-    while (batch := await engine.arun(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)))) is not None:
-        await engine.arun(_index_batch(batch))
+    with suppress(StoreBusy):  # something keeps a row locked: the next search finds the rest
+        while (batch := await engine.arun(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)))) is not None:
+            await engine.arun(_index_batch(batch))

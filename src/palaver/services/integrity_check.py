@@ -103,9 +103,9 @@ def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) ->
     for name, title, find in parts:
         result = start(name, title)
         for after, up_to in _iterate_ranges(engine):
-            result.add(engine.run(Read(partial(_call_on_range, find, after, up_to))))
+            result.add(engine.run(Read(partial(_call_on_range, find, after, up_to), is_long=True)))
         if name == "lanes":
-            result.add(engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED))))
+            result.add(engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)))
 
 
 def _call_on_range(

@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import StoreError
+from palaver.storage.engines.base import WorkKind, write_kind
 
 if TYPE_CHECKING:
     import logging
@@ -22,11 +23,13 @@ async def run_poll_loop(
     is_stopped: Callable[[], bool],
     log: logging.Logger,
     failure_event: str,
+    kind: WorkKind = WorkKind.BACKGROUND,
 ) -> None:
     """Call `poll` until `is_stopped`. It returns the seconds until the next call; setting `wake` makes that call now.
 
     A poll that fails is logged as `failure_event` and tried again: without this loop no work of its kind is done.
     """
+    write_kind.set(kind)  # of the task that runs this loop, and of those that it starts
     while not is_stopped():
         wake.clear()
         try:

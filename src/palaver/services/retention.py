@@ -140,7 +140,7 @@ class Retention:
 
     async def measure_database(self) -> int | None:
         """Return how many bytes of the database are in use; None on PostgreSQL."""
-        return await self._engine.arun(Read(retention.measure_database))
+        return await self._engine.arun(Read(retention.measure_database, is_long=True))
 
     async def _delete_older(
         self,

@@ -407,15 +407,17 @@ class SessionStore(StoreOperations[BlockingRunner]):
         config: GatewayConfig | None = None,
         clock: Clock | None = None,
         is_busy: IsBusy | None = None,
+        state_folder: Path | None = None,
     ) -> SessionStore:
         """Open a store from `sqlite:///…`, `postgresql://…` or the path of a file.
 
         Without a `clock` the store uses the machine's or, on PostgreSQL, the server's, so that all processes agree.
         `is_busy(session_id)` says whether background work runs in a session, which is then not reset: True, or the
         time since when (work older than a day counts as forgotten). The store calls it inside a transaction, so it
-        must be fast and must not call the store.
+        must be fast and must not call the store. In `state_folder` it is remembered which PostgreSQL server has the
+        store, so that after a failover the old one is refused.
         """
-        engine = open_engine(str(url))
+        engine = open_engine(str(url), state_folder=state_folder)
         return cls(engine, config or GatewayConfig(), clock or engine.clock, is_busy)
 
     @property

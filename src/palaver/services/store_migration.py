@@ -75,7 +75,7 @@ class StoreMigration:
         with ExitStack() as stack:
             source = self._open_source(stack)
             tables = source.run(Read(table_copy.list_tables))
-            counts = [source.run(Read(partial(_count, table))) for table in tables]
+            counts = [source.run(Read(partial(_count, table), is_long=True)) for table in tables]
         return [TableReport(table.name, count, "") for table, count in zip(tables, counts, strict=True)]
 
     def run(self) -> list[TableReport]:
@@ -145,10 +145,10 @@ class StoreMigration:
         progress = target.run(Read(partial(_load_progress, step)))
         limit = FIRST_BATCH_ROWS
         while not progress.is_done:
-            rows = source.run(Read(partial(_read_rows, table, progress.last_key, limit)))
+            rows = source.run(Read(partial(_read_rows, table, progress.last_key, limit), is_long=True))
             progress = table_copy.advance(progress, table, rows)
             crash_point("migrate.before_batch")
-            store_batch(target, Write(partial(_write_batch, write, table, rows, step, progress)))
+            store_batch(target, Write(partial(_write_batch, write, table, rows, step, progress), is_long=True))
             crash_point("migrate.batch_copied")
             self._on_progress(table.name, progress.row_count)
             limit = table_copy.choose_batch_size(limit, rows)
@@ -184,7 +184,7 @@ def _is_server(url: str) -> bool:
 
 def _summarize(engine: Engine, table: Table) -> TableSummary:
     summary, last_key, limit = TableSummary(), None, FIRST_BATCH_ROWS
-    while rows := engine.run(Read(partial(_read_rows_to_compare, table, last_key, limit))):
+    while rows := engine.run(Read(partial(_read_rows_to_compare, table, last_key, limit), is_long=True)):
         summary = summary.add([row[: len(table.columns)] for row in rows])
         last_key = table_copy.get_key(table, rows[-1])
         limit = table_copy.choose_batch_size(limit, rows)

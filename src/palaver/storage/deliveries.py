@@ -129,11 +129,10 @@ def claim_due(
     tx: Transaction, owner: str, now: int, lease_until: int, limit: int, account: AccountKey
 ) -> list[DeliveryLease]:
     """Claim the deliveries of an account that are due, one for each address."""
-    skip_locked = "FOR UPDATE SKIP LOCKED" if tx.for_update else ""
     due = tx.fetch_all(
         "SELECT no FROM delivery"
         " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $3"
-        f" ORDER BY due_at LIMIT $4 {skip_locked}",
+        f" ORDER BY due_at LIMIT $4 {tx.skip_locked}",
         *account,
         now,
         limit,

@@ -156,10 +156,11 @@ _LEASE_COLUMNS = (
 
 
 def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> TurnLease | None:
-    """Claim a turn; None if it was just canceled, given to a run or deleted, which does not need the claim lock."""
+    """Claim a turn; None if it is just being canceled, given to a run or deleted, which needs no claim lock."""
     row = tx.fetch_one(
         "UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3, started_at = $4"
-        f" WHERE no = $1 AND state = 'queued' RETURNING {_LEASE_COLUMNS}",
+        f" WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})"
+        f" RETURNING {_LEASE_COLUMNS}",
         turn_no,
         request.owner,
         request.lease_until,
@@ -199,12 +200,23 @@ def _make_lease_params(lease: TurnLease) -> tuple[int, str, int]:
 
 
 def extend_leases(tx: Transaction, leases: Iterable[TurnLease], until: int) -> set[int]:
-    """Extend leases, and return the turn numbers of those that their worker still held."""
-    return {
-        lease.turn_no
-        for lease in leases
-        if tx.execute(f"UPDATE turn SET lease_until = $4 WHERE {_HAS_LEASE}", *_make_lease_params(lease), until)
-    }
+    """Extend leases, and return the turn numbers of those that their worker still held.
+
+    The lease of a turn that another transaction has locked is extended the next time: the others do not wait for it.
+    """
+    return {lease.turn_no for lease in leases if _extend_lease(tx, lease, until) or _has_lease(tx, lease)}
+
+
+def _extend_lease(tx: Transaction, lease: TurnLease, until: int) -> int:
+    return tx.execute(
+        f"UPDATE turn SET lease_until = $4 WHERE no = (SELECT no FROM turn WHERE {_HAS_LEASE} {tx.skip_locked})",
+        *_make_lease_params(lease),
+        until,
+    )
+
+
+def _has_lease(tx: Transaction, lease: TurnLease) -> bool:
+    return tx.fetch_one(f"SELECT 1 FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease)) is not None
 
 
 def check_lease(tx: Transaction, lease: TurnLease) -> None:
@@ -334,7 +346,7 @@ _SELECT_RUNNING = (
 
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[OrphanTurn]:
     """List and lock the turns whose lease has expired or whose worker is known to be dead."""
-    rows = tx.fetch_all(f"{_SELECT_RUNNING} WHERE state = 'running' {tx.for_update}")
+    rows = tx.fetch_all(f"{_SELECT_RUNNING} WHERE state = 'running' {tx.skip_locked}")
     return [_orphan_from_row(row) for row in rows if row[2] < now or is_owner_dead(row[1])]
 
 

@@ -24,7 +24,7 @@ from palaver.services.delivery.sender import DeliverySender
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner, is_owner_dead
 from palaver.storage import deliveries, delivery_parts, previews
-from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.base import Read, WorkKind, Write, write_kind
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ class Outbox:
 
     async def _run_recovery_loop(self) -> None:
         """Recover orphans at a steady interval, however much there is to send."""
+        write_kind.set(WorkKind.BACKGROUND)
         while True:
             await asyncio.sleep(RECOVERY_SECONDS)
             try:

@@ -28,7 +28,7 @@ from palaver.services.inbox.receipts import find_duplicate, record_receipt, reco
 from palaver.services.inbox.updates import UpdateHandler
 from palaver.services.indexer import catch_up_index
 from palaver.storage import lanes, platform_cursors
-from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.base import Read, Write, write_key
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Inbox:
         again for ever.
         """
         checkpoint = Checkpoint(_get_account(update.source), fence, cursor)
+        _name_write(update)
         try:
             if isinstance(update, Inbound):
                 receipt = await self._accept_message(update, checkpoint)
@@ -118,6 +119,7 @@ class Inbox:
 
     async def run_command(self, inbound: Inbound, call: CommandCall | MessageCall) -> Receipt:
         """Run a slash command that a program calls with typed arguments; the content of `inbound` is not used."""
+        _name_write(inbound)
         receipt = await self._accept_call(inbound, call, Checkpoint(_get_account(inbound.source)))
         self._announce()
         return receipt
@@ -300,6 +302,13 @@ class Inbox:
 
     def _record_once(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
+
+
+def _name_write(update: AnyUpdate) -> None:
+    """Say which chat the writes of this task change: one that can't be written to right now must not hold up others."""
+    source, session_id = update.source, update.session_id if isinstance(update, Inbound) else None
+    names = (source.platform, source.account, source.chat_id, source.thread_id or "", session_id or "")
+    write_key.set("\0".join(names))
 
 
 def _get_account(source: SessionSource) -> AccountKey:

@@ -90,7 +90,7 @@ class WriteQueue:
             return batch
 
         crash_point("import.before_batch")
-        batch = self._engine.run(Write(run))
+        batch = self._engine.run(Write(run, is_long=True))
         crash_point("import.batch_stored")
         self._steps, self._rows, self._chars = [], 0, 0
         self._known |= {key: value for key, value in batch.found.items() if key[0] in self._remembered}

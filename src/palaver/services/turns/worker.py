@@ -23,7 +23,7 @@ from palaver.services.turns.finish import record_orphan_usage
 from palaver.services.turns.run import Run
 from palaver.services.turns.title_writer import TitleWriter
 from palaver.storage import drafts, turn_leases
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import WorkKind, Write, write_kind
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class TurnWorker:
         self._is_stopping = True
         self._wake_event.set()
         if self._claim_loop is not None:
-            await self._claim_loop  # not canceled: what it has just claimed must not be forgotten
+            # Not canceled at once: what it has just claimed must not be forgotten.
+            await asyncio.wait([self._claim_loop], timeout=CANCEL_TIMEOUT_SECONDS)
+            self._claim_loop.cancel()  # the store does not answer: the lease of what it may have claimed expires
             self._claim_loop = None
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
@@ -125,10 +127,11 @@ class TurnWorker:
 
         crash_point("turn.before_release")
         try:
-            await self._engine.arun(Write(release))
+            async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS):
+                await self._engine.arun(Write(release))
         except LeaseLost:
             log.debug("turn_already_ended", extra={"turn": run.lease.turn_id})
-        except StoreError as error:  # another worker recovers the turn when its lease has expired
+        except (StoreError, TimeoutError) as error:  # another worker recovers the turn when its lease has expired
             log.warning("turn_release_failed", extra={"turn": run.lease.turn_id, "error": str(error)})
         crash_point("turn.released")
 
@@ -141,6 +144,7 @@ class TurnWorker:
             is_stopped=lambda: self._is_stopping,
             log=log,
             failure_event="turn_claim_failed",
+            kind=WorkKind.TURN,
         )
 
     async def _poll(self) -> float:
@@ -245,6 +249,7 @@ class TurnWorker:
 
     async def _run_draft_loop(self) -> None:
         """Save all growing drafts at a steady interval: one transaction, however many runs there are."""
+        write_kind.set(WorkKind.TURN)
         while True:
             await self._has_runs.wait()
             await asyncio.sleep(DRAFT_SAVE_SECONDS)
@@ -279,6 +284,7 @@ class TurnWorker:
 
     async def _run_lease_loop(self) -> None:
         """Extend the leases of running turns, and recover the turns of dead workers, at a steady interval."""
+        write_kind.set(WorkKind.TURN)
         wait = HEARTBEAT_SECONDS
         while True:
             await asyncio.sleep(wait)

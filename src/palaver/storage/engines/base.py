@@ -8,7 +8,9 @@ another process), so it does nothing but read, decide and write through the tran
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from palaver.domain.errors import StoreClosed
@@ -37,6 +39,7 @@ class Transaction(Protocol):
 
     supports_data_ctes: bool  # one statement can change several tables (data-modifying CTEs): fewer round trips
     for_update: str  # append it to a SELECT whose rows this transaction will change; empty where it is not needed
+    skip_locked: str  # the same, but rows that another transaction has locked are left out: it may be a paused process
     # Append it to a SELECT of a row that must stay as it is until this transaction ends: another one that selects it
     # `for_update` waits. Changes of other columns without that, and others with `for_key_share`, do not wait.
     for_key_share: str
@@ -68,6 +71,7 @@ class Read(Generic[T]):
     # Set it if the work always reads just a few rows by index. An engine inside this process (SQLite) then reads
     # them on the event loop, because handing them to a thread would cost more than the read.
     is_quick: bool = False
+    is_long: bool = False  # its statements may take minutes; an engine with a time limit lets them
 
 
 @dataclass(slots=True)
@@ -83,9 +87,34 @@ class Write(Generic[T]):
     # None, having changed nothing, if that is not enough. An engine across a network (PostgreSQL) tries it before
     # `run` and without a transaction, which saves two round trips.
     single_statement: Callable[[Transaction], T | None] | None = None
+    is_long: bool = False  # as in `Read`
 
 
 Work = Read[T] | Write[T]
+
+
+class WorkKind(StrEnum):
+    """Whom a unit of work serves. An engine across a network has connections for each kind.
+
+    So writes that wait for a lock keep no connection from reads, nor from writes of another kind.
+    """
+
+    READ = "read"  # every `Read`, whoever asks
+    REQUEST = "request"  # writes for people: messages that are accepted, changes on the page
+    TURN = "turn"  # writes of running turns
+    BACKGROUND = "background"  # writes of everything else
+
+
+# The kind of the writes that this task starts; loops and runs set it for themselves.
+write_kind: ContextVar[WorkKind] = ContextVar("write_kind", default=WorkKind.REQUEST)
+
+# What the writes of this task change, such as the id of a conversation, if it is known before. An engine across a
+# network lets one write at a time of a process wait for the same thing.
+write_key: ContextVar[str | None] = ContextVar("write_key", default=None)
+
+
+def get_kind(work: Work[T]) -> WorkKind:
+    return WorkKind.READ if isinstance(work, Read) else write_kind.get()
 
 
 class Engine(Protocol):

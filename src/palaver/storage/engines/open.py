@@ -8,18 +8,27 @@ from palaver.domain.errors import ConfigError
 from palaver.storage.engines.sqlite import SqliteEngine
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from palaver.storage.engines.base import Engine
 
 
-def open_engine(url: str, *, allow_unfinished_copy: bool = False, is_exclusive: bool = False) -> Engine:
+def open_engine(
+    url: str,
+    *,
+    allow_unfinished_copy: bool = False,
+    is_exclusive: bool = False,
+    state_folder: Path | None = None,
+) -> Engine:
     """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date.
 
-    `is_exclusive` refuses a file that another process uses; on a server it has no effect.
+    `is_exclusive` refuses a file that another process uses; on a server it has no effect. `state_folder` is where it is
+    remembered which of several servers has the database, so that an old one is refused; a file needs none.
     """
     if url.startswith(("postgresql://", "postgres://")):
         from palaver.storage.engines.postgres import PostgresEngine  # psycopg is an extra
 
-        return PostgresEngine.open(url, allow_unfinished_copy=allow_unfinished_copy)
+        return PostgresEngine.open(url, allow_unfinished_copy=allow_unfinished_copy, state_folder=state_folder)
     return SqliteEngine.open(
         get_database_path(url), allow_unfinished_copy=allow_unfinished_copy, is_exclusive=is_exclusive
     )

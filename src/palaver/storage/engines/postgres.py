@@ -4,6 +4,9 @@ It runs the same statements as on SQLite, through a pool of connections. Work wi
 tried without a transaction around it, which saves two round trips; everything else runs in a transaction. After a
 conflict with another process the work runs again. A read whose connection breaks runs once more on another one; a write
 does not, because it may have been stored.
+
+Always true: work waits a limited time, for a connection of its kind (`WorkKind`) and for locks; then it fails with
+`StoreBusy`. Writes of one process that change the same thing (`write_key`) wait for each other without a connection.
 """
 
 from __future__ import annotations
@@ -11,21 +14,13 @@ from __future__ import annotations
 import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from palaver.domain.errors import (
-    ConfigError,
-    StoreBusy,
-    StoreClosed,
-    StoreDamaged,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from palaver.domain.errors import ConfigError, StoreBusy, StoreClosed, StoreReadOnly, StoreUnavailable
 from palaver.storage.engines import migrate
-from palaver.storage.engines.base import Conflict, Dialect, Read, Work, Write, run_on_thread
+from palaver.storage.engines.base import Conflict, Dialect, Read, Work, WorkKind, Write, get_kind, write_key
 from palaver.storage.engines.copy_target import TargetContent, find_content
 
 try:
@@ -34,13 +29,15 @@ try:
     from psycopg.conninfo import conninfo_to_dict
 
     from palaver.storage.engines.postgres_clock import ServerClock
-    from palaver.storage.engines.postgres_pool import (
-        MAX_CONNECTIONS,
+    from palaver.storage.engines.postgres_connection import (
+        LONG_TIME_LIMITS,
         PooledConnection,
-        PostgresPool,
         PostgresTransaction,
-        connect,
     )
+    from palaver.storage.engines.postgres_errors import get_first_line, is_rolled_back, translate_error
+    from palaver.storage.engines.postgres_identity import WrongServer
+    from palaver.storage.engines.postgres_pool import PostgresPool
+    from palaver.storage.engines.postgres_threads import PostgresThreads
     from palaver.storage.engines.postgres_watch import PostgresWatch
 except ModuleNotFoundError as error:
     raise ConfigError(
@@ -48,7 +45,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from typing import LiteralString
 
     from palaver.storage.engines.base import OnChange, Transaction, Watch
@@ -68,6 +66,9 @@ DIALECT = Dialect(
 
 MAX_ATTEMPTS = 20  # of one unit of work that keeps meeting conflicts with other processes
 MIGRATION_LOCK_KEY: Final = 0x50414C56  # 'PALV': only one process migrates at a time
+CLOSE_SECONDS: Final = 5.0  # for work in progress when the store is closed; then its connections are broken off
+# A migration may take minutes. It waits for another process that migrates, and for changes in progress.
+_MIGRATION_LIMITS: Final = {**LONG_TIME_LIMITS, "lock_timeout": 60_000}
 
 _CONFLICTS = (Conflict, pg.UniqueViolation, pg.ForeignKeyViolation, pg.SerializationFailure, pg.DeadlockDetected)
 
@@ -76,94 +77,90 @@ _CONFLICTS = (Conflict, pg.UniqueViolation, pg.ForeignKeyViolation, pg.Serializa
 _SHUTDOWNS = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow)
 
 
-class _ConnectionLost(Exception):
-    """The connection broke while it was used."""
-
-
 class PostgresEngine:
     """One database on a server."""
 
     name: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, pool: PostgresPool, server: str, clock: ServerClock) -> None:
+    def __init__(self, pool: PostgresPool, server: str, clock: ServerClock) -> None:
         self.clock = clock
-        self._url = url
         self._pool = pool
-        self._server = server  # for error messages
-        self._threads: ThreadPoolExecutor | None = None
+        self._server = server  # for the log
+        self._threads: PostgresThreads | None = None
         self._close_lock = threading.Lock()
         self._closed = False
         self._watches: list[PostgresWatch] = []
 
     @classmethod
-    def open(cls, url: str, clock: ServerClock | None = None, *, allow_unfinished_copy: bool = False) -> PostgresEngine:
+    def open(
+        cls,
+        url: str,
+        clock: ServerClock | None = None,
+        *,
+        allow_unfinished_copy: bool = False,
+        state_folder: Path | None = None,  # where it is remembered which server has the store
+    ) -> PostgresEngine:
         """Connect and bring the schema up to date."""
-        server = _describe_server(url)
         clock = clock or ServerClock()
-        try:
-            with connect(url) as connection:
-                _migrate(connection, allow_unfinished_copy=allow_unfinished_copy)
-                clock.sync(connection)
-        except psycopg.OperationalError as error:
-            raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {_get_first_line(error)}") from None
-        except pg.InsufficientPrivilege as error:
-            raise StoreReadOnly(f"PostgreSQL at {server} denied access: {_get_first_line(error)}") from None
-        return cls(url, PostgresPool(url), server, clock)
+        with _connect_first(url, state_folder) as (pool, connection):
+            _migrate(connection, allow_unfinished_copy=allow_unfinished_copy)
+            clock.sync(connection)
+        return cls(pool, _describe_server(url), clock)
 
     def run(self, work: Work[T]) -> T:
+        return self._run(work, get_kind(work))
+
+    def _run(self, work: Work[T], kind: WorkKind) -> T:
         if self._closed:
             raise StoreClosed
         try:
             if isinstance(work, Read):
-                return self._read(work.run)
-            if work.read_first is not None and (result := self._read(work.read_first)) is not None:
-                return result
-            return self._run_once(partial(_write, work=work))
-        except _ConnectionLost as lost:
-            raise self._make_unavailable(lost.args[0]) from lost.args[0]
-        except (pg.DiskFull, pg.OutOfMemory) as error:
-            raise StoreFull(f"PostgreSQL at {self._server} is out of space: {_get_first_line(error)}") from error
-        except (pg.DataCorrupted, pg.IndexCorrupted) as error:
-            raise StoreDamaged(
-                f"PostgreSQL at {self._server} reports damaged data: {_get_first_line(error)}. Check the server's disk,"
-                " and restore its latest backup (docs/guides/backup.md)."
-            ) from error
-        except (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege) as error:
-            raise StoreReadOnly(
-                f"PostgreSQL at {self._server} does not allow writing: {_get_first_line(error)}"
-            ) from error
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise self._make_unavailable(error) from error
+                return self._read(work.run, kind, is_long=work.is_long)
+            if work.read_first is not None:
+                result = self._read(work.read_first, kind, is_long=work.is_long)
+                if result is not None:
+                    return result
+            write = partial(_write, work=work)
+            try:
+                return self._run_once(write, kind, is_long=work.is_long)
+            except psycopg.Error as error:
+                if not is_rolled_back(error):
+                    raise
+                return self._run_once(write, kind, is_long=work.is_long)
+        except psycopg.Error as error:
+            translated = translate_error(error, self._server)
+            if translated is None:
+                raise
+            raise translated from error
 
-    def _read(self, run: Callable[[Transaction], T]) -> T:
+    def _read(self, run: Callable[[Transaction], T], kind: WorkKind, *, is_long: bool) -> T:
         """Read, and once more if the connection breaks."""
-        read = partial(_read, run=run)
+        read = partial(_read, run=run, is_long=is_long)
         try:
-            return self._run_once(read)
+            return self._run_once(read, kind, is_long=is_long)
         except _ConnectionLost:
-            return self._run_once(read)
+            return self._run_once(read, kind, is_long=is_long)
 
-    def _run_once(self, run: Callable[[PooledConnection], T]) -> T:
-        with self._pool.borrow() as connection:
+    def _run_once(self, run: Callable[[PooledConnection], T], kind: WorkKind, *, is_long: bool) -> T:
+        with self._pool.borrow(kind, is_long=is_long) as connection:
             try:
                 if self.clock.needs_sync:
                     self.clock.sync(connection)
                 return run(connection)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if connection.closed or isinstance(error, _SHUTDOWNS):
-                    raise _ConnectionLost(error) from error
-                raise
+            except psycopg.Error as error:
+                if is_rolled_back(error) or not (connection.closed or isinstance(error, _SHUTDOWNS)):
+                    raise
+                raise _ConnectionLost(*error.args) from error
 
     async def arun(self, work: Work[T]) -> T:
-        return await run_on_thread(self._get_worker_threads(), self.run, work)
+        kind = get_kind(work)
+        key = None if kind is WorkKind.READ else write_key.get()
+        return await self._get_threads().run(partial(self._run, work, kind), kind, key)
 
     def watch(self, on_change: OnChange) -> Watch:
-        watch = PostgresWatch(self._url, on_change, self._watches)
+        watch = PostgresWatch(self._pool, on_change, self._watches)
         self._watches.append(watch)
         return watch
-
-    def _make_unavailable(self, error: Exception) -> StoreUnavailable:
-        return StoreUnavailable(f"Lost the connection to PostgreSQL at {self._server}: {_get_first_line(error)}")
 
     def close(self) -> None:
         for watch in list(self._watches):
@@ -173,26 +170,65 @@ class PostgresEngine:
                 return
             self._closed = True
         if self._threads is not None:
-            self._threads.shutdown()
+            give_up = threading.Timer(CLOSE_SECONDS, self._pool.abort)
+            give_up.daemon = True
+            give_up.start()
+            self._threads.close()
+            give_up.cancel()
         self._pool.close()
 
-    def _get_worker_threads(self) -> ThreadPoolExecutor:
+    def _get_threads(self) -> PostgresThreads:
         with self._close_lock:
             if self._closed:
                 raise StoreClosed
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(MAX_CONNECTIONS, "palaver-postgres")
+                self._threads = PostgresThreads(self._pool)
             return self._threads
 
 
-def _read(connection: PooledConnection, run: Callable[[Transaction], T]) -> T:
+class _ConnectionLost(psycopg.OperationalError):
+    """The connection broke while it was used."""
+
+
+@contextmanager
+def _connect_first(url: str, state_folder: Path | None = None) -> Iterator[tuple[PostgresPool, PooledConnection]]:
+    """Connect to a server; what goes wrong in the block is explained to the operator, with the server's address."""
+    server = _describe_server(url)
+    with ExitStack() as on_failure:
+        pool = PostgresPool(url, state_folder)
+        on_failure.callback(pool.close)
+        try:
+            with pool.borrow_first() as connection:
+                yield pool, connection
+        except WrongServer as error:
+            raise StoreReadOnly(f"Palaver can't use PostgreSQL at {server}: {error}") from None
+        except pg.InsufficientPrivilege as error:
+            raise StoreReadOnly(f"PostgreSQL at {server} denied access: {get_first_line(error)}") from None
+        except pg.LockNotAvailable:
+            raise StoreBusy(
+                f"Another process holds a lock on the tables of the database at {server}. It may be upgrading them:"
+                " start again when it has finished."
+            ) from None
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {get_first_line(error)}") from None
+        except psycopg.Error as error:
+            if (translated := translate_error(error, server)) is None:
+                raise
+            raise translated from error
+        on_failure.pop_all()
+
+
+def _read(connection: PooledConnection, run: Callable[[Transaction], T], *, is_long: bool) -> T:
     """Read from one consistent state. A single statement needs no transaction for that: it takes one round trip."""
-    try:
-        return run(_SingleStatementTransaction(connection))
-    except _SecondStatementNeeded:
-        with connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return run(connection.tx)
+    if not (is_long or connection.is_pooled):
+        with suppress(_SecondStatementNeeded):
+            return run(_SingleStatementTransaction(connection))
+    with connection.begin(_get_limits(is_long), is_read=True) as tx:
+        return run(tx)
+
+
+def _get_limits(is_long: bool) -> Mapping[str, int] | None:
+    return LONG_TIME_LIMITS if is_long else None
 
 
 class _SecondStatementNeeded(Exception):
@@ -223,12 +259,12 @@ class _SingleStatementTransaction(PostgresTransaction):
 def _write(connection: PooledConnection, work: Write[T]) -> T:
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            if work.single_statement is not None:
+            if work.single_statement is not None and not connection.is_pooled:
                 result = work.single_statement(connection.tx)
                 if result is not None:
                     return result
-            with connection.transaction():
-                return work.run(connection.tx)
+            with connection.begin(_get_limits(work.is_long)) as tx:
+                return work.run(tx)
         except _CONFLICTS as error:
             if attempt == MAX_ATTEMPTS:
                 raise StoreBusy("Other processes keep changing the same conversation. Try again.") from error
@@ -238,32 +274,37 @@ def _write(connection: PooledConnection, work: Write[T]) -> T:
 
 def describe_content(url: str) -> TargetContent | None:
     """Return what a database holds before it becomes the target of a copy; None if it has no rows."""
-    server = _describe_server(url)
-    try:
-        with connect(url) as connection:
-            return find_content(connection.tx)
-    except psycopg.OperationalError as error:
-        raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {_get_first_line(error)}") from None
+    with _connect_first(url) as (pool, connection), closing(pool):
+        return find_content(connection.tx)
+
+
+def read_server_state(url: str) -> tuple[int, list[str]]:
+    """Return the version of a server, and which migrations its database has."""
+    with _connect_first(url) as (pool, connection), closing(pool):
+        return connection.info.server_version, _list_applied(connection.tx)
+
+
+def _list_applied(tx: PostgresTransaction) -> list[str]:
+    row = tx.fetch_one("SELECT to_regclass('migration') IS NOT NULL")
+    return [name for (name,) in tx.fetch_all("SELECT name FROM migration")] if row and row[0] else []
 
 
 def _migrate(connection: PooledConnection, *, allow_unfinished_copy: bool = False) -> None:
-    tx = connection.tx
-    with connection.transaction():
-        tx.fetch_one("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK_KEY)
-        tx.execute(migrate.CREATE_MIGRATION_TABLE)
-    while True:
-        with connection.transaction():
+    """Apply the migrations that the database needs; if it needs none, nothing is locked."""
+    list_pending = partial(migrate.list_pending, DIALECT, allow_unfinished_copy=allow_unfinished_copy)
+    pending = list_pending(_list_applied(connection.tx))
+    while pending:
+        with connection.begin(_MIGRATION_LIMITS) as tx:
             tx.fetch_one("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK_KEY)
-            applied = [name for (name,) in tx.fetch_all("SELECT name FROM migration")]
-            pending = migrate.list_pending(DIALECT, applied, allow_unfinished_copy=allow_unfinished_copy)
-            if not pending:
-                return
-            name, script = pending[0]
-            migrate.apply_migration(tx, name, time.time_ns() // 1000, partial(_run_script, connection, script))
+            tx.execute(migrate.CREATE_MIGRATION_TABLE)
+            pending = list_pending(_list_applied(tx))
+            if pending:
+                name, script = pending.pop(0)
+                migrate.apply_migration(tx, name, time.time_ns() // 1000, partial(_run_script, connection, script))
 
 
 def _run_script(connection: PooledConnection, script: str) -> None:
-    connection.execute(script)  # our own migration file
+    connection.execute(script, prepare=False)  # our own migration file
 
 
 def _describe_server(url: str) -> str:
@@ -277,7 +318,3 @@ def _describe_server(url: str) -> str:
         ) from None
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"
-
-
-def _get_first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -4,12 +4,14 @@ A caller opens its connection itself, on its own thread. There is nothing in the
 callers are served as soon as the server accepts connections again, however many of them wait.
 
 Always true: while the server is away, all callers together wait at most `OUTAGE_WAIT_SECONDS` from the first failure
-on. After that, callers fail at once, and one of them at a time finds out whether the server is back.
+on. After that, callers fail at once, and one of them at a time finds out whether the server is back. Each kind of work
+has connections of its own, so none can take them all. All connections are to the same server on the same timeline.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import select
 import threading
@@ -17,84 +19,39 @@ import time
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg import errors as pg
-from psycopg.conninfo import conninfo_to_dict
 
 from palaver.domain.errors import StoreBusy, StoreClosed
+from palaver.storage.engines.base import WorkKind
+from palaver.storage.engines.postgres_connection import CONNECT_TIMEOUT_SECONDS, connect, list_addresses
+from palaver.storage.engines.postgres_errors import ServerAway, get_first_line
+from palaver.storage.engines.postgres_identity import TimelineFile, WrongServer, read_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-    from palaver.storage.engines.base import Row
+    from palaver.storage.engines.postgres_connection import PooledConnection
+    from palaver.storage.engines.postgres_identity import ServerIdentity, ServerReport
 
-MAX_CONNECTIONS = 16
-BUSY_TIMEOUT_SECONDS: Final = 30.0  # how long a caller waits while all connections are in use
-CONNECT_TIMEOUT_SECONDS: Final = 5
+MAX_CONNECTIONS: Final[Mapping[WorkKind, int]] = {
+    WorkKind.READ: 6,
+    WorkKind.REQUEST: 8,
+    WorkKind.TURN: 4,
+    WorkKind.BACKGROUND: 2,
+}
+BUSY_TIMEOUT_SECONDS = 10.0  # how long a caller waits while all connections of its kind are in use
+# After this time a connection is broken off: its server does not even keep the time limit of a statement.
+MAX_WORK_SECONDS = 60.0
 OUTAGE_WAIT_SECONDS: Final = 2.0  # a server that is back within this time is not noticed by those who wait for it
 RETRY_SECONDS: Final = 0.1  # between two attempts to connect to a server that is away
 MAX_IDLE_SECONDS: Final = 600.0  # then a connection that is not needed is closed
 MAX_AGE_SECONDS: Final = 3600.0  # then a connection is replaced: the server's processes grow with time
+ALL_BUSY: Final = "The database is busy with other changes. Try again in a moment."
 
-# So that a server that disappears without a word (power, network) is noticed, also in the middle of a statement.
-_DEFAULT_PARAMETERS: Final = {
-    "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,  # milliseconds
-}
-
-
-class PostgresTransaction:
-    """Runs statements on one connection."""
-
-    name: Literal["postgres"] = "postgres"
-    supports_data_ctes = True
-    for_update = "FOR UPDATE"
-    for_key_share = "FOR KEY SHARE"
-
-    def __init__(self, connection: PooledConnection) -> None:
-        self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)
-        self._execute: Any = self._cursor.execute
-
-    def fetch_one(self, sql: str, *params: object) -> Row | None:
-        row: Row | None = self._execute(sql, params).fetchone()
-        return row
-
-    def fetch_all(self, sql: str, *params: object) -> list[Row]:
-        rows: list[Row] = self._execute(sql, params).fetchall()
-        return rows
-
-    def execute(self, sql: str, *params: object) -> int:
-        count: int = self._execute(sql, params).rowcount
-        return count
-
-    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._cursor.executemany(sql, rows)
-
-    def lock_name(self, name: str) -> None:
-        self._execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (name,))
-
-
-class PooledConnection(psycopg.Connection["Row"]):
-    """A connection that reuses one cursor."""
-
-    opened_at = 0.0
-    returned_at = 0.0
-
-    @cached_property
-    def tx(self) -> PostgresTransaction:
-        return PostgresTransaction(self)
-
-
-def connect(url: str) -> PooledConnection:
-    """Open a connection with the settings that the store needs; parameters in the URL win."""
-    parameters: dict[str, Any] = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(url)}
-    return PooledConnection.connect(autocommit=True, prepare_threshold=1, **parameters)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +83,47 @@ class _Slot:
 class PostgresPool:
     """Lends connections to callers."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._free_slots: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
-        for _ in range(MAX_CONNECTIONS):
-            self._free_slots.put(_Slot(weakref.ref(self._free_slots)))
+    def __init__(self, url: str, state_folder: Path | None = None) -> None:
+        self._addresses = list_addresses(url)
+        self._free_slots: dict[WorkKind, queue.SimpleQueue[_Slot]] = {}
+        for kind, count in MAX_CONNECTIONS.items():
+            slots = self._free_slots[kind] = queue.SimpleQueue()
+            for _ in range(count):
+                slots.put(_Slot(weakref.ref(slots)))
         self._idle: deque[PooledConnection] = deque()  # the last one returned is the first one lent
+        self._lent: set[PooledConnection] = set()
         self._lock = threading.Lock()
         self._outage: _Outage | None = None
         self._closed = False
+        self._timeline_file = TimelineFile(state_folder)
+        self._identity: ServerIdentity | None = None
+        self._has_connected = False
+        self.is_pooled = False  # a pooler is between us and the server
 
     @contextlib.contextmanager
-    def borrow(self) -> Iterator[PooledConnection]:
+    def borrow(self, kind: WorkKind = WorkKind.READ, *, is_long: bool = False) -> Iterator[PooledConnection]:
         """Lend a connection. Raises `psycopg.OperationalError` if the server is away."""
-        slot = self._take_slot()
+        slot = self._take_slot(kind)
         try:
             connection = self._take()
+            connection.lent_at, connection.is_doing_long_work = time.monotonic(), is_long
+            self._lent.add(connection)
             try:
                 yield connection
             finally:
+                self._lent.discard(connection)
                 self._return(connection)
         finally:
-            self._free_slots.put(slot)
+            self._free_slots[kind].put(slot)
+
+    @contextlib.contextmanager
+    def borrow_first(self) -> Iterator[PooledConnection]:
+        """Connect, and lend the connection. Does not wait for a server that is away."""
+        connection = self.connect()
+        try:
+            yield connection
+        finally:
+            self._return(connection)
 
     def close(self) -> None:
         """Close the connections that are not in use; the others are closed when they are returned."""
@@ -157,13 +133,105 @@ class PostgresPool:
         for connection in idle:
             connection.close()
 
-    def _take_slot(self) -> _Slot:
+    def is_current(self, connection: PooledConnection) -> bool:
+        """Whether a connection is to the server that has the store now."""
+        return connection.identity == self._identity
+
+    def abort(self) -> None:
+        """Break off the connections that are in use, for a process that has to end."""
+        self.close()
+        for connection in list(self._lent):
+            connection.abort()
+
+    def abort_overdue(self) -> None:
+        """Break off the connections on which nothing has come back for far too long."""
+        since = time.monotonic() - MAX_WORK_SECONDS
+        for connection in list(self._lent):
+            if connection.lent_at < since and not connection.is_doing_long_work:
+                connection.abort()
+
+    def _take_slot(self, kind: WorkKind) -> _Slot:
         try:
-            return self._free_slots.get(timeout=BUSY_TIMEOUT_SECONDS)
+            return self._free_slots[kind].get(timeout=BUSY_TIMEOUT_SECONDS)
         except queue.Empty:
-            raise StoreBusy(
-                f"All connections to PostgreSQL were busy for {BUSY_TIMEOUT_SECONDS:.0f} s. Try again later."
-            ) from None
+            self.abort_overdue()
+            raise StoreBusy(ALL_BUSY) from None
+
+    # -- connecting ----------------------------------------------------------------------------------------
+
+    def connect(self) -> PooledConnection:
+        """Connect to the first server that has the store. The connection is not one of those that are lent."""
+        errors: list[psycopg.OperationalError] = []
+        for address in self._addresses:
+            try:
+                connection = self._connect_to(address)
+            except psycopg.OperationalError as error:
+                errors.append(error)
+            else:
+                for refusal in errors:
+                    if isinstance(refusal, WrongServer):
+                        log.warning("postgres_server_refused", extra={"reason": str(refusal)})
+                return connection
+        raise next((error for error in errors if isinstance(error, WrongServer)), errors[-1])
+
+    def _connect_to(self, address: Mapping[str, Any]) -> PooledConnection:
+        refusal: psycopg.OperationalError | None = None
+        try:
+            connection = connect(address, is_pooled=self.is_pooled)
+        except psycopg.errors.ConnectionTimeout:
+            raise
+        except psycopg.OperationalError as error:
+            if self._has_connected:
+                raise
+            # A pooler refuses our time limits, and a replica is not "read-write": without both we see what it is.
+            refusal = error
+            connection = connect({**address, "target_session_attrs": "any"}, is_pooled=True)
+        try:
+            report = read_report(connection)
+            self._check(report)
+            if report.backend_pid != connection.info.backend_pid:
+                self._note_pooler(connection)
+            elif refusal is not None:
+                raise refusal
+        except BaseException:
+            connection.close()
+            raise
+        connection.opened_at, connection.identity = time.monotonic(), report.identity
+        self._has_connected = True
+        return connection
+
+    def _note_pooler(self, connection: PooledConnection) -> None:
+        connection.is_pooled, connection.prepare_threshold = True, None
+        if not self.is_pooled:
+            self.is_pooled = True
+            log.info("postgres_pooler_found")
+
+    def _check(self, report: ServerReport) -> None:
+        """Raise `WrongServer` if the store must not be used on the server of a new connection."""
+        if report.is_replica:
+            raise WrongServer(
+                "this server is a replica, which only reads. Write the address of the primary into database_url, or"
+                " the addresses of all: postgresql://user@first,second/name."
+            )
+        if (found := report.identity) is None:
+            return
+        with self._lock:
+            known = self._identity
+            if known == found:
+                return
+            if known is not None and known.system_id != found.system_id:
+                raise WrongServer("this is another database server than before. If that is intended, restart Palaver.")
+            newest = self._timeline_file.load(found.system_id) if known is None else known.timeline
+            if found.timeline < newest:
+                raise WrongServer(_describe_old_primary(found.timeline, newest, self._timeline_file))
+            self._identity = found
+            idle, self._idle = self._idle, deque()
+            lent = [connection for connection in self._lent if connection.identity != found]
+        for connection in lent:  # of the server before: what is still written there is not in the store
+            connection.abort()
+        for connection in idle:
+            connection.close()
+        self._timeline_file.save(found)
 
     def _take_idle(self) -> PooledConnection | None:
         while True:
@@ -178,7 +246,8 @@ class PostgresPool:
             connection.close()
 
     def _return(self, connection: PooledConnection) -> None:
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:  # broken, or left in a transaction
+        is_idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if not is_idle or not self.is_current(connection):  # broken, left in a transaction, or of an old server
             connection.close()
             return
         connection.returned_at = now = time.monotonic()
@@ -204,19 +273,18 @@ class PostgresPool:
             outage = self._outage
             if outage is None:  # another caller has just found that the server is back
                 continue
-            if time.monotonic() >= outage.started + OUTAGE_WAIT_SECONDS or _is_permanent(outage.error):
-                raise psycopg.OperationalError(*outage.error.args)
+            if time.monotonic() >= outage.started + OUTAGE_WAIT_SECONDS or isinstance(outage.error, WrongServer):
+                raise ServerAway(*outage.error.args)
             time.sleep(RETRY_SECONDS)
 
     def _try_to_connect(self) -> PooledConnection | None:
         if not self._may_connect():
             return None
         try:
-            connection = connect(self._url)
+            connection = self.connect()
         except psycopg.OperationalError as error:
             self._note_outage(error)
             return None
-        connection.opened_at = time.monotonic()
         self._outage = None
         return connection
 
@@ -234,8 +302,11 @@ class PostgresPool:
     def _note_outage(self, error: psycopg.OperationalError) -> None:
         with self._lock:
             now = time.monotonic()
+            is_new = self._outage is None
             started = now if self._outage is None else self._outage.started
             self._outage = _Outage(started, now + RETRY_SECONDS, error)
+        if is_new:
+            log.warning("postgres_unreachable", extra={"reason": get_first_line(error)})
 
 
 def _is_usable(connection: PooledConnection) -> bool:
@@ -250,6 +321,10 @@ def _is_usable(connection: PooledConnection) -> bool:
     return not poll.poll(0)
 
 
-def _is_permanent(error: psycopg.OperationalError) -> bool:
-    """Whether waiting does not help: a wrong password or an unknown database."""
-    return isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName)
+def _describe_old_primary(found: int, newest: int, file: TimelineFile) -> str:
+    text = (
+        f"this server is an old primary: it is on timeline {found}, and Palaver has already used timeline {newest}."
+        " Writing there would split your conversations between two servers. Stop it, or make it a replica of the new"
+        " primary."
+    )
+    return text if file.path is None else f"{text} If you restored this server on purpose, delete {file.path} first."

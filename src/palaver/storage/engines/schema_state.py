@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import apsw
 
-from palaver.domain.errors import StoreUnavailable
 from palaver.storage.engines import migrate, sqlite
 from palaver.storage.engines.damage import make_damage_error
 from palaver.storage.engines.integrity import check_before_use
@@ -55,18 +54,8 @@ def _load_sqlite_state(path: Path) -> SchemaState:
 
 
 def _load_postgres_state(url: str) -> SchemaState:
-    import psycopg
+    from palaver.storage.engines import postgres  # psycopg is an extra
 
-    from palaver.storage.engines import postgres, postgres_pool
-
-    try:
-        with postgres_pool.connect(url) as connection:
-            version = connection.info.server_version
-            row = connection.execute("SELECT to_regclass('migration') IS NOT NULL").fetchone()
-            has_table = bool(row and row[0])
-            applied = [name for (name,) in connection.execute(_READ_APPLIED)] if has_table else []
-    except psycopg.Error as error:
-        cause = " ".join(str(error).split())[:300]
-        raise StoreUnavailable(f"The PostgreSQL server can't be reached: {cause}") from error
+    version, applied = postgres.read_server_state(url)
     pending = tuple(name for name, _ in migrate.list_pending(postgres.DIALECT, applied))
     return SchemaState(pending, f"PostgreSQL {version // 10000}.{version % 10000}")

@@ -66,6 +66,7 @@ class SqliteTransaction:
     name: Literal["sqlite"] = "sqlite"
     supports_data_ctes = False
     for_update = ""  # not needed: there is only one writer
+    skip_locked = ""
     for_key_share = ""
 
     def __init__(self, db: apsw.Connection) -> None:
