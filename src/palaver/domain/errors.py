@@ -69,6 +69,7 @@
         ├── StoreReadOnly
         ├── StoreDamaged
         ├── StoreUnavailable
+        │   └── StoreFileLost     the file of the database was removed, renamed or replaced while in use
         ├── StoreClosed
         ├── AttachmentsUnavailable   the folder for files cannot be used
         └── SchemaTooNew
@@ -398,6 +399,10 @@ class StoreDamaged(StoreError):
 
 class StoreUnavailable(StoreError):
     """The database can't be reached."""
+
+
+class StoreFileLost(StoreUnavailable):
+    """The server's database file was removed, renamed or replaced while in use, so nothing can be stored or read."""
 
 
 class StoreClosed(StoreError):

@@ -6,7 +6,8 @@ its own, so that a failure reaches only the caller whose work failed.
 A blocking caller that finds the writer idle writes by itself, which saves a thread switch. Otherwise, and for awaiting
 callers, a writer thread does the work.
 
-Always true: a caller is told of success only after the commit that contains its work.
+Always true: a caller is told of success only after the commit that contains its work, and after `confirm`, which
+raises an error if what was committed would not be found again.
 """
 
 from __future__ import annotations
@@ -102,8 +103,9 @@ class WriteRequest(Generic[T]):
 class GroupWriter:
     """Runs units of work on the one connection that writes."""
 
-    def __init__(self, connection: WriterConnection, name: str) -> None:
+    def __init__(self, connection: WriterConnection, name: str, confirm: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
+        self._confirm = confirm
         self._name = name
         self._write_lock = threading.Lock()  # its holder may use the connection
         self._lock_holder: int | None = None
@@ -158,6 +160,7 @@ class GroupWriter:
             connection.begin()
             result = run(connection.tx)
             connection.commit()
+            self._confirm()
         except BaseException:
             connection.rollback()
             raise
@@ -207,6 +210,7 @@ class GroupWriter:
             if not self._run_as_one(batch):
                 self._connection.begin()
                 self._run_with_savepoints(batch)
+            self._confirm()
         except BaseException as error:  # noqa: BLE001  (given to the callers, whose work was not stored)
             for request in batch:
                 request.error = request.error or error

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import apsw
 
 from palaver.domain.clock import SystemClock
-from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged
+from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged, StoreError
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
 from palaver.storage.engines.folder_lock import FolderLock
 from palaver.storage.engines.group_commit import GroupWriter
 from palaver.storage.engines.integrity import check_before_use
 from palaver.storage.engines.sqlite_file import connect, create_file, refuse_unfinished_restore, translate_error
+from palaver.storage.engines.sqlite_presence import FilePresence, copy_content
 from palaver.storage.engines.sqlite_watch import SqliteWatch
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class SqliteWriter:
 class SqliteEngine:
     """One database file.
 
-    Always true: once damage was met, nothing is written to the file any more. What can be read is still read.
+    Always true: once damage was met, nothing is written to the file any more. What can be read is still read. Nothing
+    is acknowledged that was written to a file which is no longer in its place, and no connection creates a file.
     """
 
     name: Literal["sqlite"] = "sqlite"
@@ -144,15 +146,16 @@ class SqliteEngine:
         self.path = path
         self._lock = lock
         self._damage: StoreDamaged | None = None
+        self._presence = FilePresence(path, self._copy_content)
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer)
-        self._writer = GroupWriter(self._writer_connection, "palaver-writer")
+        self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check)
         self._idle_readers: list[apsw.Connection] = []
         self._open_reader_count = 0
         self._threads: ThreadPoolExecutor | None = None
         self._close_lock = threading.Lock()
         self._closed = False
-        self._checkpointer = _Checkpointer(path, self._writer)
+        self._checkpointer = _Checkpointer(self._connect, self._writer)
         self._watches: list[SqliteWatch] = []
         writer.set_wal_hook(self._handle_commit)
 
@@ -189,7 +192,7 @@ class SqliteEngine:
                 return self._read(work.run)
             if work.read_first is not None and (result := self._read(work.read_first)) is not None:
                 return result
-            self._refuse_if_damaged()
+            self._refuse_if_unusable()
             return self._writer.call(work.run)
         except apsw.Error as error:
             raise self._translate_error(error) from error
@@ -209,13 +212,13 @@ class SqliteEngine:
                     result = await run_on_thread(self._get_reader_threads(), self._read, work.read_first)
                 if result is not None:
                     return result
-            self._refuse_if_damaged()
+            self._refuse_if_unusable()
             return await self._writer.acall(work.run, get_running_loop())
         except apsw.Error as error:
             raise self._translate_error(error) from error
 
     def watch(self, on_change: OnChange) -> Watch:
-        watch = SqliteWatch(self.path, on_change, self._watches)
+        watch = SqliteWatch(self.path, self._connect, on_change, self._watches, self._presence.notice)
         self._watches.append(watch)
         return watch
 
@@ -227,6 +230,8 @@ class SqliteEngine:
                 return
             self._closed = True
         self._checkpointer.close()
+        if self._damage is None:
+            self._presence.save_before_close()
         self._writer.close(self._close_writer)
         if self._threads is not None:
             self._threads.shutdown()
@@ -242,9 +247,26 @@ class SqliteEngine:
             log.error("store_damaged", extra={"error": str(translated)})
         return translated
 
-    def _refuse_if_damaged(self) -> None:
+    def _refuse_if_unusable(self) -> None:
         if self._damage is not None:
             raise StoreDamaged(str(self._damage), **self._damage.facts)
+        if self._presence.is_lost:
+            self._presence.check()
+
+    def _copy_content(self, target: Path) -> None:
+        self._writer.run_exclusively(lambda: copy_content(self._writer_connection.db, target))
+
+    def _connect(self, *, reader: bool = False) -> apsw.Connection:
+        """Open another connection to the same file, and to no other."""
+        self._presence.check()
+        db = connect(self.path, reader=reader)
+        try:
+            self._presence.check()
+        except BaseException:
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            db.close()
+            raise
+        return db
 
     def _handle_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
         for watch in self._watches:
@@ -256,7 +278,8 @@ class SqliteEngine:
         self._close_connection(self._writer_connection.db)
 
     def _close_connection(self, db: apsw.Connection) -> None:
-        if self._damage is not None:  # the last one to close must not write the log into the damaged file
+        # The last one to close must not write the log into a damaged file, nor delete the log of another one.
+        if self._damage is not None or self._presence.is_lost:
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close()
 
@@ -273,6 +296,8 @@ class SqliteEngine:
     def _read(self, run: Callable[[Transaction], T]) -> T:
         if self._closed:
             raise StoreClosed
+        if self._presence.is_lost:
+            self._presence.check()
         try:
             db = self._idle_readers.pop()
         except IndexError:
@@ -297,7 +322,7 @@ class SqliteEngine:
         with self._close_lock:
             if self._closed:
                 raise StoreClosed
-            db = connect(self.path, reader=True)
+            db = self._connect(reader=True)
             self._open_reader_count += 1
             return db
 
@@ -320,8 +345,8 @@ class _Checkpointer:
     commit slower.
     """
 
-    def __init__(self, path: Path, writer: GroupWriter) -> None:
-        self._path = path
+    def __init__(self, open_connection: Callable[[], apsw.Connection], writer: GroupWriter) -> None:
+        self._open_connection = open_connection
         self._writer = writer
         self._due_at_pages = CHECKPOINT_PAGES
         self._due = threading.Event()
@@ -357,9 +382,9 @@ class _Checkpointer:
             self._due.clear()
             if self._stop:
                 return
-            # An error means that another process is at it, or the disk is full. The WAL holds everything, and the
-            # next checkpoint is tried when it has grown by as much again.
-            with contextlib.suppress(apsw.Error), contextlib.closing(connect(self._path)) as db:
+            # An error means that another process is at it, that the disk is full, or that the file is lost. The WAL
+            # holds everything, and the next checkpoint is tried when it has grown by as much again.
+            with contextlib.suppress(apsw.Error, StoreError), contextlib.closing(self._open_connection()) as db:
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 
