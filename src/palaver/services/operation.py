@@ -9,9 +9,12 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+from palaver.domain.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,7 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReadAfterWork(Generic[B, T]):
-    """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first."""
+    """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first.
+
+    If the work can't be stored (a full disk, a lock that another process holds), the read runs without it.
+    """
 
     find_work: Read[B | None]
     do_work: Callable[[B], Write[None]]
@@ -55,8 +61,9 @@ class BlockingRunner:
 
     def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            while (batch := self._engine.run(work.find_work)) is not None:
-                self._engine.run(work.do_work(batch))
+            with contextlib.suppress(StoreError):  # an error that concerns the read, too, is met there
+                while (batch := self._engine.run(work.find_work)) is not None:
+                    self._engine.run(work.do_work(batch))
             return self._engine.run(work.read)
         if isinstance(work, WriteThenWork):
             result = self._engine.run(work.write)
@@ -75,8 +82,9 @@ class AsyncRunner:
 
     async def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            while (batch := await self._engine.arun(work.find_work)) is not None:
-                await self._engine.arun(work.do_work(batch))
+            with contextlib.suppress(StoreError):
+                while (batch := await self._engine.arun(work.find_work)) is not None:
+                    await self._engine.arun(work.do_work(batch))
             return await self._engine.arun(work.read)
         if isinstance(work, WriteThenWork):
             import asyncio  # a blocking program does not need it

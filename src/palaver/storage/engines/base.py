@@ -83,6 +83,9 @@ class Write(Generic[T]):
     # None, having changed nothing, if that is not enough. An engine across a network (PostgreSQL) tries it before
     # `run` and without a transaction, which saves two round trips.
     single_statement: Callable[[Transaction], T | None] | None = None
+    # Set it for work that can be done later: if other writers prevent it for so long, the engine raises `StoreBusy`.
+    # The work may be done all the same, after that.
+    max_wait_seconds: float | None = None
 
 
 Work = Read[T] | Write[T]

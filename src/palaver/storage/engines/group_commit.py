@@ -16,7 +16,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from palaver.domain.errors import StoreClosed, StoreError
+from palaver.domain.errors import StoreBusy, StoreClosed, StoreError
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,8 +35,8 @@ class WriterConnection(Protocol):
     @property
     def tx(self) -> Transaction: ...
 
-    def begin(self) -> None:
-        """Take the write lock."""
+    def begin(self, max_wait_seconds: float | None = None) -> None:
+        """Take the write lock; raise an error if that takes too long."""
         ...
 
     def commit(self) -> None:
@@ -114,12 +114,12 @@ class GroupWriter:
         self._start_lock = threading.Lock()
         self._closed = False
 
-    def call(self, run: Callable[[Transaction], T]) -> T:
-        """Do the work and return when it is durable."""
+    def call(self, run: Callable[[Transaction], T], max_wait_seconds: float | None = None) -> T:
+        """Do the work and return when it is durable; `max_wait_seconds` is for the lock of other processes."""
         if not self._write_lock.locked() and self._queue.empty():
             # `with`, because an interrupt (Ctrl-C) cannot come between taking the lock and guarding it.
             with self._write_lock:
-                return self._run_alone(run)
+                return self._run_alone(run, max_wait_seconds)
         if self._lock_holder == threading.get_ident():
             raise StoreError("a unit of work may not start another one on the same store")
         request = WriteRequest(run)
@@ -127,11 +127,20 @@ class GroupWriter:
         self._submit(request)
         return request.wait()
 
-    async def acall(self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop) -> T:
-        """Do the work on the writer thread."""
+    async def acall(
+        self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop, max_wait_seconds: float | None = None
+    ) -> T:
+        """Do the work on the writer thread; after `max_wait_seconds`, raise `StoreBusy` and let it go on alone."""
         request = WriteRequest(run, loop)
         self._submit(request)
-        return await request.future
+        if max_wait_seconds is None:
+            return await request.future
+        from asyncio import wait_for  # a blocking program does not need it
+
+        try:
+            return await wait_for(request.future, max_wait_seconds)
+        except TimeoutError:
+            raise StoreBusy from None
 
     def run_exclusively(self, action: Callable[[], T]) -> T:
         """Run maintenance that must not meet a writer."""
@@ -150,14 +159,14 @@ class GroupWriter:
             close_connection()
         self._refuse_queued()
 
-    def _run_alone(self, run: Callable[[Transaction], T]) -> T:
+    def _run_alone(self, run: Callable[[Transaction], T], max_wait_seconds: float | None) -> T:
         """Let the caller, who holds the write lock, be the writer."""
         if self._closed:
             raise StoreClosed
         connection = self._connection
         try:
             self._lock_holder = threading.get_ident()
-            connection.begin()
+            connection.begin(max_wait_seconds)
             result = run(connection.tx)
             connection.commit()
             self._confirm()

@@ -28,7 +28,13 @@ from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
 from palaver.storage.engines.folder_lock import FolderLock
 from palaver.storage.engines.group_commit import GroupWriter
 from palaver.storage.engines.integrity import check_before_use
-from palaver.storage.engines.sqlite_file import connect, create_file, refuse_unfinished_restore, translate_error
+from palaver.storage.engines.sqlite_file import (
+    connect,
+    create_file,
+    make_busy_handler,
+    refuse_unfinished_restore,
+    translate_error,
+)
 from palaver.storage.engines.sqlite_presence import FilePresence, copy_content
 from palaver.storage.engines.sqlite_watch import SqliteWatch
 
@@ -99,8 +105,18 @@ class SqliteWriter:
         self.tx = SqliteTransaction(db)
         self._execute = db.cursor().execute
 
-    def begin(self) -> None:
+    def begin(self, max_wait_seconds: float | None = None) -> None:
         """Take the write lock, waiting for other processes."""
+        if max_wait_seconds is not None:
+            self.db.set_busy_handler(make_busy_handler(max_wait_seconds))
+            try:
+                self._begin()
+            finally:
+                self.db.set_busy_handler(make_busy_handler())
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         try:
             self._execute("BEGIN IMMEDIATE")
         except apsw.SQLError:  # an interrupt (Ctrl-C) left a transaction open
@@ -193,7 +209,7 @@ class SqliteEngine:
             if work.read_first is not None and (result := self._read(work.read_first)) is not None:
                 return result
             self._refuse_if_unusable()
-            return self._writer.call(work.run)
+            return self._writer.call(work.run, work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
 
@@ -213,7 +229,7 @@ class SqliteEngine:
                 if result is not None:
                     return result
             self._refuse_if_unusable()
-            return await self._writer.acall(work.run, get_running_loop())
+            return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
 

@@ -90,7 +90,7 @@ def _use_wal(db: apsw.Connection) -> None:
             return
 
 
-def make_busy_handler() -> Callable[[int], bool]:
+def make_busy_handler(max_seconds: float | None = None) -> Callable[[int], bool]:
     """Return a handler that waits for another process in short, random steps: fair, and fast for short transactions."""
     started_at = 0.0
 
@@ -98,7 +98,7 @@ def make_busy_handler() -> Callable[[int], bool]:
         nonlocal started_at
         if attempt == 0:
             started_at = time.monotonic()
-        elif time.monotonic() - started_at > LOCK_TIMEOUT_SECONDS:
+        elif time.monotonic() - started_at > (LOCK_TIMEOUT_SECONDS if max_seconds is None else max_seconds):
             return False
         time.sleep(random.uniform(0.0002, 0.001 if attempt < 20 else 0.005))  # noqa: S311
         return True
