@@ -86,6 +86,7 @@ class Write(Generic[T]):
     # Set it for work that can be done later: if other writers prevent it for so long, the engine raises `StoreBusy`.
     # The work may be done all the same, after that.
     max_wait_seconds: float | None = None
+    frees_space: bool = False  # it deletes: on a full disk, the engine makes room for it if it can
 
 
 Work = Read[T] | Write[T]
@@ -112,6 +113,10 @@ class Engine(Protocol):
 
     def watch(self, on_change: OnChange) -> Watch:
         """Call `on_change`, on some thread, after every change by any process, until the watch is closed."""
+        ...
+
+    def maintain(self) -> None:
+        """Do what keeps the database usable; a server calls it from time to time, on a thread."""
         ...
 
     def close(self) -> None:

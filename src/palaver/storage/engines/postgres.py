@@ -162,6 +162,9 @@ class PostgresEngine:
         self._watches.append(watch)
         return watch
 
+    def maintain(self) -> None:
+        """Do nothing: the server takes care of itself."""
+
     def _make_unavailable(self, error: Exception) -> StoreUnavailable:
         return StoreUnavailable(f"Lost the connection to PostgreSQL at {self._server}: {_get_first_line(error)}")
 

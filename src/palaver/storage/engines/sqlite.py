@@ -25,6 +25,7 @@ from palaver.domain.clock import SystemClock
 from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged, StoreError
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
+from palaver.storage.engines.disk_reserve import DiskReserve
 from palaver.storage.engines.folder_lock import FolderLock
 from palaver.storage.engines.group_commit import GroupWriter
 from palaver.storage.engines.integrity import check_before_use
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from palaver.storage.engines.base import OnChange, Transaction, Watch
+    from palaver.storage.engines.base import OnChange, Transaction, Watch, Write
 
 T = TypeVar("T")
 
@@ -162,6 +163,7 @@ class SqliteEngine:
         self.path = path
         self._lock = lock
         self._damage: StoreDamaged | None = None
+        self._reserve = DiskReserve(path)
         self._presence = FilePresence(path, self._copy_content)
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer)
@@ -208,8 +210,14 @@ class SqliteEngine:
                 return self._read(work.run)
             if work.read_first is not None and (result := self._read(work.read_first)) is not None:
                 return result
-            self._refuse_if_unusable()
-            return self._writer.call(work.run, work.max_wait_seconds)
+            self._refuse_if_unusable(work)
+            try:
+                return self._writer.call(work.run, work.max_wait_seconds)
+            except apsw.FullError:
+                if not work.frees_space:
+                    raise
+                self._make_room()
+                return self._writer.call(work.run, work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
 
@@ -228,8 +236,14 @@ class SqliteEngine:
                     result = await run_on_thread(self._get_reader_threads(), self._read, work.read_first)
                 if result is not None:
                     return result
-            self._refuse_if_unusable()
-            return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
+            self._refuse_if_unusable(work)
+            try:
+                return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
+            except apsw.FullError:
+                if not work.frees_space:
+                    raise
+                await run_on_thread(self._get_reader_threads(), lambda _: self._make_room(), None)
+                return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
 
@@ -263,7 +277,19 @@ class SqliteEngine:
             log.error("store_damaged", extra={"error": str(translated)})
         return translated
 
-    def _refuse_if_unusable(self) -> None:
+    def maintain(self) -> None:
+        self._reserve.keep()
+
+    def _make_room(self) -> None:
+        """On a full disk, let SQLite begin its log again; an error means that the next write fails as well."""
+        self._reserve.give_back()
+        log.warning("disk_full_reserve_used", extra={"path": str(self.path)})
+        with contextlib.suppress(apsw.Error), contextlib.closing(self._connect()) as db:
+            self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+
+    def _refuse_if_unusable(self, work: Write[T]) -> None:
+        if not work.frees_space:
+            self._reserve.refuse_if_needed()
         if self._damage is not None:
             raise StoreDamaged(str(self._damage), **self._damage.facts)
         if self._presence.is_lost:
