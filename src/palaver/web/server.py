@@ -217,6 +217,7 @@ async def run_server(
         ws="none",
     )
     connections = Connections(limits or ConnectionLimits.from_open_files())
+    app.state.connections = connections
     server = _EmbeddedServer(config, connections, TrustedProxies.from_settings(trusted_proxies), timeouts)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="palaver-web")
     try:

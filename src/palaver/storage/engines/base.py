@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from palaver.domain.clock import Clock
+    from palaver.domain.readiness import ReadinessProblem
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -113,6 +114,10 @@ class Engine(Protocol):
 
     def watch(self, on_change: OnChange) -> Watch:
         """Call `on_change`, on some thread, after every change by any process, until the watch is closed."""
+        ...
+
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        """Return what keeps the database from working well, without waiting; raise `StoreError` if nothing works."""
         ...
 
     def maintain(self) -> None:

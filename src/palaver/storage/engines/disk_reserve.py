@@ -12,11 +12,14 @@ import shutil
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import StoreFull
+from palaver.domain.readiness import ReadinessProblem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RESERVE_BYTES = 24 * 1024 * 1024  # a log just before its checkpoint, and some deletions
+FULL_DISK_BYTES = 2 * 1024 * 1024  # a message with its answer may not fit
+NEARLY_FULL_DISK_BYTES = 200_000_000
 
 
 class DiskReserve:
@@ -56,6 +59,17 @@ class DiskReserve:
             raise StoreFull(free_bytes=free)
         if free > 4 * RESERVE_BYTES:
             self._is_given_back = False  # the next `keep` makes a new one
+
+    def find_problem(self) -> ReadinessProblem | None:
+        """Say whether the disk is full or nearly full."""
+        free = self._get_free_bytes()
+        if free < FULL_DISK_BYTES or (self._is_given_back and free < RESERVE_BYTES // 2):
+            text = "The server's disk is full: messages can't be stored. Free some space."
+            return ReadinessProblem("disk_full", text, is_blocking=True)
+        if free < NEARLY_FULL_DISK_BYTES:
+            text = f"The server's disk is nearly full: {free / 1e6:.0f} MB are free."
+            return ReadinessProblem("disk_nearly_full", text, is_blocking=False)
+        return None
 
     def _get_free_bytes(self) -> int:
         return shutil.disk_usage(self._path.parent).free

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from palaver.domain.errors import StoreBusy, StoreClosed, StoreError
@@ -113,6 +114,7 @@ class GroupWriter:
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self._closed = False
+        self.blocked_since: float | None = None  # by the monotonic clock, while it waits for the write lock
 
     def call(self, run: Callable[[Transaction], T], max_wait_seconds: float | None = None) -> T:
         """Do the work and return when it is durable; `max_wait_seconds` is for the lock of other processes."""
@@ -166,7 +168,7 @@ class GroupWriter:
         connection = self._connection
         try:
             self._lock_holder = threading.get_ident()
-            connection.begin(max_wait_seconds)
+            self._begin(max_wait_seconds)
             result = run(connection.tx)
             connection.commit()
             self._confirm()
@@ -176,6 +178,13 @@ class GroupWriter:
         finally:
             self._lock_holder = None
         return result
+
+    def _begin(self, max_wait_seconds: float | None = None) -> None:
+        self.blocked_since = time.monotonic()
+        try:
+            self._connection.begin(max_wait_seconds)
+        finally:
+            self.blocked_since = None
 
     def _submit(self, request: WriteRequest[Any]) -> None:
         self._queue.put(request)
@@ -215,9 +224,9 @@ class GroupWriter:
     def _run_batch(self, batch: list[WriteRequest[Any]]) -> None:
         """Run the batch in one transaction and tell every caller its result or error."""
         try:
-            self._connection.begin()
+            self._begin()
             if not self._run_as_one(batch):
-                self._connection.begin()
+                self._begin()
                 self._run_with_savepoints(batch)
             self._confirm()
         except BaseException as error:  # noqa: BLE001  (given to the callers, whose work was not stored)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import LiteralString
 
+    from palaver.domain.readiness import ReadinessProblem
     from palaver.storage.engines.base import OnChange, Transaction, Watch
 
 T = TypeVar("T")
@@ -161,6 +162,9 @@ class PostgresEngine:
         watch = PostgresWatch(self._url, on_change, self._watches)
         self._watches.append(watch)
         return watch
+
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        return ()
 
     def maintain(self) -> None:
         """Do nothing: the server takes care of itself."""

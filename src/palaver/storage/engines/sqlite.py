@@ -23,6 +23,7 @@ import apsw
 
 from palaver.domain.clock import SystemClock
 from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged, StoreError
+from palaver.domain.readiness import ReadinessProblem
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
 from palaver.storage.engines.disk_reserve import DiskReserve
@@ -60,6 +61,7 @@ DIALECT = Dialect(
 
 CHECKPOINT_PAGES = 4000  # in the WAL before a checkpoint: the less often, the fewer pages are written twice
 READER_CLOSE_SECONDS = 5.0  # how long closing waits for readers
+LONG_LOCK_SECONDS = 5.0  # that another process holds the write lock, before it is a problem
 READER_THREADS = 4  # for awaiting callers; blocking callers read on their own thread
 
 log = logging.getLogger(__name__)
@@ -276,6 +278,22 @@ class SqliteEngine:
             self._checkpointer.stop()
             log.error("store_damaged", extra={"error": str(translated)})
         return translated
+
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        if self._closed:
+            raise StoreClosed
+        if self._damage is not None:
+            raise StoreDamaged(str(self._damage), **self._damage.facts)
+        self._presence.check()
+        found = [self._reserve.find_problem(), self._find_lock_problem()]
+        return [problem for problem in found if problem is not None]
+
+    def _find_lock_problem(self) -> ReadinessProblem | None:
+        since = self._writer.blocked_since
+        if since is None or time.monotonic() - since < LONG_LOCK_SECONDS:
+            return None
+        text = "Another process holds the write lock of the database: messages can't be stored until it ends."
+        return ReadinessProblem("database_locked", text, is_blocking=True)
 
     def maintain(self) -> None:
         self._reserve.keep()
