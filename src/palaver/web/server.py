@@ -105,6 +105,7 @@ class _EmbeddedServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
+        self.lifespan.state["connections"] = self._connections  # for the routes: `request.state.connections`
         self._listeners = sockets or []
         for listener in self._listeners:
             self._start_accepting(listener)
@@ -217,7 +218,6 @@ async def run_server(
         ws="none",
     )
     connections = Connections(limits or ConnectionLimits.from_open_files())
-    app.state.connections = connections
     server = _EmbeddedServer(config, connections, TrustedProxies.from_settings(trusted_proxies), timeouts)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="palaver-web")
     try:

@@ -59,7 +59,7 @@ async def check_readiness(state: State, request: Request, response: Response) ->
     If nothing can be read, the response is an error with its code, such as `store_file_lost`.
     """
     problems = [*await find_problems(state.gateway.store)]
-    if request.app.state.connections.has_refused_lately:
+    if request.state.connections.has_refused_lately:
         text = "The limit of open connections was reached within the last minute: some were refused."
         problems.append(ReadinessProblem("too_many_connections", text, is_blocking=False))
     is_blocked = any(problem.is_blocking for problem in problems)
