@@ -11,6 +11,8 @@ import apsw
 import pytest
 
 from palaver.services import readiness
+from palaver.services.doctor import machine
+from palaver.services.doctor.finding import Severity
 from palaver.services.readiness import find_problems
 from palaver.storage.engines import disk_reserve
 from palaver.storage.engines import sqlite as sqlite_engine
@@ -67,6 +69,20 @@ async def test_no_message_is_accepted_while_the_file_is_away_and_none_is_lost(we
     texts = [message["content"] for message in transcript if message["role"] == "user"]
     assert texts[0] == "before"
     assert texts[-1] == "after"
+
+
+async def test_the_doctor_reports_what_the_running_server_says(web: WebServer, store_url: str) -> None:
+    path = Path(store_url.removeprefix("sqlite:///"))
+    path.rename(path.with_name("elsewhere.db"))  # noqa: ASYNC240
+    [finding] = await asyncio.to_thread(lambda: list(machine._check_running_server(web.url)))
+    assert finding.code == "server_problem"
+    assert finding.severity is Severity.PROBLEM
+    assert "palaver.db was removed or renamed" in finding.text
+    path.with_name("elsewhere.db").rename(path)
+    [finding] = await asyncio.to_thread(lambda: list(machine._check_running_server(web.url)))
+    assert finding.severity is not Severity.PROBLEM
+    [finding] = await asyncio.to_thread(lambda: list(machine._check_running_server("http://127.0.0.1:9")))
+    assert finding.code == "server_silent"
 
 
 async def test_a_lock_that_another_process_holds_is_a_problem(

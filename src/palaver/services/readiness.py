@@ -40,6 +40,6 @@ async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
 def make_waiting_problem(wait_micros: int) -> ReadinessProblem:
     text = (
         f"A message has been waiting for the agent for {wait_micros // 60_000_000} minutes: no server takes it,"
-        " or all are at their limits."
+        " or all are busy."
     )
     return ReadinessProblem("turns_waiting", text, is_blocking=False)
