@@ -88,7 +88,7 @@ def test_nothing_is_stored_once_the_file_is_lost(path: Path, dm: Source, lose: C
         assert not path.exists() or lose in (replace_by_copy, remove_log, remove_index)
 
 
-@pytest.mark.parametrize("lose", [remove, rename, replace_by_copy, remove_log, remove_index, remove_everything])
+@pytest.mark.parametrize("lose", [remove, rename, replace_by_copy, remove_everything])
 def test_what_was_stored_before_the_loss_is_saved_in_a_file_of_its_own(
     path: Path, dm: Source, lose: Callable[[Path], None]
 ) -> None:
@@ -104,6 +104,35 @@ def test_what_was_stored_before_the_loss_is_saved_in_a_file_of_its_own(
     assert stored <= set(list_texts(rescued))
     rescued.replace(path)  # what the message says; the log of the lost file may still be there
     assert stored <= set(list_texts(path))
+
+
+@pytest.mark.parametrize("is_noticed", [True, False])
+@pytest.mark.parametrize("lose", [remove_log, remove_index])
+def test_without_its_log_or_index_a_database_is_complete_after_a_restart(
+    path: Path, dm: Source, lose: Callable[[Path], None], is_noticed: bool
+) -> None:
+    with SessionStore.open(path) as store:
+        store.record_user_message(dm(), "before")
+        lose(path)
+        if is_noticed:
+            with pytest.raises(StoreFileLost):
+                store.record_user_message(dm(), "after")
+    assert "before" in list_texts(path)
+    assert list(path.parent.glob("palaver-rescued-*")) == []
+
+
+def test_a_log_that_another_process_has_made_anew_is_left_alone(path: Path, dm: Source) -> None:
+    with SessionStore.open(path) as store:
+        store.record_user_message(dm(), "before")
+        remove_log(path)
+        path.with_name(f"{path.name}-wal").touch()
+        with pytest.raises(StoreFileLost):
+            store.record_user_message(dm(), "after")
+    [rescued] = path.parent.glob("palaver-rescued-*.db")
+    with pytest.raises(StoreUnavailable, match="keep the present database"):
+        SessionStore.open(path)
+    rescued.replace(path)
+    assert "before" in list_texts(path)
 
 
 @pytest.mark.parametrize("lose", [remove, rename, remove_everything])

@@ -26,8 +26,9 @@ def check_database(url: str, commands: FixCommands) -> tuple[bool, list[Finding]
     """Return whether a database can be opened without changing it, and what was found."""
     path = get_sqlite_path(url)
     try:
-        if path is not None and not path.exists():
+        if path is not None:
             refuse_lost_file(path)
+        if path is not None and not path.exists():
             return False, [make_ok(FindingCode.DATABASE_MISSING, path=path)]
         state = load_schema_state(url)
     except ModuleNotFoundError:

@@ -166,7 +166,7 @@ class SqliteEngine:
         self._lock = lock
         self._damage: StoreDamaged | None = None
         self._reserve = DiskReserve(path)
-        self._presence = FilePresence(path, self._copy_content)
+        self._presence = FilePresence(path, self._copy_content, self._write_log_back)
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer)
         self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check)
@@ -315,6 +315,11 @@ class SqliteEngine:
 
     def _copy_content(self, target: Path) -> None:
         self._writer.run_exclusively(lambda: copy_content(self._writer_connection.db, target))
+
+    def _write_log_back(self) -> bool:
+        db = self._writer_connection.db
+        pages, written = self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        return pages == written
 
     def _connect(self, *, reader: bool = False) -> apsw.Connection:
         """Open another connection to the same file, and to no other."""

@@ -151,21 +151,23 @@ def create_file(path: Path) -> Path:
 
 
 def refuse_lost_file(path: Path) -> None:
-    """Raise an error if there is no file, but something that belongs to one that was removed or renamed."""
+    """Raise an error if something is there that belongs to a file which was lost while Palaver used it."""
     copies = list_rescued(path)
     leftovers = [each for each in (f"{path.name}-wal", f"{path.name}-shm") if path.with_name(each).exists()]
-    if not (copies or leftovers) or os.path.lexists(path):  # in this order: a new file comes before its log
-        return
-    if not copies:
+    is_there = os.path.lexists(path)  # after the others: a new file comes before its log
+    if copies:
+        use = f"mv {shlex.quote(str(copies[-1]))} {shlex.quote(str(path))}"
+        other = "keep the present database" if is_there else "begin with an empty database"
+        raise StoreUnavailable(
+            f"The database {path} was removed or replaced while Palaver used it. Palaver has saved everything in"
+            f" {copies[-1]}. To go on with that, stop the server, and run: {use}\n"
+            f"To {other} instead, move the copy to another folder.",
+            path=str(path),
+            saved_as=str(copies[-1]),
+        )
+    if leftovers and not is_there:
         names = " and ".join(leftovers)
         raise make_damage_error(path, f"the file is missing, but {names}, which belongs to it, is still there.")
-    raise StoreUnavailable(
-        f"The database {path} is missing: it was removed while Palaver used it. Palaver has saved everything in"
-        f" {copies[-1]}. To go on with that, run: mv {shlex.quote(str(copies[-1]))} {shlex.quote(str(path))}\n"
-        "To begin with an empty database instead, move the copy to another folder.",
-        path=str(path),
-        saved_as=str(copies[-1]),
-    )
 
 
 def translate_error(error: apsw.Error, path: Path) -> Exception:

@@ -36,13 +36,17 @@ class FilePresence:
     """Whether the database, its log (`-wal`) and its index (`-shm`) are those that this process has opened.
 
     All three stay the same for as long as any connection is open. When one is lost, everything is copied to a file in
-    the same folder (`copy_content` does that); the copy is deleted when the lost file is back.
+    the same folder (`copy_content` does that); the copy is deleted when the lost file is back. If only the log was
+    removed, it is written back into the database instead (`write_back` does that, and says whether all of it was), and
+    if only the index was, nothing needs to be saved.
     """
 
-    def __init__(self, path: Path, copy_content: Callable[[Path], None]) -> None:
+    def __init__(self, path: Path, copy_content: Callable[[Path], None], write_back: Callable[[], bool]) -> None:
         """Remember the files, which must exist."""
         self._path = path
         self._copy_content = copy_content
+        self._write_back = write_back
+        self._is_written_back = False
         real_path = path.resolve()  # SQLite's other files are beside the one that a link leads to
         names = (str(path), f"{real_path}-wal", f"{real_path}-shm")
         self._identities = tuple((name, identity) for name in names if (identity := _identify(name)) is not None)
@@ -56,7 +60,7 @@ class FilePresence:
         for name, identity in self._identities:
             if _identify(name) != identity:
                 self._handle_loss(name)
-                raise _make_error(name, self._copy)
+                raise _make_error(name, self._copy, is_written_back=self._is_written_back)
         if self.is_lost:
             self._handle_return()
 
@@ -72,7 +76,7 @@ class FilePresence:
             return
         if self._thread is not None:
             self._thread.join()
-        if self._copy is None:  # it failed, or was impossible at the time
+        if self._copy is None and not self._is_written_back:  # it failed, or was impossible at the time
             self._save()
 
     def _handle_loss(self, name: str) -> None:
@@ -90,7 +94,7 @@ class FilePresence:
         with self._lock:
             if not self.is_lost:
                 return
-            self.is_lost = False
+            self.is_lost = self._is_written_back = False
             copy, self._copy = self._copy, None
         if copy is not None:
             copy.unlink(missing_ok=True)
@@ -98,6 +102,13 @@ class FilePresence:
 
     def _save(self) -> None:
         path = self._path
+        try:
+            if self._is_content_in_place() or (self._has_lost_only_log() and self._write_back()):
+                self._is_written_back = True
+                log.warning("store_needs_restart", extra={"file": str(path)})
+                return
+        except apsw.Error as error:
+            log.warning("store_log_not_written_back", extra={"file": str(path), "error": str(error)})
         target = path.with_name(f"{path.stem}-rescued-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}.db")
         incomplete = target.with_name(f".{target.name}")
         try:
@@ -115,6 +126,15 @@ class FilePresence:
                 return
         target.unlink(missing_ok=True)  # the file was put back meanwhile
 
+    def _is_content_in_place(self) -> bool:
+        """Whether the database and its log are in place: the index is made anew from them."""
+        return all(_identify(name) == identity for name, identity in self._identities[:2])
+
+    def _has_lost_only_log(self) -> bool:
+        """Whether the database is in place and its log is gone. A new log in its place belongs to another process."""
+        (name, identity), (log_name, _), *_ = self._identities
+        return _identify(name) == identity and _identify(log_name) is None
+
 
 def _identify(name: str) -> tuple[int, int] | None:
     try:
@@ -124,13 +144,15 @@ def _identify(name: str) -> tuple[int, int] | None:
     return stat.st_dev, stat.st_ino
 
 
-def _make_error(lost: str, copy: Path | None) -> StoreFileLost:
+def _make_error(lost: str, copy: Path | None, *, is_written_back: bool) -> StoreFileLost:
     """Build the error for a file that is gone; without its folder, because every visitor may read it."""
     name = os.path.basename(lost)  # noqa: PTH119
     is_gone = not os.path.lexists(lost)
     what = "was removed or renamed" if is_gone else "was replaced by another file"
     text = f"The server's database file {name} {what} while in use, so nothing can be stored or read. "
-    if copy is None:
+    if is_written_back:
+        text += "Everything was saved in the database itself. Its operator has to start the server again."
+    elif copy is None:
         text += "Its operator has to put it back without stopping the server, or restore a backup."
     else:
         text += f"Its operator can put it back, or stop the server and use the complete copy {copy.name} instead."
