@@ -39,7 +39,7 @@ async def get_readiness(web: WebServer) -> tuple[int, dict[str, Any]]:
 
 async def list_problems(web: WebServer) -> tuple[int, list[str]]:
     status, body = await get_readiness(web)
-    return status, [problem["code"] for problem in body["problems"]]
+    return status, [body["error"]["code"]] if status == 503 else [problem["code"] for problem in body["problems"]]
 
 
 async def post_message(client: httpx2.AsyncClient, session_id: str, text: str) -> httpx2.Response:

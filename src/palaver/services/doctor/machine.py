@@ -121,8 +121,7 @@ def _check_running_server(url: str) -> Iterator[Finding]:
     # The turns that wait are counted in the database, also if no server runs.
     problems = [each for each in answer.get("problems", ()) if each["code"] != "turns_waiting"]
     for problem in problems:
-        make = make_problem if problem["is_blocking"] else make_warning
-        yield make(FindingCode.SERVER_PROBLEM, url=url, problem=problem["message"])
+        yield make_warning(FindingCode.SERVER_PROBLEM, url=url, problem=problem["message"])
     if not problems:
         yield make_ok(FindingCode.SERVER_RUNS, url=url)
 

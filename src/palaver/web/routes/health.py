@@ -12,7 +12,7 @@ from palaver.domain.readiness import ReadinessCode, ReadinessProblem
 from palaver.services.readiness import find_problems
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
-from palaver.web.errors import ErrorOut, error_responses
+from palaver.web.errors import build_error_response, error_responses
 from palaver.web.metrics import Metrics
 from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
@@ -38,35 +38,32 @@ class ReadinessProblemOut(ResponseModel):
 
     code: ReadinessCode = Field(description="A stable identifier for programs.")
     message: str
-    is_blocking: bool = Field(description="Whether messages can't be stored, so that the server is not ready.")
 
 
-class ReadinessOut(ResponseModel):
-    """Whether the server can serve requests, and the health of its accounts on chat platforms."""
+class ReadinessOut(HealthOut):
+    """What limits the server, and the health of its accounts on chat platforms."""
 
-    status: Literal["ok", "problem"] = Field(description="`problem`: messages can't be stored; the response is a 503.")
-    version: str
     platforms: Literal["ok", "problem"] = Field(
         description="`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."
     )
     problems: list[ReadinessProblemOut]
 
 
-@router.get("/readyz", responses={503: {"model": ReadinessOut | ErrorOut, "description": "Messages can't be stored."}})
-async def check_readiness(state: State, request: Request, response: Response) -> ReadinessOut:
+@router.get("/readyz", response_model=ReadinessOut, responses=error_responses(503))
+async def check_readiness(state: State, request: Request) -> ReadinessOut | Response:
     """Check that messages can be stored and read, within a few seconds.
 
-    If nothing can be read, the response is an error with its code, such as `store_file_lost`.
+    If not, the response is an error whose code says why, such as `disk_full` or `store_file_lost`.
     """
     problems = [*await find_problems(state.gateway.store)]
     if request.state.connections.has_refused_lately:
         text = "The limit of open connections was reached within the last minute: some were refused."
         problems.append(ReadinessProblem("too_many_connections", text, is_blocking=False))
-    is_blocked = any(problem.is_blocking for problem in problems)
-    if is_blocked:
-        response.status_code = 503
+    for problem in problems:
+        if problem.is_blocking:
+            return build_error_response(503, problem.code, problem.message)
     return ReadinessOut(
-        status="problem" if is_blocked else "ok",
+        status="ok",
         version=__version__,
         platforms="problem" if state.gateway.accounts.has_problem else "ok",
         problems=[ReadinessProblemOut.model_validate(problem, from_attributes=True) for problem in problems],
