@@ -13,6 +13,7 @@ from palaver.domain.account import Scope
 from palaver.services import indexer
 from palaver.storage.engines import sqlite_file
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.sqlite import SqliteEngine
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web import build_api_document
 from web.test_isolation import STREAMS, create_resources, fill_path
@@ -114,3 +115,22 @@ def test_a_search_in_the_terminal_does_not_wait_for_the_lock(store: SessionStore
     with hold_write_lock(store_url):
         assert len(store.search("words")) == 1
     assert len(store.search("words")) == 2
+
+
+async def test_a_full_database_refuses_messages_with_words_and_goes_on_when_there_is_space(web: WebServer) -> None:
+    """SQLite's own limit of pages: the same error as a full disk, also where nothing can be mounted."""
+    ada = await web.sign_in("ada")
+    session_id = await web.create_conversation(ada, "before")
+    engine = web.gateway.store.engine
+    assert isinstance(engine, SqliteEngine)
+    db = engine._writer_connection.db
+    engine._writer.run_exclusively(lambda: db.execute("PRAGMA max_page_count = 1").fetchall())  # as many as there are
+    await engine.arun(Write(forget_last_use))
+    url = f"/api/sessions/{session_id}/messages"
+    refused = await ada.post(url, json={"content": "x" * 30_000, "key": "1"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_full")
+    assert "Free some space" in refused.json()["error"]["message"]
+    for path in ("/api/me", "/api/sessions", url, f"/api/sessions/{session_id}/export", "/api/search?query=before"):
+        assert (await ada.get(path)).status_code == 200, path
+    engine._writer.run_exclusively(lambda: db.execute("PRAGMA max_page_count = 1000000").fetchall())
+    assert (await ada.post(url, json={"content": "x" * 30_000, "key": "1"})).status_code == 202
