@@ -65,6 +65,17 @@ def test_a_database_is_checked_without_changing_it(store: SessionStore, store_ur
     assert not any(char in findings[0].text for char in "@")  # neither user nor password
 
 
+def test_a_lost_database_is_a_problem_and_not_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "palaver.db"
+    for leftover in ("palaver.db-wal", "palaver-rescued-20261118-070000-00ff.db"):
+        (tmp_path / leftover).touch()
+        can_open, [finding] = check_database(f"sqlite:///{path}", COMMANDS)
+        assert not can_open
+        assert finding.severity is Severity.PROBLEM
+        assert leftover in f"{finding.text} {finding.fix}"
+    assert not path.exists()
+
+
 @pytest.mark.both_engines
 def test_an_older_schema_is_a_warning_and_is_not_upgraded(store: SessionStore, store_url: str) -> None:
     last = max(store.engine.run(Write(lambda tx: tx.fetch_all("SELECT name FROM migration"))))[0]

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 56c949b48af65cd843c089cf70aa7672731138716c33b0778e6c21536b970785
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 487494db75561c31da06617b48cd17453a171b786896a021859a79e15c836d5a
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -812,7 +812,7 @@ export interface components {
          * FindingCode
          * @enum {string}
          */
-        FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_stopped" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
+        FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_problem" | "server_silent" | "server_stopped" | "turns_waiting" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
         /**
          * FindingOut
          * @description What a check has found.
@@ -2770,7 +2770,7 @@ export interface components {
         };
         /**
          * ReadinessOut
-         * @description The health of the server, and of its accounts on chat platforms.
+         * @description What limits the server, and the health of its accounts on chat platforms.
          */
         ReadinessOut: {
             /**
@@ -2786,6 +2786,22 @@ export interface components {
              * @enum {string}
              */
             platforms: "ok" | "problem";
+            /** Problems */
+            problems: components["schemas"]["ReadinessProblemOut"][];
+        };
+        /**
+         * ReadinessProblemOut
+         * @description Something that limits the server.
+         */
+        ReadinessProblemOut: {
+            /**
+             * Code
+             * @description A stable identifier for programs.
+             * @enum {string}
+             */
+            code: "database_slow" | "database_locked" | "disk_full" | "disk_nearly_full" | "too_many_connections" | "turns_waiting";
+            /** Message */
+            message: string;
         };
         /**
          * ReceiptOut

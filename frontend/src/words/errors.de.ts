@@ -92,6 +92,8 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     "Dateien können gerade nicht gespeichert oder geöffnet werden. Bitte den Betreiber, den Ordner für Anhänge auf dem Server zu prüfen.",
   store_full: () => "Die Festplatte des Servers ist voll. Es wurde nichts gespeichert.",
   store_read_only: () => "Die Datenbank des Servers ist schreibgeschützt. Es wurde nichts gespeichert.",
+  store_file_lost: () =>
+    "Die Datenbankdatei des Servers wurde entfernt oder ersetzt. Es kann nichts gespeichert werden, bis der Betreiber sie zurücklegt.",
   store_unavailable: () => "Der Server erreicht seine Datenbank nicht. Es wurde nichts gespeichert.",
   internal_error: () => "Etwas ist schiefgelaufen. Details stehen im Serverprotokoll.",
 };

@@ -91,6 +91,8 @@ export const errorsEn = {
     "Files can’t be stored or opened right now. Ask the operator to check the server’s attachments folder.",
   store_full: () => "The server’s disk is full. Nothing was saved.",
   store_read_only: () => "The server’s database is read-only. Nothing was saved.",
+  store_file_lost: () =>
+    "The server’s database file was removed or replaced. Nothing can be saved until the operator puts it back.",
   store_unavailable: () => "The server can’t reach its database. Nothing was saved.",
   internal_error: () => "Something went wrong. The server log has details.",
 } satisfies ErrorTexts;

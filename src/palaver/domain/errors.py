@@ -69,6 +69,7 @@
         ├── StoreReadOnly
         ├── StoreDamaged
         ├── StoreUnavailable
+        │   └── StoreFileLost     the file of the database was removed, renamed or replaced while in use
         ├── StoreClosed
         ├── AttachmentsUnavailable   the folder for files cannot be used
         └── SchemaTooNew
@@ -406,6 +407,10 @@ class StoreUnavailable(StoreError):
     """The database can't be reached."""
 
     retry_after: float = 5.0  # seconds
+
+
+class StoreFileLost(StoreUnavailable):
+    """The server's database file was removed, renamed or replaced while in use, so nothing can be stored or read."""
 
 
 class StoreClosed(StoreError):

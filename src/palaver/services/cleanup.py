@@ -101,6 +101,7 @@ class Cleanup:
     async def run_once(self) -> None:
         """Delete everything that is no longer needed now."""
         steps: list[Callable[[], Awaitable[object]]] = [
+            lambda: asyncio.to_thread(self._store.engine.maintain),
             self._erasures.finish_all,
             self._attachments.clean_up,
             self.delete_old_receipts,
@@ -210,7 +211,7 @@ class Cleanup:
             return None if has_older(tx, before) else 0
 
         total = 0
-        while count := await self._store.engine.arun(Write(delete, read_first=try_without_write)):
+        while count := await self._store.engine.arun(Write(delete, read_first=try_without_write, frees_space=True)):
             total += count
             await asyncio.sleep(BATCH_PAUSE_SECONDS)
         return total

@@ -27,7 +27,7 @@ PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of o
 
 def build_deletion(delete: Callable[[Transaction], T]) -> WriteThenWork[HiddenRow, T]:
     """Build work that deletes something with `delete`, and then all pieces of what has disappeared."""
-    return WriteThenWork(Write(delete), _FIND_HIDDEN, _delete_piece, PIECE_PAUSE_SECONDS)
+    return WriteThenWork(Write(delete, frees_space=True), _FIND_HIDDEN, _delete_piece, PIECE_PAUSE_SECONDS)
 
 
 async def finish_deletions(engine: Engine) -> int:
@@ -56,10 +56,10 @@ async def clean_search_index(engine: Engine) -> int:
     return count
 
 
-_MERGE_PIECE: Final = Write(search_merge.merge_piece)
+_MERGE_PIECE: Final = Write(search_merge.merge_piece, frees_space=True)
 _FIND_HIDDEN: Final = Read(deletion_pieces.find_hidden, is_quick=True)
 
 
 def _delete_piece(hidden: HiddenRow) -> Write[None]:
     crash_point("deletion.before_piece")
-    return Write(lambda tx: deletion_pieces.delete_piece(tx, hidden))
+    return Write(lambda tx: deletion_pieces.delete_piece(tx, hidden), frees_space=True)

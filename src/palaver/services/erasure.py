@@ -105,7 +105,7 @@ class Erasures:
             erased = person_erasure.describe_person(tx, person.id)
             return erasures.add(tx, erased, person_erasure.begin(tx, erased, now), now).id
 
-        erasure_id = await self._engine.arun(Write(begin))
+        erasure_id = await self._engine.arun(Write(begin, frees_space=True))
         crash_point("erase.started")
         log.info("erasure_started", extra={"erasure": erasure_id})
         return await self._finish(erasure_id, on_progress)
@@ -164,7 +164,7 @@ class Erasures:
                 _do_batch(tx, row, found, now)
 
         crash_point("erase.before_batch")
-        await self._engine.arun(Write(run))
+        await self._engine.arun(Write(run, frees_space=True))
         crash_point("erase.batch_stored")
 
     async def _delete_bytes(self, row: ErasureRow) -> None:
@@ -179,7 +179,7 @@ class Erasures:
                 left = tuple(each for each in current.person.pending_hashes if each not in hashes)
                 erasures.save(tx, replace(current, person=replace(current.person, pending_hashes=left)))
 
-        await self._engine.arun(Write(forget))
+        await self._engine.arun(Write(forget, frees_space=True))
 
     def _delete_outputs(self, person: ErasedPerson) -> None:
         """Delete the files that the person has uploaded to import them, and the saved output of their jobs."""

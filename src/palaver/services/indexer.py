@@ -37,6 +37,7 @@ BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers r
 MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits for a quiet moment
 CLOSE_SECONDS = 5.0  # for the batch in progress when the store is closed
 MAX_HITS = 200
+MAX_SEARCH_WAIT_SECONDS = 2.0  # for other writers, before a search goes on with what is indexed
 _CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
 
 
@@ -130,6 +131,7 @@ def build_search(
 ) -> ReadAfterWork[search.IndexBatch, Sequence[SearchHit]]:
     """Build a search that first brings the index up to date: it finds everything that was stored before it began.
 
+    While nothing can be written (a full disk, a lock that another process holds), it finds what is indexed.
     `list_audiences` and `get_session_no` say where to search; None means everywhere. `get_project_no` returns the
     project of the filter, `list_authors` its person. `find_session_no` finds the session of the cursor, or raises
     SessionNotFound. With `is_typing`, the last word may be incomplete.
@@ -156,7 +158,10 @@ def build_search(
         )
         return search.find_messages(tx, query, list_audiences(tx), limit=limit, before=before, conditions=conditions)
 
-    return ReadAfterWork(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)), _index_batch, Read(find))
+    def index_soon(batch: search.IndexBatch) -> Write[None]:
+        return Write(lambda tx: search.index_batch(tx, batch), max_wait_seconds=MAX_SEARCH_WAIT_SECONDS)
+
+    return ReadAfterWork(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)), index_soon, Read(find))
 
 
 def _parse_cursor(cursor: str | None) -> tuple[str, int] | None:

@@ -9,12 +9,12 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 
 from __future__ import annotations
 
+import contextlib
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from palaver.domain.errors import StoreBusy
+from palaver.domain.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ T = TypeVar("T")
 class ReadAfterWork(Generic[B, T]):
     """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first.
 
-    If the work can't be done now, because something else keeps a row locked, the read does without it.
+    If the work can't be stored (a full disk, a lock that something else holds), the read does without it.
     """
 
     find_work: Read[B | None]
@@ -61,7 +61,7 @@ class BlockingRunner:
 
     def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            with suppress(StoreBusy):
+            with contextlib.suppress(StoreError):  # an error that concerns the read, too, is met there
                 while (batch := self._engine.run(work.find_work)) is not None:
                     self._engine.run(work.do_work(batch))
             return self._engine.run(work.read)
@@ -82,7 +82,7 @@ class AsyncRunner:
 
     async def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            with suppress(StoreBusy):
+            with contextlib.suppress(StoreError):
                 while (batch := await self._engine.arun(work.find_work)) is not None:
                     await self._engine.arun(work.do_work(batch))
             return await self._engine.arun(work.read)

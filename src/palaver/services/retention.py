@@ -13,6 +13,7 @@ import re
 import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput, OwnerRequired, StoreBusy
@@ -207,7 +208,8 @@ class Retention:
     ) -> PruneReport:
         size = await self._engine.arun(Read(lambda tx: retention.measure_session(tx, session.no)))
         if not dry_run:
-            deleted = await self._engine.arun(Write(lambda tx: retention.delete_if_unused(tx, session.no, before)))
+            work = Write(partial(retention.delete_if_unused, session_no=session.no, before=before), frees_space=True)
+            deleted = await self._engine.arun(work)
             if finish:
                 await finish_deletions(self._engine)
             await asyncio.sleep(BATCH_PAUSE_SECONDS)

@@ -101,6 +101,21 @@ def find_work(tx: Transaction, owner: str, now: int) -> WorkSummary:
     )
 
 
+def find_longest_wait(tx: Transaction, now: int) -> int:
+    """Return for how many microseconds one of the next turns could have been claimed and was not; 0 if there is none.
+
+    Turns behind a running one in the same session wait for that.
+    """
+    row = tx.fetch_one(
+        "SELECT MIN(since) FROM"
+        " (SELECT session_no, CASE WHEN due_at > created_at THEN due_at ELSE created_at END AS since"
+        f" FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT {_PAGE_SIZE}) q"
+        " WHERE NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')",
+        now,
+    )
+    return 0 if row is None or row[0] is None else max(0, now - int(row[0]))
+
+
 def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLease]:
     """Claim the next turns, within the limits."""
     tx.lock_name(CLAIM_LOCK)

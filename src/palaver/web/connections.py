@@ -9,12 +9,14 @@ that the server is working on are never given up; if there is nothing else, the 
 from __future__ import annotations
 
 import resource
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 MAX_CONNECTIONS: Final = 4096  # more would not help one process
 MIN_CONNECTIONS: Final = 16
+REFUSAL_SECONDS: Final = 60.0  # for so long a refused connection counts as a problem
 _ADDRESS_SHARE: Final = 4  # one address gets this part of all connections
 
 
@@ -56,6 +58,7 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
+        self._refused_at: float | None = None
         self._addresses: dict[Connection, str] = {}
         self._by_address: defaultdict[str, set[Connection]] = defaultdict(set)
         # Those that the server waits for, longest first.
@@ -65,11 +68,19 @@ class Connections:
     def __len__(self) -> int:
         return len(self._addresses)
 
+    @property
+    def has_refused_lately(self) -> bool:
+        """Whether a connection was refused because all that are allowed in total were busy."""
+        return self._refused_at is not None and time.monotonic() - self._refused_at < REFUSAL_SECONDS
+
     def make_room(self, address: str, *, is_proxy: bool) -> bool:
         """Make room for a connection from an address; return False if that is not possible."""
         if not is_proxy and len(self._by_address.get(address, ())) >= self._limits.per_address:
             return self._give_up_first(self._waiting_by_address.get(address, {}))
-        return len(self) < self._limits.total or self._give_up_first(self._waiting)
+        has_room = len(self) < self._limits.total or self._give_up_first(self._waiting)
+        if not has_room:
+            self._refused_at = time.monotonic()
+        return has_room
 
     def give_up_longest_waiting(self) -> bool:
         """Close the connection that the server has been waiting for longest; return False if it waits for none."""

@@ -105,6 +105,7 @@ class _EmbeddedServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
+        self.lifespan.state["connections"] = self._connections  # for the routes: `request.state.connections`
         self._listeners = sockets or []
         for listener in self._listeners:
             self._start_accepting(listener)

@@ -45,7 +45,7 @@ class FakeConnection:
         if error is not None:
             raise error
 
-    def begin(self) -> None:
+    def begin(self, max_wait_seconds: float | None = None) -> None:
         assert not self.is_open, "a transaction inside a transaction"
         self.is_open = True
         self._record("begin")

@@ -16,7 +16,7 @@ from palaver.services.backups import BackupRequest
 from palaver.storage.engines import integrity, migrate
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.folder_lock import FolderLock
-from palaver.storage.engines.sqlite_file import connect
+from palaver.storage.engines.sqlite_file import connect, create_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ def test_a_file_that_another_process_migrates_meanwhile_is_not_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_in_use: bool
 ) -> None:
     """Two processes start on a new or an older database: one is looking at its tables while the other creates them."""
-    path = tmp_path / "palaver.db"
+    path = create_file(tmp_path / "palaver.db")
     first = connect(path)
     first.execute(migrate.CREATE_MIGRATION_TABLE)  # a migration's first step
     if not is_in_use:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from palaver.storage.engines.sqlite_file import connect
+from palaver.storage.engines.sqlite_file import connect, create_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ MAX_CACHED_BYTES = 1536 * 1024  # a little more than the largest cache: SQLite a
 
 @pytest.mark.parametrize("reader", [False, True], ids=["writer", "reader"])
 def test_a_connection_keeps_little_of_a_large_file_in_memory(tmp_path: Path, reader: bool) -> None:
-    path = tmp_path / "palaver.db"
+    path = create_file(tmp_path / "palaver.db")
     with closing(connect(path)) as writer:
         writer.execute("CREATE TABLE note (text)")
         writer.execute("BEGIN")

@@ -28,6 +28,7 @@ from palaver.domain.person import Role
 from palaver.domain.text import make_storable
 from palaver.domain.timezones import check_timezone
 from palaver.services.accounts import sign_in
+from palaver.services.accounts.last_uses import LastUses
 from palaver.services.accounts.passkeys import Passkeys
 from palaver.services.accounts.passwords import Passwords
 from palaver.services.accounts.people import People
@@ -68,6 +69,7 @@ class Accounts(Operations[AsyncRunner]):
         self._store = store
         self._engine = store.engine
         self._clock = store.clock
+        self._last_uses = LastUses(store.engine)
         self._passwords = Passwords()
         self.passkeys = Passkeys(store.engine, store.clock)
 
@@ -158,7 +160,7 @@ class Accounts(Operations[AsyncRunner]):
             return None
         signed_in, is_due = match
         if is_due:
-            await self._engine.arun(Write(lambda tx: accounts.mark_sign_in_seen(tx, signed_in.credential_id, now)))
+            self._last_uses.record(accounts.mark_sign_in_seen, signed_in.credential_id, now)
         return signed_in
 
     async def find_by_token(self, secret: str) -> SignedInPerson | None:
@@ -171,7 +173,7 @@ class Accounts(Operations[AsyncRunner]):
             return None
         signed_in, is_due = match
         if is_due:
-            await self._engine.arun(Write(lambda tx: accounts.mark_token_used(tx, signed_in.credential_id, now)))
+            self._last_uses.record(accounts.mark_token_used, signed_in.credential_id, now)
         return signed_in
 
     @operation

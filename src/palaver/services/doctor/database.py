@@ -9,6 +9,7 @@ from palaver.services.doctor.finding import make_ok, make_problem, make_warning
 from palaver.services.doctor.finding_texts import FindingCode
 from palaver.services.integrity_check import check_integrity
 from palaver.storage.engines.schema_state import get_sqlite_path, load_schema_state
+from palaver.storage.engines.sqlite_file import refuse_lost_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +25,11 @@ _CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file 
 def check_database(url: str, commands: FixCommands) -> tuple[bool, list[Finding]]:
     """Return whether a database can be opened without changing it, and what was found."""
     path = get_sqlite_path(url)
-    if path is not None and not path.exists():
-        return False, [make_ok(FindingCode.DATABASE_MISSING, path=path)]
     try:
+        if path is not None:
+            refuse_lost_file(path)
+        if path is not None and not path.exists():
+            return False, [make_ok(FindingCode.DATABASE_MISSING, path=path)]
         state = load_schema_state(url)
     except ModuleNotFoundError:
         return False, [make_problem(FindingCode.DATABASE_DRIVER_MISSING)]

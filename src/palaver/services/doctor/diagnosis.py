@@ -122,6 +122,7 @@ class _Doctor:
                 )
             else:
                 self._add("Attached files", lambda: folders.check_attachments(store, attachments, environment.commands))
+            self._add("Messages", lambda: machine.check_waiting_turns(store, environment.commands))
             self._add(
                 "Platforms",
                 lambda: account_checks.check_accounts(

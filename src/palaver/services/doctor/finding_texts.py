@@ -27,7 +27,10 @@ class FindingCode(StrEnum):
     CLOCK = "clock"
     TIME_ZONE = "time_zone"
     SERVER_RUNS = "server_runs"
+    SERVER_PROBLEM = "server_problem"
+    SERVER_SILENT = "server_silent"
     SERVER_STOPPED = "server_stopped"
+    TURNS_WAITING = "turns_waiting"
     PORT_FREE = "port_free"
     PORT_TAKEN = "port_taken"
     SANDBOX = "sandbox"
@@ -121,6 +124,17 @@ _MACHINE: Final[Mapping[FindingCode, FindingText]] = {
     FindingCode.CLOCK: FindingText("Clock", "{time} UTC."),
     FindingCode.TIME_ZONE: FindingText("Time zone", "{timezone} (the setting `timezone`)."),
     FindingCode.SERVER_RUNS: FindingText("Server", "It runs at {url}."),
+    FindingCode.SERVER_PROBLEM: FindingText(
+        "Server", "It runs at {url}, with a problem: {problem}", "Fix what the message names, and run this again."
+    ),
+    FindingCode.SERVER_SILENT: FindingText(
+        "Server", "It runs at {url}, but does not answer ({error}).", "Look at its log, and start it again."
+    ),
+    FindingCode.TURNS_WAITING: FindingText(
+        "Messages",
+        "A message has been waiting for the agent for {minutes} minutes: no server takes it, or all are busy.",
+        "Start a server ({command}), or raise `turns.max_running` in the server settings.",
+    ),
     FindingCode.SERVER_STOPPED: FindingText("Server", "It isn't running."),
     FindingCode.PORT_FREE: FindingText("Server", "It isn't running; port {port} is free."),
     FindingCode.PORT_TAKEN: FindingText(

@@ -10,20 +10,28 @@ import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
+from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
 from palaver import __version__
 from palaver.services.doctor.finding import make_ok, make_problem, make_warning
 from palaver.services.doctor.finding_texts import FindingCode
 from palaver.services.document_text.sandbox_check import CHECK_COMMAND
+from palaver.services.readiness import MAX_TURN_WAIT_SECONDS
+from palaver.storage import turn_leases
+from palaver.storage.engines.base import Read
 from palaver.storage.engines.schema_state import describe_sqlite
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from palaver.config import Settings
     from palaver.services.doctor.finding import Finding
+    from palaver.services.doctor.fix_commands import FixCommands
     from palaver.services.store import SessionStore
 
 MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
@@ -39,6 +47,8 @@ _EXTRAS: Final = {  # a package that an extra installs, by the name of the extra
     "whatsapp-web": "neonize",
     "email": "aiosmtplib",
 }
+_READINESS_SECONDS: Final = 10.0
+_MAX_READINESS_BYTES: Final = 100_000
 _BWRAP_SECONDS: Final = 5.0
 _READER_SECONDS: Final = 20.0
 _LANDLOCK_CREATE_RULESET: Final = 444  # the same number on every architecture
@@ -87,7 +97,7 @@ def check_server(
     """Report the running server, or whether another program has taken its port."""
     host, port = settings.web.host, settings.web.port
     if running_url is not None:
-        yield make_ok(FindingCode.SERVER_RUNS, url=running_url)
+        yield from _check_running_server(running_url)
         return
     if port is None:  # any free one will do
         yield make_ok(FindingCode.SERVER_STOPPED)
@@ -98,6 +108,44 @@ def check_server(
     port_user = find_port_user(port)
     user = f" ({port_user})" if port_user else ""
     yield make_problem(FindingCode.PORT_TAKEN, user=user, port=port)
+
+
+def _check_running_server(url: str) -> Iterator[Finding]:
+    """Ask the server itself: only it knows which files it has opened, and who waits for whom."""
+    try:
+        answer = _fetch_readiness(url)
+    except (OSError, HTTPException, ValueError) as error:
+        yield make_problem(FindingCode.SERVER_SILENT, url=url, error=str(error) or type(error).__name__)
+        return
+    if "error" in answer:
+        yield make_problem(FindingCode.SERVER_PROBLEM, url=url, problem=answer["error"]["message"])
+        return
+    # The turns that wait are counted in the database, also if no server runs.
+    problems = [each for each in answer.get("problems", ()) if each["code"] != "turns_waiting"]
+    for problem in problems:
+        yield make_warning(FindingCode.SERVER_PROBLEM, url=url, problem=problem["message"])
+    if not problems:
+        yield make_ok(FindingCode.SERVER_RUNS, url=url)
+
+
+def _fetch_readiness(url: str) -> dict[str, Any]:
+    opener = build_opener(ProxyHandler({}))  # the server is on this machine
+    try:
+        with opener.open(f"{url.rstrip('/')}/readyz", timeout=_READINESS_SECONDS) as response:
+            body = response.read(_MAX_READINESS_BYTES)
+    except HTTPError as error:
+        body = error.read(_MAX_READINESS_BYTES)
+    answer = json.loads(body)
+    return answer if isinstance(answer, dict) else {}
+
+
+def check_waiting_turns(store: SessionStore, commands: FixCommands) -> Iterator[Finding]:
+    """Report that a message waits for the agent, and no server takes it."""
+    now = to_micros(store.clock.now())
+    wait = store.engine.run(Read(lambda tx: turn_leases.find_longest_wait(tx, now)))
+    if wait > MAX_TURN_WAIT_SECONDS * 1_000_000:
+        minutes = wait // 60_000_000
+        yield make_warning(FindingCode.TURNS_WAITING, minutes=minutes, command=commands.format("serve"))
 
 
 def _is_port_in_use(host: str, port: int) -> bool:

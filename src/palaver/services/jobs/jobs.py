@@ -248,7 +248,7 @@ class Jobs(Operations[R]):
     def remove(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[Job]:
         """Delete a job and stop its run; the conversations of its runs stay. Many runs are deleted by the cleanup."""
         now = to_micros(self._clock.now())
-        return Write(lambda tx: self._remove(tx, principal, id_or_name, everything, now))
+        return Write(lambda tx: self._remove(tx, principal, id_or_name, everything, now), frees_space=True)
 
     @operation
     def remove_completely(

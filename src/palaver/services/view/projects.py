@@ -41,7 +41,7 @@ class ProjectOperations(ViewPart[R]):
     @operation
     def delete(self, project: str) -> Work[Project]:
         """Delete a project, given by id or name. Its conversations stay; many of them leave it in the cleanup."""
-        return Write(lambda tx: projects.delete(tx, self._scope.person_id, project))
+        return Write(lambda tx: projects.delete(tx, self._scope.person_id, project), frees_space=True)
 
     @operation
     def delete_completely(self, project: str) -> WriteThenWork[HiddenRow, Project]:

@@ -269,7 +269,7 @@ class ViewOperations(ViewPart[R]):
     @operation
     def delete(self, session_id: str) -> Work[None]:
         """Delete a conversation and its log permanently. Of a long one, what is left is deleted by the cleanup."""
-        return Write(lambda tx: self._delete(tx, session_id))
+        return Write(lambda tx: self._delete(tx, session_id), frees_space=True)
 
     @operation
     def delete_completely(self, session_id: str) -> WriteThenWork[HiddenRow, None]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction, Work
 
 MAX_PAGE_EVENTS = 500
+MAX_READ_MARK_WAIT_SECONDS = 2.0  # for other writers: a mark that is not stored is set again the next time
 
 
 class TranscriptOperations(ViewPart[R]):
@@ -96,7 +97,7 @@ class TranscriptOperations(ViewPart[R]):
         def run(tx: Transaction) -> int:
             return read_marks.mark_read(tx, self._get_session_no(tx, session_id), person_id, seq, now)
 
-        return Write(run, read_first=find_unchanged)
+        return Write(run, read_first=find_unchanged, max_wait_seconds=MAX_READ_MARK_WAIT_SECONDS)
 
     def _get_session_no(self, tx: Transaction, session_id: str) -> int:
         return self._scope.get_session_row(tx, session_id, Action.READ).no

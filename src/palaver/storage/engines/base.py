@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from palaver.domain.clock import Clock
+    from palaver.domain.readiness import ReadinessProblem
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -88,6 +89,10 @@ class Write(Generic[T]):
     # `run` and without a transaction, which saves two round trips.
     single_statement: Callable[[Transaction], T | None] | None = None
     is_long: bool = False  # as in `Read`
+    # Set it for work that can be done later: if other writers prevent it for so long, the engine raises `StoreBusy`.
+    # The work may be done all the same, after that.
+    max_wait_seconds: float | None = None
+    frees_space: bool = False  # it deletes: on a full disk, the engine makes room for it if it can
 
 
 Work = Read[T] | Write[T]
@@ -138,6 +143,14 @@ class Engine(Protocol):
 
     def watch(self, on_change: OnChange) -> Watch:
         """Call `on_change`, on some thread, after every change by any process, until the watch is closed."""
+        ...
+
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        """Return what keeps the database from working well, without waiting; raise `StoreError` if nothing works."""
+        ...
+
+    def maintain(self) -> None:
+        """Do what keeps the database usable; a server calls it from time to time, on a thread."""
         ...
 
     def close(self) -> None:

@@ -6,16 +6,18 @@ its own, so that a failure reaches only the caller whose work failed.
 A blocking caller that finds the writer idle writes by itself, which saves a thread switch. Otherwise, and for awaiting
 callers, a writer thread does the work.
 
-Always true: a caller is told of success only after the commit that contains its work.
+Always true: a caller is told of success only after the commit that contains its work, and after `confirm`, which
+raises an error if what was committed would not be found again.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from palaver.domain.errors import StoreClosed, StoreError
+from palaver.domain.errors import StoreBusy, StoreClosed, StoreError
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,8 +36,8 @@ class WriterConnection(Protocol):
     @property
     def tx(self) -> Transaction: ...
 
-    def begin(self) -> None:
-        """Take the write lock."""
+    def begin(self, max_wait_seconds: float | None = None) -> None:
+        """Take the write lock; raise an error if that takes too long."""
         ...
 
     def commit(self) -> None:
@@ -102,8 +104,9 @@ class WriteRequest(Generic[T]):
 class GroupWriter:
     """Runs units of work on the one connection that writes."""
 
-    def __init__(self, connection: WriterConnection, name: str) -> None:
+    def __init__(self, connection: WriterConnection, name: str, confirm: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
+        self._confirm = confirm
         self._name = name
         self._write_lock = threading.Lock()  # its holder may use the connection
         self._lock_holder: int | None = None
@@ -111,13 +114,14 @@ class GroupWriter:
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self._closed = False
+        self.blocked_since: float | None = None  # by the monotonic clock, while it waits for the write lock
 
-    def call(self, run: Callable[[Transaction], T]) -> T:
-        """Do the work and return when it is durable."""
+    def call(self, run: Callable[[Transaction], T], max_wait_seconds: float | None = None) -> T:
+        """Do the work and return when it is durable; `max_wait_seconds` is for the lock of other processes."""
         if not self._write_lock.locked() and self._queue.empty():
             # `with`, because an interrupt (Ctrl-C) cannot come between taking the lock and guarding it.
             with self._write_lock:
-                return self._run_alone(run)
+                return self._run_alone(run, max_wait_seconds)
         if self._lock_holder == threading.get_ident():
             raise StoreError("a unit of work may not start another one on the same store")
         request = WriteRequest(run)
@@ -125,11 +129,20 @@ class GroupWriter:
         self._submit(request)
         return request.wait()
 
-    async def acall(self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop) -> T:
-        """Do the work on the writer thread."""
+    async def acall(
+        self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop, max_wait_seconds: float | None = None
+    ) -> T:
+        """Do the work on the writer thread; after `max_wait_seconds`, raise `StoreBusy` and let it go on alone."""
         request = WriteRequest(run, loop)
         self._submit(request)
-        return await request.future
+        if max_wait_seconds is None:
+            return await request.future
+        from asyncio import wait_for  # a blocking program does not need it
+
+        try:
+            return await wait_for(request.future, max_wait_seconds)
+        except TimeoutError:
+            raise StoreBusy from None
 
     def run_exclusively(self, action: Callable[[], T]) -> T:
         """Run maintenance that must not meet a writer."""
@@ -148,22 +161,30 @@ class GroupWriter:
             close_connection()
         self._refuse_queued()
 
-    def _run_alone(self, run: Callable[[Transaction], T]) -> T:
+    def _run_alone(self, run: Callable[[Transaction], T], max_wait_seconds: float | None) -> T:
         """Let the caller, who holds the write lock, be the writer."""
         if self._closed:
             raise StoreClosed
         connection = self._connection
         try:
             self._lock_holder = threading.get_ident()
-            connection.begin()
+            self._begin(max_wait_seconds)
             result = run(connection.tx)
             connection.commit()
+            self._confirm()
         except BaseException:
             connection.rollback()
             raise
         finally:
             self._lock_holder = None
         return result
+
+    def _begin(self, max_wait_seconds: float | None = None) -> None:
+        self.blocked_since = time.monotonic()
+        try:
+            self._connection.begin(max_wait_seconds)
+        finally:
+            self.blocked_since = None
 
     def _submit(self, request: WriteRequest[Any]) -> None:
         self._queue.put(request)
@@ -203,10 +224,11 @@ class GroupWriter:
     def _run_batch(self, batch: list[WriteRequest[Any]]) -> None:
         """Run the batch in one transaction and tell every caller its result or error."""
         try:
-            self._connection.begin()
+            self._begin()
             if not self._run_as_one(batch):
-                self._connection.begin()
+                self._begin()
                 self._run_with_savepoints(batch)
+            self._confirm()
         except BaseException as error:  # noqa: BLE001  (given to the callers, whose work was not stored)
             for request in batch:
                 request.error = request.error or error

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import LiteralString
 
+    from palaver.domain.readiness import ReadinessProblem
     from palaver.storage.engines.base import OnChange, Transaction, Watch
 
 T = TypeVar("T")
@@ -161,6 +162,12 @@ class PostgresEngine:
         watch = PostgresWatch(self._pool, on_change, self._watches)
         self._watches.append(watch)
         return watch
+
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        return ()
+
+    def maintain(self) -> None:
+        """Do nothing: the server takes care of itself."""
 
     def close(self) -> None:
         for watch in list(self._watches):

@@ -22,20 +22,29 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import apsw
 
 from palaver.domain.clock import SystemClock
-from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged
+from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged, StoreError
+from palaver.domain.readiness import ReadinessProblem
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
+from palaver.storage.engines.disk_reserve import DiskReserve
 from palaver.storage.engines.folder_lock import FolderLock
 from palaver.storage.engines.group_commit import GroupWriter
 from palaver.storage.engines.integrity import check_before_use
-from palaver.storage.engines.sqlite_file import connect, create_file, refuse_unfinished_restore, translate_error
+from palaver.storage.engines.sqlite_file import (
+    connect,
+    create_file,
+    make_busy_handler,
+    refuse_unfinished_restore,
+    translate_error,
+)
+from palaver.storage.engines.sqlite_presence import FilePresence, copy_content
 from palaver.storage.engines.sqlite_watch import SqliteWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from palaver.storage.engines.base import OnChange, Transaction, Watch
+    from palaver.storage.engines.base import OnChange, Transaction, Watch, Write
 
 T = TypeVar("T")
 
@@ -52,6 +61,7 @@ DIALECT = Dialect(
 
 CHECKPOINT_PAGES = 4000  # in the WAL before a checkpoint: the less often, the fewer pages are written twice
 READER_CLOSE_SECONDS = 5.0  # how long closing waits for readers
+LONG_LOCK_SECONDS = 5.0  # that another process holds the write lock, before it is a problem
 READER_THREADS = 4  # for awaiting callers; blocking callers read on their own thread
 
 log = logging.getLogger(__name__)
@@ -99,8 +109,18 @@ class SqliteWriter:
         self.tx = SqliteTransaction(db)
         self._execute = db.cursor().execute
 
-    def begin(self) -> None:
+    def begin(self, max_wait_seconds: float | None = None) -> None:
         """Take the write lock, waiting for other processes."""
+        if max_wait_seconds is not None:
+            self.db.set_busy_handler(make_busy_handler(max_wait_seconds))
+            try:
+                self._begin()
+            finally:
+                self.db.set_busy_handler(make_busy_handler())
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         try:
             self._execute("BEGIN IMMEDIATE")
         except apsw.SQLError:  # an interrupt (Ctrl-C) left a transaction open
@@ -136,7 +156,8 @@ class SqliteWriter:
 class SqliteEngine:
     """One database file.
 
-    Always true: once damage was met, nothing is written to the file any more. What can be read is still read.
+    Always true: once damage was met, nothing is written to the file any more. What can be read is still read. Nothing
+    is acknowledged that was written to a file which is no longer in its place, and no connection creates a file.
     """
 
     name: Literal["sqlite"] = "sqlite"
@@ -145,15 +166,17 @@ class SqliteEngine:
         self.path = path
         self._lock = lock
         self._damage: StoreDamaged | None = None
+        self._reserve = DiskReserve(path)
+        self._presence = FilePresence(path, self._copy_content, self._write_log_back)
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer)
-        self._writer = GroupWriter(self._writer_connection, "palaver-writer")
+        self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check)
         self._idle_readers: list[apsw.Connection] = []
         self._open_reader_count = 0
         self._threads: ThreadPoolExecutor | None = None
         self._close_lock = threading.Lock()
         self._closed = False
-        self._checkpointer = _Checkpointer(path, self._writer)
+        self._checkpointer = _Checkpointer(self._connect, self._writer)
         self._watches: list[SqliteWatch] = []
         writer.set_wal_hook(self._handle_commit)
 
@@ -190,8 +213,14 @@ class SqliteEngine:
                 return self._read(work.run)
             if work.read_first is not None and (result := self._read(work.read_first)) is not None:
                 return result
-            self._refuse_if_damaged()
-            return self._writer.call(work.run)
+            self._refuse_if_unusable(work)
+            try:
+                return self._writer.call(work.run, work.max_wait_seconds)
+            except apsw.FullError:
+                if not work.frees_space:
+                    raise
+                self._make_room()
+                return self._writer.call(work.run, work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
 
@@ -210,13 +239,19 @@ class SqliteEngine:
                     result = await run_on_thread(self._get_reader_threads(), self._read, work.read_first)
                 if result is not None:
                     return result
-            self._refuse_if_damaged()
-            return await self._writer.acall(work.run, get_running_loop())
+            self._refuse_if_unusable(work)
+            try:
+                return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
+            except apsw.FullError:
+                if not work.frees_space:
+                    raise
+                await run_on_thread(self._get_reader_threads(), lambda _: self._make_room(), None)
+                return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
 
     def watch(self, on_change: OnChange) -> Watch:
-        watch = SqliteWatch(self.path, on_change, self._watches)
+        watch = SqliteWatch(self.path, self._connect, on_change, self._watches, self._presence.notice)
         self._watches.append(watch)
         return watch
 
@@ -228,6 +263,8 @@ class SqliteEngine:
                 return
             self._closed = True
         self._checkpointer.close()
+        if self._damage is None:
+            self._presence.save_before_close()
         self._writer.close(self._close_writer)
         if self._threads is not None:
             self._threads.shutdown()
@@ -243,9 +280,59 @@ class SqliteEngine:
             log.error("store_damaged", extra={"error": str(translated)})
         return translated
 
-    def _refuse_if_damaged(self) -> None:
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        if self._closed:
+            raise StoreClosed
         if self._damage is not None:
             raise StoreDamaged(str(self._damage), **self._damage.facts)
+        self._presence.check()
+        found = [self._reserve.find_problem(), self._find_lock_problem()]
+        return [problem for problem in found if problem is not None]
+
+    def _find_lock_problem(self) -> ReadinessProblem | None:
+        since = self._writer.blocked_since
+        if since is None or time.monotonic() - since < LONG_LOCK_SECONDS:
+            return None
+        text = "Another process holds the write lock of the database: messages can't be stored until it ends."
+        return ReadinessProblem("database_locked", text, is_blocking=True)
+
+    def maintain(self) -> None:
+        self._reserve.keep()
+
+    def _make_room(self) -> None:
+        """On a full disk, let SQLite begin its log again; an error means that the next write fails as well."""
+        self._reserve.give_back()
+        log.warning("disk_full_reserve_used", extra={"path": str(self.path)})
+        with contextlib.suppress(apsw.Error), contextlib.closing(self._connect()) as db:
+            self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+
+    def _refuse_if_unusable(self, work: Write[T]) -> None:
+        if not work.frees_space:
+            self._reserve.refuse_if_needed()
+        if self._damage is not None:
+            raise StoreDamaged(str(self._damage), **self._damage.facts)
+        if self._presence.is_lost:
+            self._presence.check()
+
+    def _copy_content(self, target: Path) -> None:
+        self._writer.run_exclusively(lambda: copy_content(self._writer_connection.db, target))
+
+    def _write_log_back(self) -> bool:
+        db = self._writer_connection.db
+        pages, written = self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        return pages == written
+
+    def _connect(self, *, reader: bool = False) -> apsw.Connection:
+        """Open another connection to the same file, and to no other."""
+        self._presence.check()
+        db = connect(self.path, reader=reader)
+        try:
+            self._presence.check()
+        except BaseException:
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            db.close()
+            raise
+        return db
 
     def _handle_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
         for watch in self._watches:
@@ -257,7 +344,8 @@ class SqliteEngine:
         self._close_connection(self._writer_connection.db)
 
     def _close_connection(self, db: apsw.Connection) -> None:
-        if self._damage is not None:  # the last one to close must not write the log into the damaged file
+        # The last one to close must not write the log into a damaged file, nor delete the log of another one.
+        if self._damage is not None or self._presence.is_lost:
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close()
 
@@ -274,6 +362,8 @@ class SqliteEngine:
     def _read(self, run: Callable[[Transaction], T]) -> T:
         if self._closed:
             raise StoreClosed
+        if self._presence.is_lost:
+            self._presence.check()
         try:
             db = self._idle_readers.pop()
         except IndexError:
@@ -298,7 +388,7 @@ class SqliteEngine:
         with self._close_lock:
             if self._closed:
                 raise StoreClosed
-            db = connect(self.path, reader=True)
+            db = self._connect(reader=True)
             self._open_reader_count += 1
             return db
 
@@ -321,8 +411,8 @@ class _Checkpointer:
     commit slower.
     """
 
-    def __init__(self, path: Path, writer: GroupWriter) -> None:
-        self._path = path
+    def __init__(self, open_connection: Callable[[], apsw.Connection], writer: GroupWriter) -> None:
+        self._open_connection = open_connection
         self._writer = writer
         self._due_at_pages = CHECKPOINT_PAGES
         self._due = threading.Event()
@@ -358,9 +448,9 @@ class _Checkpointer:
             self._due.clear()
             if self._stop:
                 return
-            # An error means that another process is at it, or the disk is full. The WAL holds everything, and the
-            # next checkpoint is tried when it has grown by as much again.
-            with contextlib.suppress(apsw.Error), contextlib.closing(connect(self._path)) as db:
+            # An error means that another process is at it, that the disk is full, or that the file is lost. The WAL
+            # holds everything, and the next checkpoint is tried when it has grown by as much again.
+            with contextlib.suppress(apsw.Error, StoreError), contextlib.closing(self._open_connection()) as db:
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 

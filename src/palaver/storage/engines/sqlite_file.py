@@ -6,6 +6,7 @@ import errno
 import inspect
 import os
 import random
+import shlex
 import time
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from palaver.domain.errors import (
 )
 from palaver.invocation import format_command
 from palaver.storage.engines.damage import make_damage_error
+from palaver.storage.engines.sqlite_presence import list_rescued
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,8 +53,8 @@ _STORE_ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
 
 
 def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
-    """Open a connection with the settings that the store needs."""
-    db = apsw.Connection(str(path), statementcachesize=200)
+    """Open a connection with the settings that the store needs; a file that does not exist is not created."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=200)
     # Without this, SQLite compiles a statement that uses a partial index again for every new parameter.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.set_busy_handler(make_busy_handler())
@@ -89,7 +91,7 @@ def _use_wal(db: apsw.Connection) -> None:
             return
 
 
-def make_busy_handler() -> Callable[[int], bool]:
+def make_busy_handler(max_seconds: float | None = None) -> Callable[[int], bool]:
     """Return a handler that waits for another process in short, random steps: fair, and fast for short transactions."""
     started_at = 0.0
 
@@ -97,7 +99,7 @@ def make_busy_handler() -> Callable[[int], bool]:
         nonlocal started_at
         if attempt == 0:
             started_at = time.monotonic()
-        elif time.monotonic() - started_at > LOCK_TIMEOUT_SECONDS:
+        elif time.monotonic() - started_at > (LOCK_TIMEOUT_SECONDS if max_seconds is None else max_seconds):
             return False
         time.sleep(random.uniform(0.0002, 0.001 if attempt < 20 else 0.005))  # noqa: S311
         return True
@@ -126,10 +128,14 @@ def refuse_unfinished_restore(path: Path) -> None:
 
 
 def create_file(path: Path) -> Path:
-    """Create the folder and the file if needed, readable by the owner only, and return the absolute path."""
+    """Create the folder and the file if needed, readable by the owner only, and return the absolute path.
+
+    A file is not created if another one was lost there: where its log is, or the copy of a lost database.
+    """
     try:
         absolute = path.expanduser().absolute()
         absolute.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        refuse_lost_file(absolute)
         if not absolute.is_file() or not os.access(absolute, os.R_OK | os.W_OK):
             # Only then: closing a file drops every lock that SQLite holds on it in this process.
             os.close(os.open(absolute, os.O_RDWR | os.O_CREAT, 0o600))
@@ -143,6 +149,26 @@ def create_file(path: Path) -> Path:
     except RuntimeError as error:
         raise StoreUnavailable(f"Cannot use {path}: {error}", path=str(path)) from None
     return absolute
+
+
+def refuse_lost_file(path: Path) -> None:
+    """Raise an error if something is there that belongs to a file which was lost while Palaver used it."""
+    copies = list_rescued(path)
+    leftovers = [each for each in (f"{path.name}-wal", f"{path.name}-shm") if path.with_name(each).exists()]
+    is_there = os.path.lexists(path)  # after the others: a new file comes before its log
+    if copies:
+        use = f"mv {shlex.quote(str(copies[-1]))} {shlex.quote(str(path))}"
+        other = "keep the present database" if is_there else "begin with an empty database"
+        raise StoreUnavailable(
+            f"The database {path} was removed or replaced while Palaver used it. Palaver has saved everything in"
+            f" {copies[-1]}. To go on with that, stop the server, and run: {use}\n"
+            f"To {other} instead, move the copy to another folder.",
+            path=str(path),
+            saved_as=str(copies[-1]),
+        )
+    if leftovers and not is_there:
+        names = " and ".join(leftovers)
+        raise make_damage_error(path, f"the file is missing, but {names}, which belongs to it, is still there.")
 
 
 def translate_error(error: apsw.Error, path: Path) -> Exception:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import apsw
 
 from palaver.storage.engines.file_events import FileEvents
-from palaver.storage.engines.sqlite_file import connect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from palaver.storage.engines.base import OnChange
@@ -38,8 +38,17 @@ class SqliteWatch:
     It removes itself from `watches`, the engine's list, when it is closed.
     """
 
-    def __init__(self, path: Path, on_change: OnChange, watches: list[SqliteWatch]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        open_reader: Callable[..., apsw.Connection],
+        on_change: OnChange,
+        watches: list[SqliteWatch],
+        check_files: Callable[[], None],
+    ) -> None:
         self._path = path
+        self._open_reader = open_reader
+        self._check_files = check_files  # called at least once a second
         self._on_change = on_change
         self._watches = watches
         real_path = path.resolve()  # SQLite puts the WAL beside the file that a link points to
@@ -73,7 +82,7 @@ class SqliteWatch:
             self._has_started.set()  # also if the file can't be opened
 
     def _watch(self) -> None:
-        with contextlib.closing(self._events), contextlib.closing(connect(self._path, reader=True)) as db:
+        with contextlib.closing(self._events), contextlib.closing(self._open_reader(reader=True)) as db:
             version = self._read_version(db)
             self._has_started.set()
             is_reliable = self._events.is_supported
@@ -85,6 +94,7 @@ class SqliteWatch:
                 is_expected, self._has_own_commit = has_event or self._has_own_commit, False
                 if has_event:
                     last_event = time.monotonic()
+                self._check_files()
                 new_version = self._read_version(db)
                 if new_version == version or self._closed:
                     continue

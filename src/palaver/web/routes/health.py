@@ -8,9 +8,11 @@ from fastapi import Depends, Request, Response
 from pydantic import Field
 
 from palaver import __version__
+from palaver.domain.readiness import ReadinessCode, ReadinessProblem
+from palaver.services.readiness import find_problems
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
-from palaver.web.errors import error_responses
+from palaver.web.errors import build_error_response, error_responses
 from palaver.web.metrics import Metrics
 from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
@@ -31,20 +33,41 @@ async def check_health() -> HealthOut:
     return HealthOut(status="ok", version=__version__)
 
 
+class ReadinessProblemOut(ResponseModel):
+    """Something that limits the server."""
+
+    code: ReadinessCode = Field(description="A stable identifier for programs.")
+    message: str
+
+
 class ReadinessOut(HealthOut):
-    """The health of the server, and of its accounts on chat platforms."""
+    """What limits the server, and the health of its accounts on chat platforms."""
 
     platforms: Literal["ok", "problem"] = Field(
         description="`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."
     )
+    problems: list[ReadinessProblemOut]
 
 
-@router.get("/readyz")
-async def check_readiness(state: State) -> ReadinessOut:
-    """Check that the database responds, so that requests can be served."""
-    await state.gateway.store.aio.has_any_sessions()
-    platforms: Literal["ok", "problem"] = "problem" if state.gateway.accounts.has_problem else "ok"
-    return ReadinessOut(status="ok", version=__version__, platforms=platforms)
+@router.get("/readyz", response_model=ReadinessOut, responses=error_responses(503))
+async def check_readiness(state: State, request: Request) -> ReadinessOut | Response:
+    """Check that messages can be stored and read, within a few seconds.
+
+    If not, the response is an error whose code says why, such as `disk_full` or `store_file_lost`.
+    """
+    problems = [*await find_problems(state.gateway.store)]
+    if request.state.connections.has_refused_lately:
+        text = "The limit of open connections was reached within the last minute: some were refused."
+        problems.append(ReadinessProblem("too_many_connections", text, is_blocking=False))
+    for problem in problems:
+        if problem.is_blocking:
+            return build_error_response(503, problem.code, problem.message)
+    return ReadinessOut(
+        status="ok",
+        version=__version__,
+        platforms="problem" if state.gateway.accounts.has_problem else "ok",
+        problems=[ReadinessProblemOut.model_validate(problem, from_attributes=True) for problem in problems],
+    )
 
 
 async def _get_metrics(request: Request) -> Metrics:
