@@ -12,6 +12,8 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     };
     return methods[method ?? ""] ?? null;
   },
+  too_many_requests: () => "Du hast zu viele Anfragen offen. Warte, bis einige davon beendet sind.",
+  too_many_streams: () => "Palaver ist in zu vielen Tabs oder Programmen geöffnet. Schließe einige davon.",
   too_many_attempts: ({ retry_after }) => `Zu viele Versuche. Versuche es in ${retry_after} Sekunden erneut.`,
   wrong_password: () => "Das ist nicht dein aktuelles Passwort.",
   wrong_passkey: () => "Passkey konnte nicht geprüft werden. Versuche es erneut.",

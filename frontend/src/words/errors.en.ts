@@ -12,6 +12,8 @@ export const errorsEn = {
     };
     return methods[method ?? ""] ?? null;
   },
+  too_many_requests: () => "You have too many requests in progress. Wait until some of them have ended.",
+  too_many_streams: () => "Palaver is open in too many tabs or programs. Close some of them.",
   too_many_attempts: ({ retry_after }) => `Too many attempts. Try again in ${retry_after} seconds.`,
   wrong_password: () => "That’s not your current password.",
   wrong_passkey: () => "Couldn’t verify this passkey. Try again.",

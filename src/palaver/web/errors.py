@@ -47,6 +47,14 @@ class RequestRejected(PalaverError):
     """The request was refused."""
 
 
+class TooManyRequests(TooManyAttempts):
+    """You have too many requests in progress. Wait until some of them have ended."""
+
+
+class TooManyStreams(TooManyAttempts):
+    """You have too many live streams open. Close some pages or programs that use them."""
+
+
 # The first matching line counts. A new error class needs its own line unless a base class below covers it.
 STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NotSignedIn, 401),
