@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 45627b0a29482ba29245fc4ac2e25701dfa2910b33cf58573e7ec78c67a7f0f3
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: dcd8953d352b62492d82a9ff9d4c6d81d51eb3beaa9154959c57e98553995cd4
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3077,6 +3077,11 @@ export interface components {
         SearchResultsOut: {
             /** Hits */
             hits: components["schemas"]["SearchHitOut"][];
+            /**
+             * Is Indexing
+             * @description Whether some messages, for example of an import, are not indexed yet and may be missing. Search again in a moment.
+             */
+            is_indexing: boolean;
             /**
              * Next Cursor
              * @description Pass this as `cursor` to get the next page; null on the last page.

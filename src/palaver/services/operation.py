@@ -26,11 +26,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReadAfterWork(Generic[B, T]):
-    """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first."""
+    """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first.
+
+    After `max_seconds`, the rest of the work is left to others: `read` gets whether all of it was done.
+    """
 
     find_work: Read[B | None]
     do_work: Callable[[B], Write[None]]
-    read: Read[T]
+    has_work: Read[bool]
+    read: Callable[[bool], Read[T]]
+    max_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,11 @@ class BlockingRunner:
 
     def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            while (batch := self._engine.run(work.find_work)) is not None:
+            is_done, ends_at = True, time.monotonic() + work.max_seconds
+            while is_done and (batch := self._engine.run(work.find_work)) is not None:
                 self._engine.run(work.do_work(batch))
-            return self._engine.run(work.read)
+                is_done = time.monotonic() < ends_at or not self._engine.run(work.has_work)
+            return self._engine.run(work.read(is_done))
         if isinstance(work, WriteThenWork):
             result = self._engine.run(work.write)
             while (piece := self._engine.run(work.find_work)) is not None:
@@ -75,9 +82,11 @@ class AsyncRunner:
 
     async def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            while (batch := await self._engine.arun(work.find_work)) is not None:
+            is_done, ends_at = True, time.monotonic() + work.max_seconds
+            while is_done and (batch := await self._engine.arun(work.find_work)) is not None:
                 await self._engine.arun(work.do_work(batch))
-            return await self._engine.arun(work.read)
+                is_done = time.monotonic() < ends_at or not await self._engine.arun(work.has_work)
+            return await self._engine.arun(work.read(is_done))
         if isinstance(work, WriteThenWork):
             import asyncio  # a blocking program does not need it
 
@@ -101,7 +110,7 @@ class TransactionRunner:
 
     def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            return work.read.run(self._tx)
+            return work.read(not work.has_work.run(self._tx)).run(self._tx)
         return work.write.run(self._tx) if isinstance(work, WriteThenWork) else work.run(self._tx)
 
 

@@ -1,0 +1,3 @@
+-- A search lets the index catch up with the sessions that its reader may see, however many others wait.
+DROP INDEX session_unindexed;
+CREATE INDEX session_unindexed ON session (audience_no, no) WHERE unindexed = 1;
