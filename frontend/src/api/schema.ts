@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: dcd8953d352b62492d82a9ff9d4c6d81d51eb3beaa9154959c57e98553995cd4
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 80367e97d9bf2dfc677ea4ee8e19f63a4415b0e31ba185deb9108f9730f60097
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3858,6 +3858,18 @@ export interface components {
             clear_queue?: boolean;
             /** Key */
             key?: string | null;
+        };
+        /**
+         * StorageOut
+         * @description How much space the files take that you have sent. Equal files are stored, and counted, once.
+         */
+        StorageOut: {
+            /** Used Bytes */
+            used_bytes: number;
+            /** Limit Bytes */
+            limit_bytes: number;
+            /** File Count */
+            file_count: number;
         };
         /**
          * StreamOptions

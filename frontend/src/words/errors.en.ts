@@ -65,7 +65,11 @@ export const errorsEn = {
   account_not_running: () => "No server is running this account. Start the server that should connect it.",
 
   // too much
-  limit_reached: ({ what, limit, limit_bytes }) => {
+  file_quota_reached: ({ what, limit, limit_bytes }) =>
+    what === "files"
+      ? `You’ve reached the limit of ${limit} files. Delete conversations with files to free up space.`
+      : `You’ve used all your file storage (${limit_bytes}). Delete conversations with files to free up space.`,
+  limit_reached: ({ what, limit }) => {
     const room: Record<string, string> = {
       tokens: `You’ve reached the limit of ${limit} tokens. Revoke one first.`,
       passkeys: `You’ve reached the limit of ${limit} passkeys. Remove one first.`,
@@ -74,7 +78,6 @@ export const errorsEn = {
       memories: `You’ve reached the limit of ${limit} memories. Forget one first.`,
       imports: `${limit} files of yours wait to be imported. Import or delete one first.`,
       temporary_answers: "Too many temporary conversations are being answered. Wait for one to finish, or stop it.",
-      bytes: `You’ve used all your file storage (${limit_bytes}). Delete conversations with files to free up space.`,
     };
     return room[what ?? ""] ?? null;
   },

@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from palaver.domain.attachment import FileQuotaReached
 from palaver.domain.errors import (
     AccountNotConnected,
     AccountNotRunning,
@@ -31,6 +32,7 @@ from palaver.domain.errors import (
     PushFailed,
     SettingsChanged,
     StoreError,
+    StoreFull,
     TooManyAttempts,
 )
 from palaver.domain.share import ShareExpired
@@ -60,6 +62,7 @@ STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NotSignedIn, 401),
     (TooManyAttempts, 429),
     (ShareExpired, 410),
+    (FileQuotaReached, 413),
     (NotFound, 404),
     (NotAllowed, 403),
     (ChatNotReachable, 409),
@@ -67,6 +70,7 @@ STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NothingToDo, 409),
     (RequestRejected, 409),
     (SettingsChanged, 409),
+    (StoreFull, 507),
     (StoreError, 503),
     (AccountNotConnected, 503),
     (AccountNotRunning, 409),
