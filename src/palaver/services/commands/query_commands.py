@@ -174,12 +174,13 @@ def export_conversation(
         return CommandReply(text=done, data=data, export=request)
     if context.address is not None:
         return CommandReply(text=_export_for_chat(context, row, export_format, name), data=data)
+    is_short = session.message_count <= MAX_CHAT_EXPORT_MESSAGES
     match export_format:
-        case ExportFormat.JSON:
+        case ExportFormat.JSON if is_short:
             data["document"] = export_session(context.tx, row)
-        case ExportFormat.MARKDOWN:
+        case ExportFormat.MARKDOWN if is_short:
             data["text"] = export_markdown(context.tx, row)
-        case ExportFormat.HTML | ExportFormat.JSONL:
+        case _:
             done = f"Download as {export_format.label}: {name}."
     data["download"] = f"api/sessions/{session.id}/export?format={export_format}"
     return CommandReply(text=done, data=data)
