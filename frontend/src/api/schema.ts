@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 80367e97d9bf2dfc677ea4ee8e19f63a4415b0e31ba185deb9108f9730f60097
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: ba758a5fef6feb4605232f1788158ca48c1b1cfa59df201c4a356629bbd8c37a
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -524,11 +524,21 @@ export interface components {
         CostBasis: "runs" | "estimate" | "unknown";
         /**
          * DeliveriesOut
-         * @description A conversation's deliveries, oldest first.
+         * @description A page of a conversation's deliveries, oldest first.
          */
         DeliveriesOut: {
             /** Deliveries */
             deliveries: components["schemas"]["DeliveryOut"][];
+            /**
+             * Total
+             * @description How many deliveries the conversation has in all.
+             */
+            total: number;
+            /**
+             * Next Cursor
+             * @description Pass this as `cursor` to get the deliveries before these; null if there are none.
+             */
+            next_cursor: string | null;
         };
         /**
          * DeliveryOut
