@@ -157,7 +157,8 @@ async def test_deliveries_come_in_pages_with_their_true_number(start_web: StartW
         await wait_for_turn(web.gateway, receipt.turn_id)
     everything = await list_deliveries(ada, session_id)
     assert len(everything) == 7
-    path, found, cursor = f"/api/sessions/{session_id}/deliveries", [], None
+    path, cursor = f"/api/sessions/{session_id}/deliveries", None
+    found: list[dict[str, Any]] = []
     for expected_count in (3, 3, 1):
         page = (await ada.get(path, params={"limit": 3} | ({} if cursor is None else {"cursor": cursor}))).json()
         assert (len(page["deliveries"]), page["total"]) == (expected_count, 7)
