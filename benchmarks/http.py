@@ -44,6 +44,7 @@ PAGE_SIZE = 50  # sessions or messages
 MAX_HITS = 20
 WARM_UP_REQUESTS = 10  # not measured
 IDLE_FOLLOWERS = 100
+STREAMS_PER_OWNER = 50
 TIMEOUT_SECONDS = 60.0
 SMALL_STORE_SESSIONS = 10
 LONG_TITLE = "Interminable"  # the title of the long conversation
@@ -432,7 +433,7 @@ class WebClient:
     async def open_follower(self, keep_marker: bytes = b"") -> Follower:
         """Open a stream of the current session and wait until it has started."""
         path, start_marker = self.get_stream()
-        cookies = "; ".join(f"{name}={value}" for name, value in self.client.cookies.items())
+        cookies = await self.get_follower_cookies()
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nCookie: {cookies}\r\n\r\n"
         loop = asyncio.get_running_loop()
         _, follower = await loop.create_connection(
@@ -441,6 +442,10 @@ class WebClient:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await follower.connected
         return follower
+
+    async def get_follower_cookies(self) -> str:
+        """Return the cookies with which the next stream is opened."""
+        return format_cookies(self.client)
 
     async def start_session(self) -> None:
         """Start a new session."""
@@ -457,8 +462,32 @@ class WebClient:
         raise NotImplementedError
 
 
+def format_cookies(client: httpx2.AsyncClient) -> str:
+    return "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+
+
 class PalaverClient(WebClient):
     session_id = ""
+
+    def __init__(self, client: httpx2.AsyncClient, server: Server) -> None:
+        super().__init__(client, server)
+        self._follower_cookies: list[str] = []
+        self._follower_count = 0
+
+    async def get_follower_cookies(self) -> str:
+        """Return the cookies of one of several owners: a person has a limited number of streams."""
+        import httpx2
+
+        number, self._follower_count = self._follower_count // STREAMS_PER_OWNER, self._follower_count + 1
+        while number >= len(self._follower_cookies):
+            person = {"name": f"follower {len(self._follower_cookies)}", "role": "owner"}
+            link = (await self.client.post("/api/people", json=person)).raise_for_status().json()["link"]["url"]
+            url = str(self.client.base_url).rstrip("/")
+            async with httpx2.AsyncClient(base_url=url, headers={"Origin": url}) as owner:
+                token = link.partition("#")[2]
+                (await owner.post("/api/sign-in/link", json={"token": token})).raise_for_status()
+                self._follower_cookies.append(format_cookies(owner))
+        return self._follower_cookies[number]
 
     async def start_session(self) -> None:
         response = await self.client.post("/api/sessions", json={})
@@ -472,7 +501,7 @@ class PalaverClient(WebClient):
                 await asyncio.sleep(0.1)
 
     def get_stream(self) -> tuple[str, bytes]:
-        return f"/api/live?follow={self.session_id}", f"id: {self.session_id}:".encode()
+        return f"/api/live?all=true&follow={self.session_id}", f"id: {self.session_id}:".encode()
 
     async def send_message(self, text: str) -> bytes:
         body = {"content": text, "key": text}

@@ -72,6 +72,7 @@ BY_SESSION_ID: dict[str, Callable[[SessionView, str], Any]] = {
     "transcripts.load_person_names": lambda view, session_id: view.transcripts.load_person_names(session_id, []),
     "transcripts.mark_read": lambda view, session_id: view.transcripts.mark_read(session_id, 1),
     "deliveries.list": lambda view, session_id: view.deliveries.list(session_id),
+    "deliveries.count": lambda view, session_id: view.deliveries.count(session_id),
     "deliveries.send_again": lambda view, session_id: view.deliveries.send_again(session_id, "d_0000000000000000"),
 }
 # Every other operation has a test of its own with two people.

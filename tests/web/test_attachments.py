@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver import GatewayConfig
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.domain.attachment import MAX_FILE_BYTES, add_attachments, clean_file_name
 from palaver.domain.clock import SystemClock
 from palaver.domain.errors import ConfigError
-from palaver.services import attachments
+from palaver.services import attachments, disk_space
 from palaver.services.attachment_texts import describe_document
 from palaver.services.attachments import Attachments
 from palaver.services.document_text.extraction import DocumentText
@@ -391,5 +392,27 @@ async def test_a_full_disk_is_a_named_error(web: WebServer, monkeypatch: pytest.
     monkeypatch.setattr("palaver.services.attachments.os.open", open_full_device)
     response = await post_file(owner, make_png())
     monkeypatch.undo()
-    assert (response.status_code, response.json()["error"]["code"]) == (503, "store_full")
+    assert (response.status_code, response.json()["error"]["code"]) == (507, "store_full")
     assert "disk is full" in response.json()["error"]["message"]
+
+
+async def test_a_person_sees_how_much_space_their_files_take(start_web: StartWebServer) -> None:
+    web = await start_web(config=GatewayConfig(max_file_mb_per_person=1))
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+    await upload(ada, b"a" * 600_000, "a.txt")
+    expected = {"used_bytes": 600_000, "limit_bytes": 1_000_000, "file_count": 1}
+    assert (await ada.get("/api/me/storage")).json() == expected
+    assert (await owner.get("/api/me/storage")).json() == expected | {"used_bytes": 0, "file_count": 0}
+    refused = await post_file(ada, b"b" * 600_000, "b.txt")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "file_quota_reached")
+    assert "Your files use" in refused.json()["error"]["message"]
+    assert (await owner.get("/api/me/storage")).status_code == 200
+
+
+async def test_a_disk_that_is_nearly_full_takes_no_files(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await web.sign_in()
+    monkeypatch.setattr(disk_space, "get_room", lambda _folder: 0)
+    response = await post_file(owner, make_png())
+    assert (response.status_code, response.json()["error"]["code"]) == (507, "store_full")
+    assert "nearly full" in response.json()["error"]["message"]
+    await web.create_conversation(owner, "messages are still stored")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.turn_codes import FailureCode, NoticeCode
-from palaver.services import attachments
 from palaver.services import shares as shares_service
 from palaver.services.accounts import accounts
 from support.agents import WORDS, SlowAgent
@@ -55,16 +54,11 @@ async def test_a_taken_title_or_name_is_in_the_error(web: WebServer) -> None:
 async def test_a_reached_limit_says_what_it_limits(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "MAX_TOKENS_PER_PERSON", 0)
     monkeypatch.setattr(shares_service, "MAX_SHARES_PER_PERSON", 0)
-    monkeypatch.setattr(attachments, "MAX_BYTES_PER_PERSON", 3)
     owner = await web.sign_in()
     session = await web.create_conversation(owner, "hello")
     for rejected, facts in (
         (await owner.post("/api/me/tokens", json={"name": "x", "scopes": ["read"]}), {"what": "tokens", "limit": 0}),
         (await owner.post(f"/api/sessions/{session}/shares"), {"what": "shares", "limit": 0}),
-        (
-            await owner.post("/api/attachments", files={"file": ("a.txt", b"hello")}),
-            {"what": "bytes", "limit_bytes": 3},
-        ),
     ):
         assert (rejected.status_code, get_error(rejected)["code"]) == (422, "limit_reached")
         assert get_error(rejected)["facts"] == facts

@@ -82,6 +82,7 @@ async def test_a_platform_that_is_set_up_but_not_connected(start_web: StartWebSe
     ]
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("wire", "field", "error"),
     [(lose_connection, "uncertain", "the connection was lost"), (reject, "failed", "the chat is read-only")],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from palaver.domain.errors import SendRejected
 from palaver.platforms.loopback import LoopbackAdapter
 from support.gateway import wait_for_turn, wait_until
@@ -143,3 +145,30 @@ async def test_only_participants_can_retry_a_failed_delivery(start_web: StartWeb
     await wait_until(lambda: loopback.sent)
     assert (await ada.post(f"/api/sessions/{session_id}{retry}")).status_code == 409
     assert len(loopback.sent) == 1
+
+
+@pytest.mark.both_engines
+async def test_deliveries_come_in_pages_with_their_true_number(start_web: StartWebServer) -> None:
+    loopback = LoopbackAdapter()
+    web = await start_web(adapters=[loopback])
+    ada, session_id = await open_chat_and_web(web, loopback)
+    for number in range(6):
+        receipt = await loopback.say(f"hello {number}")
+        await wait_for_turn(web.gateway, receipt.turn_id)
+    everything = await list_deliveries(ada, session_id)
+    assert len(everything) == 7
+    path, cursor = f"/api/sessions/{session_id}/deliveries", None
+    found: list[dict[str, Any]] = []
+    for expected_count in (3, 3, 1):
+        page = (await ada.get(path, params={"limit": 3} | ({} if cursor is None else {"cursor": cursor}))).json()
+        assert (len(page["deliveries"]), page["total"]) == (expected_count, 7)
+        found, cursor = [*page["deliveries"], *found], page["next_cursor"]
+    assert cursor is None
+    assert [each["id"] for each in found] == [each["id"] for each in everything]
+    for wrong in ("x", "d_" + "0" * 16, "\x00"):
+        assert (await ada.get(path, params={"cursor": wrong})).status_code == 422
+    ben = await web.sign_in("ben")
+    assert (await ben.get(path, params={"cursor": everything[3]["id"]})).status_code == 404
+    other = await web.create_conversation(ada, "elsewhere")
+    stolen = await ada.get(f"/api/sessions/{other}/deliveries", params={"cursor": everything[3]["id"]})
+    assert stolen.status_code == 422

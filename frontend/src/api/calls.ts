@@ -14,6 +14,7 @@ import type {
   Project,
   Receipt,
   SavedPrompt,
+  Storage,
   ReplyTo,
   MessageSearchResults,
   Session,
@@ -84,6 +85,7 @@ export const signOut = () => request<undefined>("POST", "/sign-out");
 // -- the account that is signed in
 
 export const getMe = () => request<Me>("GET", "/me");
+export const getStorage = () => request<Storage>("GET", "/me/storage");
 export const renameMe = (name: string) => request<unknown>("PATCH", "/me", { body: { name } });
 export const setTimezone = (timezone: string | null) => request<unknown>("PATCH", "/me", { body: { timezone } });
 export const setPassword = (current: string | null, next: string) =>

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 487494db75561c31da06617b48cd17453a171b786896a021859a79e15c836d5a
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 727a40b87766e52831c8ff2fc75eab98dd5783a2eea578c80838dab63eb5584b
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -524,11 +524,21 @@ export interface components {
         CostBasis: "runs" | "estimate" | "unknown";
         /**
          * DeliveriesOut
-         * @description A conversation's deliveries, oldest first.
+         * @description A page of a conversation's deliveries, oldest first.
          */
         DeliveriesOut: {
             /** Deliveries */
             deliveries: components["schemas"]["DeliveryOut"][];
+            /**
+             * Total
+             * @description How many deliveries the conversation has in all.
+             */
+            total: number;
+            /**
+             * Next Cursor
+             * @description Pass this as `cursor` to get the deliveries before these; null if there are none.
+             */
+            next_cursor: string | null;
         };
         /**
          * DeliveryOut
@@ -3105,6 +3115,11 @@ export interface components {
             /** Hits */
             hits: components["schemas"]["SearchHitOut"][];
             /**
+             * Is Indexing
+             * @description Whether some messages, for example of an import, are not indexed yet and may be missing. Search again in a moment.
+             */
+            is_indexing: boolean;
+            /**
              * Next Cursor
              * @description Pass this as `cursor` to get the next page; null on the last page.
              */
@@ -3880,6 +3895,18 @@ export interface components {
             clear_queue?: boolean;
             /** Key */
             key?: string | null;
+        };
+        /**
+         * StorageOut
+         * @description How much space the files take that you have sent. Equal files are stored, and counted, once.
+         */
+        StorageOut: {
+            /** Used Bytes */
+            used_bytes: number;
+            /** Limit Bytes */
+            limit_bytes: number;
+            /** File Count */
+            file_count: number;
         };
         /**
          * StreamOptions

@@ -12,6 +12,7 @@ export type LogEvent = Schemas["EventOut"];
 export type TranscriptPage = Schemas["EventsOut"];
 export type Receipt = Schemas["ReceiptOut"];
 export type Project = Schemas["ProjectOut"];
+export type Storage = Schemas["StorageOut"];
 export type SavedPrompt = Schemas["SavedPromptOut"];
 export type SearchHit = Schemas["SearchHitOut"];
 export type MessageSearchResults = Schemas["SearchResultsOut"];

@@ -27,7 +27,7 @@ interface Props {
   highlighted: number; // index among all results
 }
 
-export function SearchResults({ results: { sessions, hits, error, isDone, retry }, highlighted }: Props) {
+export function SearchResults({ results: { sessions, hits, error, isIndexing, isDone, retry }, highlighted }: Props) {
   return (
     <div className="session-list search-results" aria-busy={!isDone && error === null}>
       <p className="visually-hidden" role="status">
@@ -60,6 +60,11 @@ export function SearchResults({ results: { sessions, hits, error, isDone, retry 
           <button type="button" className="text-button" onClick={retry}>
             {words.tryAgain}
           </button>
+        </p>
+      )}
+      {isIndexing && (
+        <p className="empty-note" role="status">
+          {words.searchIndexing}
         </p>
       )}
       {isDone && sessions.length === 0 && hits.length === 0 && (

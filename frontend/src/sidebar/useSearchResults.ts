@@ -9,12 +9,14 @@ import { buildFilterQuery, type Search } from "./searchFilters";
 
 const MAX_TITLES = 8;
 const MAX_FILTERED = 50; // conversations of a search without words
+const INDEXING_POLL_MS = 3000; // between two searches until everything is indexed
 const MAX_TITLE_PAGES = 5; // the server looks at some thousand conversations for each
 
 interface SearchState {
   sessions: readonly Session[];
   hits: readonly SearchHit[];
   error: Error | null;
+  isIndexing: boolean; // some messages are not indexed yet and may be missing
   isDone: boolean; // the results are those of the text as it is now
   retry: () => void;
 }
@@ -45,12 +47,14 @@ export function useSearchResults({ text, filters, everyone }: Search): SearchSta
     queryFn: ({ signal }) => calls.searchMessages(query, filterQuery, all, signal),
     enabled: isReady && !isEmpty,
     placeholderData: keepPreviousData,
+    refetchInterval: (found) => (found.state.data?.is_indexing === true ? INDEXING_POLL_MS : false),
   });
   const hasTitles = !findsTitles || (titles.isSuccess && !titles.isPlaceholderData);
   const hasMessages = isEmpty || (messages.isSuccess && !messages.isPlaceholderData);
   return {
     sessions: findsTitles ? (titles.data ?? []) : [],
     hits: isEmpty ? [] : (messages.data?.hits ?? []),
+    isIndexing: !isEmpty && messages.data?.is_indexing === true,
     error: (findsTitles ? titles.error : null) ?? (isEmpty ? null : messages.error),
     isDone: hasTitles && hasMessages && query === typed,
     retry: () => void Promise.all([titles.refetch(), messages.refetch()]),

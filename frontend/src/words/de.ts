@@ -88,6 +88,7 @@ export const de: Words = {
   titles: "Titel",
   messages: "Nachrichten",
   resultCount: (count) => (count === 1 ? "1 Ergebnis" : `${count} Ergebnisse`),
+  searchIndexing: "Einige Nachrichten werden noch indiziert. Sie erscheinen hier gleich.",
   noResults: "Keine Ergebnisse",
   noResultsHint: "Versuche weniger oder kürzere Wörter oder einen Wortanfang wie „liss*“.",
   pinned: "Angeheftet",

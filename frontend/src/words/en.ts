@@ -94,6 +94,7 @@ export const en = {
   titles: "Titles",
   messages: "Messages",
   resultCount: (count: number) => (count === 1 ? "1 result" : `${count} results`),
+  searchIndexing: "Some messages are still being indexed. They will appear here in a moment.",
   noResults: "No results",
   noResultsHint: "Try fewer or shorter words, or the start of a word, like “lisb*”.",
   pinned: "Pinned",

@@ -12,6 +12,8 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     };
     return methods[method ?? ""] ?? null;
   },
+  too_many_requests: () => "Du hast zu viele Anfragen offen. Warte, bis einige davon beendet sind.",
+  too_many_streams: () => "Palaver ist in zu vielen Tabs oder Programmen geöffnet. Schließe einige davon.",
   too_many_attempts: ({ retry_after }) => `Zu viele Versuche. Versuche es in ${retry_after} Sekunden erneut.`,
   wrong_password: () => "Das ist nicht dein aktuelles Passwort.",
   wrong_passkey: () => "Passkey konnte nicht geprüft werden. Versuche es erneut.",
@@ -65,7 +67,11 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
       : `${platform} ist nicht verbunden. Wähle „Hier antworten“ oder verbinde die Plattform.`,
   account_not_running: () => "Kein Server betreibt dieses Konto. Starte den Server, der die Verbindung herstellen soll.",
 
-  limit_reached: ({ what, limit, limit_bytes }) => {
+  file_quota_reached: ({ what, limit, limit_bytes }) =>
+    what === "files"
+      ? `Du hast das Limit von ${limit} Dateien erreicht. Lösche Chats mit Dateien, um Platz zu schaffen.`
+      : `Dein Dateispeicher (${limit_bytes}) ist voll. Lösche Chats mit Dateien, um Platz zu schaffen.`,
+  limit_reached: ({ what, limit }) => {
     const room: Record<string, string> = {
       tokens: `Du hast das Limit von ${limit} Tokens erreicht. Widerrufe zuerst eines.`,
       passkeys: `Du hast das Limit von ${limit} Passkeys erreicht. Entferne zuerst einen.`,
@@ -74,7 +80,6 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
       memories: `Du hast das Limit von ${limit} Erinnerungen erreicht. Lösche zuerst eine.`,
       imports: `${limit} deiner Dateien warten auf den Import. Importiere oder lösche zuerst eine.`,
       temporary_answers: "Zu viele temporäre Chats werden gerade beantwortet. Warte, bis einer fertig ist, oder stoppe ihn.",
-      bytes: `Dein Dateispeicher (${limit_bytes}) ist voll. Lösche Chats mit Dateien, um Platz zu schaffen.`,
     };
     return room[what ?? ""] ?? null;
   },

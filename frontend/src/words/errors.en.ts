@@ -12,6 +12,8 @@ export const errorsEn = {
     };
     return methods[method ?? ""] ?? null;
   },
+  too_many_requests: () => "You have too many requests in progress. Wait until some of them have ended.",
+  too_many_streams: () => "Palaver is open in too many tabs or programs. Close some of them.",
   too_many_attempts: ({ retry_after }) => `Too many attempts. Try again in ${retry_after} seconds.`,
   wrong_password: () => "That’s not your current password.",
   wrong_passkey: () => "Couldn’t verify this passkey. Try again.",
@@ -63,7 +65,11 @@ export const errorsEn = {
   account_not_running: () => "No server is running this account. Start the server that should connect it.",
 
   // too much
-  limit_reached: ({ what, limit, limit_bytes }) => {
+  file_quota_reached: ({ what, limit, limit_bytes }) =>
+    what === "files"
+      ? `You’ve reached the limit of ${limit} files. Delete conversations with files to free up space.`
+      : `You’ve used all your file storage (${limit_bytes}). Delete conversations with files to free up space.`,
+  limit_reached: ({ what, limit }) => {
     const room: Record<string, string> = {
       tokens: `You’ve reached the limit of ${limit} tokens. Revoke one first.`,
       passkeys: `You’ve reached the limit of ${limit} passkeys. Remove one first.`,
@@ -72,7 +78,6 @@ export const errorsEn = {
       memories: `You’ve reached the limit of ${limit} memories. Forget one first.`,
       imports: `${limit} files of yours wait to be imported. Import or delete one first.`,
       temporary_answers: "Too many temporary conversations are being answered. Wait for one to finish, or stop it.",
-      bytes: `You’ve used all your file storage (${limit_bytes}). Delete conversations with files to free up space.`,
     };
     return room[what ?? ""] ?? null;
   },

@@ -241,6 +241,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   switchOff: "Aus",
   signInSettings: "Anmeldung",
   yourData: "Deine Daten",
+  fileStorage: (used: string, limit: string) => `Deine Dateien belegen ${used} von ${limit}. Lösche Chats mit Dateien, um Platz zu schaffen.`,
   downloadMyData: "Meine Daten herunterladen",
   downloadMyDataHint:
     "Eine .zip-Datei mit allen deinen Chats, Dateien, Erinnerungen, Aufgaben und deinem Verbrauch, zum Lesen und zum Importieren. Sie enthält keine Passwörter und Schlüssel.",

@@ -244,6 +244,7 @@ export const panelsEn = {
   switchOff: "Off",
   signInSettings: "Sign-in",
   yourData: "Your data",
+  fileStorage: (used: string, limit: string) => `Your files use ${used} of ${limit}. To free up space, delete conversations with files.`,
   downloadMyData: "Download my data",
   downloadMyDataHint:
     "One .zip file with all your conversations, files, memories, jobs and usage, to read and to import elsewhere. It contains no passwords or keys.",

@@ -15,6 +15,7 @@ export const settingNamesEn: Readonly<Record<string, string>> = {
   group_activation: "When the agent answers in groups",
   group_per_user: "In groups, a conversation per person",
   guest_commands: "Commands for guests",
+  max_file_mb: "Space for a person’s files in MB",
   host: "Address to listen on",
   idle_minutes: "Minutes without a message",
   input: "Price of input",

@@ -31,6 +31,7 @@ _ESCAPES = re.compile(
 # Control characters, marks that change the writing direction, and halves of surrogate pairs.
 _HIDDEN_CHARS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff"
 _CONTROLS = re.compile(f"[{_HIDDEN_CHARS}]")
+_NOT_ASCII = re.compile(f"[{_HIDDEN_CHARS}]|[^\x00-\x7f]")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 COLUMN_GAP = "  "
@@ -127,8 +128,17 @@ def format_json(document: object, *, ascii_only: bool = False) -> str:
 
     Characters that JSON allows but that could control a terminal are written as escapes.
     """
-    text = json.dumps(document, ensure_ascii=ascii_only, indent=2, default=str)
-    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escape_json(json.dumps(document, ensure_ascii=False, indent=2, default=str), ascii_only=ascii_only)
+
+
+def escape_json(text: str, *, ascii_only: bool = False) -> str:
+    """Write characters of JSON that could control a terminal, or all but ASCII, as escapes."""
+    characters = _NOT_ASCII if ascii_only else _CONTROLS
+    return characters.sub(lambda match: _escape_character(match[0]), text)
+
+
+def _escape_character(character: str) -> str:
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
 
 
 def print_json(document: object) -> None:

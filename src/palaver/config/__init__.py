@@ -215,6 +215,7 @@ def _build_gateway_config(file: ConfigFile, timezone: str) -> GatewayConfig:
             for platform, home in homes.items()
             if home
         },
+        max_file_mb_per_person=file.people.max_file_mb,
         default_reset_policy=_build_reset_policy(file.session_reset, timezone),
         reset_by_type={
             ChatType(name): _build_reset_policy(section, timezone) for name, section in file.reset_by_type.items()

@@ -289,6 +289,7 @@ class PeopleSection(Section):
 
     messages_per_minute: Annotated[_MessagesPerMinute, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     guest_commands: tuple[Annotated[str, validators.COMMAND_NAME], ...] | None = None
+    max_file_mb: Annotated[int, validators.IMPORT_MB] = 2000
 
 
 @dataclass(frozen=True, kw_only=True)

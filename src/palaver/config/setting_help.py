@@ -118,6 +118,7 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "web.search.api_key": "Your API key of Brave or Tavily. It is stored encrypted and never shown.",
     "people.messages_per_minute.<name>": "How many messages a person with this role may send a minute; null: no limit.",
     "people.guest_commands": "The slash commands that guests may use, without their slashes.",
+    "people.max_file_mb": "How much space all files of a person may take, in megabytes.",
     "platforms.<name>.enabled": "Connect this platform.",
     "platforms.<name>.access": "Who may talk to the agent there: people you have let in, or everyone.",
     "platforms.<name>.allowed_users": "Ids of accounts that may talk to the agent as guests without asking for access.",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.errors import InvalidInput, LimitReached, NotFound
 from palaver.domain.speech import TRANSCRIPT_ERROR_KEY, TRANSCRIPT_KEY, Transcript
 from palaver.domain.text import is_storable, make_storable
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
 
 MAX_FILE_BYTES: Final = 20_000_000
-MAX_BYTES_PER_PERSON: Final = 2_000_000_000  # of all their files together
+MAX_FILES_PER_PERSON: Final = 100_000
 MAX_FILES_PER_MESSAGE: Final = 10
 MAX_FILE_NAME_CHARS: Final = 120
 SNIFF_BYTES: Final = 4096  # how much of a file is read to detect its type
@@ -63,6 +63,35 @@ class UnsupportedFileType(InvalidInput):
 
 class AttachmentTooLarge(InvalidInput):
     """This file is too large."""
+
+
+class FileQuotaReached(LimitReached):
+    """Your files have used up their space. Delete conversations that have files."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUsage:
+    """How much space the files of a person take. Equal files are stored, and counted, once."""
+
+    size: int  # in bytes
+    file_count: int  # also equal ones
+
+    def check_limit(self, max_bytes: int) -> None:
+        """Raise `FileQuotaReached` if this is more than a person may store."""
+        if self.size > max_bytes:
+            raise FileQuotaReached(
+                f"Your files use {self.size / 1_000_000:.0f} of {max_bytes / 1_000_000:.0f} MB, with this one. Delete"
+                " conversations that have files; what you have uploaded and not sent is deleted after a day.",
+                what="bytes",
+                used_bytes=self.size,
+                limit_bytes=max_bytes,
+            )
+        if self.file_count > MAX_FILES_PER_PERSON:
+            raise FileQuotaReached(
+                f"You can store up to {MAX_FILES_PER_PERSON} files. Delete conversations that have files.",
+                what="files",
+                limit=MAX_FILES_PER_PERSON,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,7 @@ class GatewayConfig:
     agent: str = "main"
     timezone: str = "UTC"  # an IANA name: of people who have chosen none
     redact_pii: bool = False
+    max_file_mb_per_person: int = 2000  # of all files that a person has sent
     saves_local_files: bool = False  # the target `local`: this gateway has a folder for files
 
     def __post_init__(self) -> None:

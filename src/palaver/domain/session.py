@@ -243,6 +243,14 @@ class SearchHit:
         return f"{self.session_id}.{self.seq}"
 
 
+class SearchHits(list[SearchHit]):
+    """What a search has found, newest first."""
+
+    def __init__(self, hits: Iterable[SearchHit], *, is_indexing: bool = False) -> None:
+        super().__init__(hits)
+        self.is_indexing = is_indexing  # some messages of the reader are not indexed yet, and may be missing
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A folder of a person's conversations."""

@@ -24,7 +24,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.attachment import (
-    MAX_BYTES_PER_PERSON,
     MAX_FILE_BYTES,
     MAX_FILES_PER_MESSAGE,
     PLAIN_TEXT_TYPE,
@@ -32,6 +31,7 @@ from palaver.domain.attachment import (
     Attachment,
     AttachmentNotFound,
     AttachmentTooLarge,
+    FileUsage,
     clean_file_name,
     describe_recording,
     detect_media_type,
@@ -45,12 +45,12 @@ from palaver.domain.errors import (
     AttachmentsUnavailable,
     ConfigError,
     InvalidInput,
-    LimitReached,
     StoreFull,
 )
 from palaver.domain.person import check_can_view_all
 from palaver.services.attachment_texts import DocumentReader, describe_document
 from palaver.services.deletions import PIECE_PAUSE_SECONDS
+from palaver.services.disk_space import check_room
 from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -92,8 +92,10 @@ class Attachments:
     async def receive(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> Attachment:
         """Store an uploaded file durably. Refuses a file that is too large or of an unsupported type."""
         upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
+        (await self.get_usage(principal)).check_limit(self.max_bytes_per_person)  # before anything is written
         try:
             with self.translate_errors():
+                await asyncio.to_thread(check_room, self._folder, "The file was not stored.")
                 size, digest = await self._write_upload(upload, chunks)
                 media_type = await asyncio.to_thread(_detect_type, upload)
             attachment = Attachment(
@@ -105,7 +107,7 @@ class Attachments:
                 person_id=principal.person_id,
                 created_at=self._store.clock.now(),
             )
-            await self._engine.arun(Write(lambda tx: _add_attachment(tx, attachment)))
+            await self._engine.arun(Write(lambda tx: self._add(tx, attachment)))
             with self.translate_errors():
                 await asyncio.to_thread(_move_into_place, upload, self._get_path_of_hash(digest))
         finally:
@@ -125,7 +127,7 @@ class Attachments:
                 person_id=person_id,
                 created_at=self._store.clock.now(),
             )
-            self._engine.run(Write(lambda tx: _add_attachment(tx, attachment)))
+            self._engine.run(Write(lambda tx: self._add(tx, attachment)))
             with self.translate_errors():
                 _move_into_place(upload, self._get_path_of_hash(digest))
         return attachment
@@ -137,9 +139,23 @@ class Attachments:
                 raise InvalidInput(f"The bytes of the file {attachment.name!r} are incomplete or damaged.")
             media_type = _detect_type(upload)
             restored = replace(attachment, media_type=media_type, name=clean_file_name(attachment.name))
-            self._engine.run(Write(lambda tx: _add_attachment(tx, restored)))
+            self._engine.run(Write(lambda tx: self._add(tx, restored)))
             with self.translate_errors():
                 _move_into_place(upload, self._get_path_of_hash(digest))
+
+    @property
+    def max_bytes_per_person(self) -> int:
+        return self._store.config.max_file_mb_per_person * 1_000_000
+
+    async def get_usage(self, principal: Principal) -> FileUsage:
+        """Return how much space the files of a person take."""
+        return await self._engine.arun(Read(lambda tx: attachments.get_usage(tx, principal.person_id)))
+
+    def _add(self, tx: Transaction, attachment: Attachment) -> None:
+        """Record a file, unless its person has no space left."""
+        attachments.lock_person(tx, attachment.person_id)
+        attachments.add(tx, attachment)
+        attachments.get_usage(tx, attachment.person_id).check_limit(self.max_bytes_per_person)
 
     @contextlib.contextmanager
     def _write_upload_blocking(self, chunks: Iterable[bytes]) -> Iterator[tuple[Path, int, str]]:
@@ -148,6 +164,7 @@ class Attachments:
         try:
             with self.translate_errors():
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                check_room(self._folder, "The file was not stored.")
                 descriptor = os.open(upload, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             digest, size = hashlib.sha256(), 0
             with os.fdopen(descriptor, "wb") as stream:
@@ -412,17 +429,6 @@ def _check_size(size: int) -> int:
             f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.", limit_bytes=MAX_FILE_BYTES
         )
     return size
-
-
-def _add_attachment(tx: Transaction, attachment: Attachment) -> None:
-    if attachments.get_total_size(tx, attachment.person_id) + attachment.size > MAX_BYTES_PER_PERSON:
-        raise LimitReached(
-            f"Your files have reached the limit of {MAX_BYTES_PER_PERSON // 1_000_000} MB."
-            " Delete conversations that have files.",
-            what="bytes",
-            limit_bytes=MAX_BYTES_PER_PERSON,
-        )
-    attachments.add(tx, attachment)
 
 
 def _detect_type(path: Path) -> str:

@@ -26,6 +26,7 @@ from palaver import __version__, config
 from palaver.config import settings_key
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import BackupDamaged, BackupError, StoreFull
+from palaver.services.disk_space import get_free_bytes, get_room
 from palaver.services.folder_files import copy_file, flush_folder, link_or_copy, make_private_folder
 from palaver.storage.engines.backup_folder import (
     DATABASE_NAME,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 FORMAT: Final = "palaver.backup/1"
 ATTACHMENTS_NAME: Final = "attachments"
 SECRET_FILES: Final = (config.FILE_NAME, settings_key.FILE_NAME, "secret")  # in the home folder; those that exist
-FREE_BYTES: Final = 256 * 1024 * 1024  # that a backup leaves on the disk
 UPLOAD_WAIT_SECONDS: Final = 2.0  # for the bytes of a file whose upload is just ending
 MAX_MANIFEST_BYTES: Final = 1_000_000
 _PART_SUFFIX: Final = ".part"
@@ -262,11 +262,12 @@ def _choose_name(folder: Path, moment: datetime) -> Path:
 
 def _check_space(database: Path, folder: Path) -> None:
     wal = database.with_name(f"{database.name}-wal")
-    needed = database.stat().st_size + (wal.stat().st_size if wal.exists() else 0) + FREE_BYTES
-    free = shutil.disk_usage(folder).free
-    if free < needed:
+    needed = database.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+    if get_room(folder) < needed:
+        free = get_free_bytes(folder)
         raise StoreFull(
-            f"A backup in {folder} needs {needed // 1_000_000} MB, but only {free // 1_000_000} MB are free.",
+            f"A backup in {folder} needs {needed // 1_000_000} MB and leaves some free for the database, but only"
+            f" {free // 1_000_000} MB are free.",
             needed_bytes=needed,
             free_bytes=free,
         )

@@ -133,7 +133,11 @@ class Cleanup:
         return count
 
     async def clean_search_index(self) -> int:
-        """Let words of deleted messages leave the search index; return how many transactions it took."""
+        """Let words of deleted messages leave the search index; return how many transactions it took.
+
+        Also wakes the thread that indexes: another process may have left messages that are not indexed.
+        """
+        self._store.indexer.notify()
         return await clean_search_index(self._store.engine)
 
     async def delete_old_receipts(self) -> int:

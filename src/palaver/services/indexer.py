@@ -1,11 +1,13 @@
 """Keeps the search index up to date in the background, so that no message waits for it.
 
-A thread waits until no message has been stored for a moment, then indexes in small batches. It only saves time: every
-search first indexes what is missing, so nothing depends on when this thread runs or whether it runs at all.
+A thread waits until no message has been stored for a moment, then indexes in small batches. A search first indexes, for
+a moment, what is missing of the messages that its reader may see: normally all of them. After an import there can be
+more; then the search says so (`SearchHits.is_indexing`), and the thread does the rest.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -13,10 +15,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, SessionNotFound, StoreBusy, StoreError
+from palaver.domain.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.domain.ids import SESSION_ID_PATTERN
 from palaver.domain.search_filter import NO_FILTER
 from palaver.domain.search_text import Query, parse_query
+from palaver.domain.session import SearchHits
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import ReadAfterWork
 from palaver.storage import search
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.domain.search_filter import SearchFilter
-    from palaver.domain.session import SearchHit
     from palaver.storage.engines.base import Engine, Transaction
     from palaver.storage.search_scope import Author
 
@@ -38,6 +40,8 @@ MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits
 CLOSE_SECONDS = 5.0  # for the batch in progress when the store is closed
 MAX_HITS = 200
 MAX_SEARCH_WAIT_SECONDS = 2.0  # for other writers, before a search goes on with what is indexed
+MAX_CATCH_UP_SECONDS = 0.5  # that a search spends on indexing; it finishes the batch that it has begun
+BATCH_PAUSE_SECONDS = 0.002  # between two batches of the thread, so that messages of others are stored in between
 _CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
 
 
@@ -109,6 +113,7 @@ class Indexer:
                 if batch is None:
                     return True
                 self._engine.run(_index_batch(batch))
+                self._closed.wait(BATCH_PAUSE_SECONDS)
             except StoreError:  # the disk is full or the server is down: the next message or search tries again
                 return True
             if self._notified != notified and self._notified - indexed < MAX_BACKLOG_MESSAGES:
@@ -128,13 +133,15 @@ def build_search(
     search_filter: SearchFilter = NO_FILTER,
     get_project_no: Callable[[Transaction], int | None] | None = None,
     list_authors: Callable[[Transaction], Sequence[Author] | None] | None = None,
-) -> ReadAfterWork[search.IndexBatch, Sequence[SearchHit]]:
+    max_seconds: float | None = None,
+) -> ReadAfterWork[search.IndexBatch, SearchHits]:
     """Build a search that first brings the index up to date: it finds everything that was stored before it began.
 
-    While nothing can be written (a full disk, a lock that another process holds), it finds what is indexed.
-    `list_audiences` and `get_session_no` say where to search; None means everywhere. `get_project_no` returns the
-    project of the filter, `list_authors` its person. `find_session_no` finds the session of the cursor, or raises
-    SessionNotFound. With `is_typing`, the last word may be incomplete.
+    If that takes longer than `max_seconds` (None: `MAX_CATCH_UP_SECONDS`), or nothing can be written (a full disk, a
+    lock that another process holds), `is_indexing` of the result says that something may be missing. `list_audiences`
+    and `get_session_no` say where to search; None means everywhere. `get_project_no` returns the project of the filter,
+    `list_authors` its person. `find_session_no` finds the session of the cursor, or raises SessionNotFound. With
+    `is_typing`, the last word may be incomplete.
     """
     check_count("limit", limit, maximum=MAX_HITS)
     last_hit = _parse_cursor(cursor)
@@ -144,7 +151,10 @@ def build_search(
         query = Query((*query.terms, *(replace(term, excluded=True) for term in excluded)))
     after, until = search_filter.after, search_filter.before
 
-    def find(tx: Transaction) -> Sequence[SearchHit]:
+    def get_pending(tx: Transaction) -> search.PendingScope:
+        return search.PendingScope(list_audiences(tx), get_session_no(tx) if get_session_no else None)
+
+    def find(tx: Transaction, is_indexing: bool) -> SearchHits:
         before = None if last_hit is None else _find_event_no(tx, last_hit, find_session_no)
         conditions = SearchConditions(
             session_no=get_session_no(tx) if get_session_no else None,
@@ -156,12 +166,20 @@ def build_search(
             authors=list_authors(tx) if list_authors else None,
             archived=search_filter.archived,
         )
-        return search.find_messages(tx, query, list_audiences(tx), limit=limit, before=before, conditions=conditions)
+        audiences = list_audiences(tx)
+        hits = search.find_messages(tx, query, audiences, limit=limit, before=before, conditions=conditions)
+        return SearchHits(hits, is_indexing=is_indexing)
 
     def index_soon(batch: search.IndexBatch) -> Write[None]:
         return Write(lambda tx: search.index_batch(tx, batch), max_wait_seconds=MAX_SEARCH_WAIT_SECONDS)
 
-    return ReadAfterWork(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)), index_soon, Read(find))
+    return ReadAfterWork(
+        Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS, scope=get_pending(tx))),
+        index_soon,
+        Read(lambda tx: search.has_unindexed(tx, get_pending(tx))),
+        lambda is_done: Read(lambda tx: find(tx, not is_done)),
+        MAX_CATCH_UP_SECONDS if max_seconds is None else max_seconds,
+    )
 
 
 def _parse_cursor(cursor: str | None) -> tuple[str, int] | None:
@@ -186,8 +204,14 @@ def _find_event_no(tx: Transaction, hit: tuple[str, int], find_session_no: Calla
     return event_no
 
 
-async def catch_up_index(engine: Engine) -> None:
-    """Index everything that is stored and not yet indexed."""
-    with suppress(StoreBusy):  # something keeps a row locked: the next search finds the rest
-        while (batch := await engine.arun(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)))) is not None:
+async def catch_up_index(
+    engine: Engine, scope: search.PendingScope = search.EVERYTHING, max_seconds: float = math.inf
+) -> None:
+    """Index what is stored in these sessions and not yet indexed, for about as long as `max_seconds`."""
+    ends_at = time.monotonic() + max_seconds
+    find_batch = Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS, scope=scope))
+    with suppress(StoreError):  # a full disk, or a lock that something else holds: what is indexed is found
+        while (batch := await engine.arun(find_batch)) is not None:
             await engine.arun(_index_batch(batch))
+            if time.monotonic() >= ends_at:
+                return

@@ -9,7 +9,6 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
@@ -31,12 +30,15 @@ T = TypeVar("T")
 class ReadAfterWork(Generic[B, T]):
     """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first.
 
-    If the work can't be stored (a full disk, a lock that something else holds), the read does without it.
+    After `max_seconds`, or if it can't be stored now (a full disk, a lock that something else holds), the rest of the
+    work is left to others: `read` gets whether all of it was done.
     """
 
     find_work: Read[B | None]
     do_work: Callable[[B], Write[None]]
-    read: Read[T]
+    has_work: Read[bool]
+    read: Callable[[bool], Read[T]]
+    max_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,14 @@ class BlockingRunner:
 
     def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            with contextlib.suppress(StoreError):  # an error that concerns the read, too, is met there
-                while (batch := self._engine.run(work.find_work)) is not None:
+            is_done, ends_at = True, time.monotonic() + work.max_seconds
+            try:
+                while is_done and (batch := self._engine.run(work.find_work)) is not None:
                     self._engine.run(work.do_work(batch))
-            return self._engine.run(work.read)
+                    is_done = time.monotonic() < ends_at or not self._engine.run(work.has_work)
+            except StoreError:  # an error that concerns the read, too, is met there
+                is_done = False
+            return self._engine.run(work.read(is_done))
         if isinstance(work, WriteThenWork):
             result = self._engine.run(work.write)
             while (piece := self._engine.run(work.find_work)) is not None:
@@ -82,10 +88,14 @@ class AsyncRunner:
 
     async def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            with contextlib.suppress(StoreError):
-                while (batch := await self._engine.arun(work.find_work)) is not None:
+            is_done, ends_at = True, time.monotonic() + work.max_seconds
+            try:
+                while is_done and (batch := await self._engine.arun(work.find_work)) is not None:
                     await self._engine.arun(work.do_work(batch))
-            return await self._engine.arun(work.read)
+                    is_done = time.monotonic() < ends_at or not await self._engine.arun(work.has_work)
+            except StoreError:
+                is_done = False
+            return await self._engine.arun(work.read(is_done))
         if isinstance(work, WriteThenWork):
             import asyncio  # a blocking program does not need it
 
@@ -109,7 +119,7 @@ class TransactionRunner:
 
     def run(self, work: AnyWork[T]) -> T:
         if isinstance(work, ReadAfterWork):
-            return work.read.run(self._tx)
+            return work.read(not work.has_work.run(self._tx)).run(self._tx)
         return work.write.run(self._tx) if isinstance(work, WriteThenWork) else work.run(self._tx)
 
 

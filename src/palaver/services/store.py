@@ -7,6 +7,7 @@ person uses the view from `seen_by(principal)` instead. Several threads and seve
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from palaver.domain.clock import Clock
     from palaver.domain.events import Event
     from palaver.domain.person import Person, Principal
-    from palaver.domain.session import Page, RecordedMessage, SearchHit, Session, SessionEntry, UndoResult
+    from palaver.domain.session import Page, RecordedMessage, SearchHits, Session, SessionEntry, UndoResult
     from palaver.storage.deletion_pieces import HiddenRow
     from palaver.storage.engines.base import Engine, Transaction, Work
 
@@ -294,15 +295,16 @@ class StoreOperations(Operations[R]):
         return Write(run)
 
     @operation
-    def search(
-        self, text: str, *, limit: int = 20, cursor: str | None = None
-    ) -> ReadAfterWork[Any, Sequence[SearchHit]]:
-        """Find the newest messages with these words in all sessions. The `cursor` of a hit continues after it."""
+    def search(self, text: str, *, limit: int = 20, cursor: str | None = None) -> ReadAfterWork[Any, SearchHits]:
+        """Find the newest messages with these words in all sessions. The `cursor` of a hit continues after it.
+
+        Everything that was stored before is indexed first.
+        """
 
         def find_session_no(tx: Transaction, session_id: str) -> int:
             return sessions.get(tx, session_id).no
 
-        return build_search(text, lambda _tx: None, find_session_no, limit=limit, cursor=cursor)
+        return build_search(text, lambda _tx: None, find_session_no, limit=limit, cursor=cursor, max_seconds=math.inf)
 
     @operation
     def export(self, session_id: str) -> Work[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.domain.attachment import Attachment, AttachmentNotFound, parse_attachment_id
+from palaver.domain.attachment import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 from palaver.domain.ids import PersonId
 from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros, to_micros
@@ -95,10 +95,19 @@ def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[in
         )
 
 
-def get_total_size(tx: Transaction, person_id: PersonId) -> int:
-    """Return how many bytes of files a person has stored."""
-    row = tx.fetch_one("SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM attachment WHERE person_id = $1", person_id)
-    return int(row[0]) if row else 0
+def get_usage(tx: Transaction, person_id: PersonId) -> FileUsage:
+    """Return how much space the files of a person take; reads one index, and a person has a limited number of files."""
+    row = tx.fetch_one(
+        "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), CAST(COALESCE(SUM(copies), 0) AS BIGINT) FROM"
+        " (SELECT size, COUNT(*) AS copies FROM attachment WHERE person_id = $1 GROUP BY sha256, size) AS files",
+        person_id,
+    )
+    return FileUsage(int(row[0]), int(row[1])) if row else FileUsage(0, 0)
+
+
+def lock_person(tx: Transaction, person_id: PersonId) -> None:
+    """Let other processes that store a file of this person wait until this transaction has ended."""
+    tx.fetch_one(f"SELECT 1 FROM person WHERE id = $1 {tx.for_update}", person_id)
 
 
 class Position(NamedTuple):

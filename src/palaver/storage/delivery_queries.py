@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from palaver.domain.delivery import AccountKey
     from palaver.storage.engines.base import Row, Transaction
 
-MAX_PROBLEMS = 1000
-
 # The columns that `delivery_from_row` reads.
 DELIVERY_COLUMNS = """delivery.no, delivery.id, delivery.address, delivery.content, delivery.kind, delivery.attempts,
     (SELECT s.id FROM session s WHERE s.no = delivery.session_no), delivery.reply_to, delivery.state, delivery.error,
@@ -33,10 +31,32 @@ _SELECT_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d
     WHERE (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL)"""
 
 
-def list_latest_statuses(tx: Transaction, session_no: int, limit: int) -> list[tuple[int, DeliveryStatus]]:
-    """Return the deliveries of the newest answers in a session, oldest first, as (number, status)."""
-    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit)
+def list_latest_statuses(
+    tx: Transaction, session_no: int, limit: int, before: int = 2**62
+) -> list[tuple[int, DeliveryStatus]]:
+    """Return the deliveries of the newest answers in a session before a delivery number, oldest first.
+
+    Each as (number, status).
+    """
+    rows = tx.fetch_all(
+        f"{_SELECT_STATUS} AND d.session_no = $1 AND d.no < $3 ORDER BY d.no DESC LIMIT $2", session_no, limit, before
+    )
     return [_numbered_status_from_row(row) for row in reversed(rows)]
+
+
+def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
+    """Return the number of a delivery in a session."""
+    row = tx.fetch_one("SELECT no FROM delivery WHERE id = $1 AND session_no = $2", delivery_id, session_no)
+    return None if row is None else int(row[0])
+
+
+def count_statuses(tx: Transaction, session_no: int) -> int:
+    """Return how many deliveries of answers a session has."""
+    row = tx.fetch_one(
+        "SELECT COUNT(*) FROM delivery WHERE session_no = $1 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)",
+        session_no,
+    )
+    return int(row[0]) if row else 0
 
 
 def list_statuses_after(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
@@ -88,29 +108,38 @@ def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryProblem:
-    """A delivery that failed, or of which it is unknown whether it arrived."""
+class DeliveryProblems:
+    """Deliveries of an account that failed, or of which it is unknown whether they arrived."""
 
-    account: AccountKey  # that was to send it
-    state: DeliveryState
-    error: str | None
-    at: datetime
+    uncertain: int
+    failed: int
+    last_error: str | None
+    last_at: datetime
 
 
-def list_problems(tx: Transaction, since: int) -> list[DeliveryProblem]:
-    """Return the deliveries that failed or became uncertain since a moment, newest first, up to a limit."""
+def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProblems]:
+    """Count the deliveries that failed or became uncertain since a moment, by the account that was to send them."""
     rows = tx.fetch_all(
-        "SELECT platform, account, state, error, ended_at FROM delivery"
-        " WHERE state IN ('uncertain', 'failed') AND ended_at > $1"
-        f" ORDER BY ended_at DESC LIMIT {MAX_PROBLEMS}",
+        "SELECT platform, account, SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), COUNT(*), MAX(ended_at)"
+        " FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1 GROUP BY platform, account",
         since,
     )
-    return [
-        DeliveryProblem(
-            account=(Platform(platform), account), state=DeliveryState(state), error=error, at=from_micros(ended_at)
+    problems = {}
+    for platform, account, failed, count, last_at in rows:
+        last = tx.fetch_one(
+            "SELECT error FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at = $1 AND platform = $2"
+            " AND account = $3 ORDER BY no DESC LIMIT 1",
+            last_at,
+            platform,
+            account,
         )
-        for platform, account, state, error, ended_at in rows
-    ]
+        problems[(Platform(platform), str(account))] = DeliveryProblems(
+            uncertain=int(count) - int(failed),
+            failed=int(failed),
+            last_error=last[0] if last else None,
+            last_at=from_micros(last_at),
+        )
+    return problems
 
 
 def delivery_from_row(row: Row) -> Delivery:

@@ -1,10 +1,10 @@
 """Full-text search of messages.
 
 The index follows the log in batches, outside of turns; `indexed_seq` of each session says how far it has come. A
-search first lets it catch up, so a stored message is always found. `indexed_seq` changes in the same transaction as
-the index, so a crash leaves no hole. Every indexed message carries its audience, so a search reads nothing that its
-reader may not see. Newest first; nothing is ranked, nothing is scanned. Filters are words of the index
-too (`search_scope.py`).
+search first lets it catch up for a moment with what its reader may see, and tells whether something is left.
+`indexed_seq` changes in the same transaction as the index, so a crash leaves no hole. Every indexed message carries its
+audience, so a search reads nothing that its reader may not see. Newest first; nothing is ranked, nothing is scanned.
+Filters are words of the index too (`search_scope.py`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from palaver.domain.search_text import Query, Term
     from palaver.storage.engines.base import Row, Transaction
 
-_SELECT_UNINDEXED = """SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1
-    ORDER BY no LIMIT $1"""
+_SELECT_UNINDEXED = "SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1"
 # An edit is indexed as its message: with the edited message's number, role, time and person.
 _SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at, kind, body, person_id FROM event
     WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
@@ -51,7 +50,9 @@ _SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created
 # then, for a word that is not common, everything that the word index returns.
 NEWEST_MESSAGE_COUNT = 200
 NO_CONDITIONS = SearchConditions()
+MAX_BATCH_CHARS = 500_000  # of the messages in one batch, which has at least one
 _EVENTS_PER_LOOKUP = 100
+_EVENTS_PER_READ = 64
 _IS_VISIBLE = "e.hidden_by IS NULL AND s.is_deleted = 0"  # a session that is being deleted has words in the index
 _JOIN_VISIBLE = f"JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE {_IS_VISIBLE}"
 _SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
@@ -73,32 +74,100 @@ class IndexBatch:
     rows: Sequence[tuple[int, int, str, str]]  # session number, event number, scope, words
 
 
-def collect_unindexed(tx: Transaction, limit: int, pause: Callable[[], None] | None = None) -> IndexBatch | None:
-    """Prepare up to about `limit` unindexed events; None if there are none.
+@dataclass(frozen=True, slots=True)
+class PendingScope:
+    """The sessions whose messages are to be indexed."""
+
+    audiences: Sequence[int] | None = None  # None: all
+    session_no: int | None = None  # None: all in the audiences
+
+
+EVERYTHING = PendingScope()
+
+
+def has_unindexed(tx: Transaction, scope: PendingScope = EVERYTHING) -> bool:
+    """Return whether messages of these sessions are not indexed yet."""
+    return bool(_list_unindexed(tx, scope, 1))
+
+
+def collect_unindexed(
+    tx: Transaction, limit: int, pause: Callable[[], None] | None = None, scope: PendingScope = EVERYTHING
+) -> IndexBatch | None:
+    """Prepare up to about `limit` unindexed events, fewer if they are long; None if there are none.
 
     Most of the indexing work is done here, in a read, where no writer waits for it. `pause` is called now and then.
     """
-    progress: list[tuple[int, int, int]] = []
-    rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
-    for session_no, audience_no, shared, platform, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
-        if len(rows) >= limit:
+    builder = _BatchBuilder(tx, limit, pause)
+    for session in _list_unindexed(tx, scope, limit):
+        if builder.is_full:
             break
-        new_events = tx.fetch_all(_SELECT_NEW_EVENTS, session_no, indexed_seq, limit - len(rows))
-        progress.append((session_no, indexed_seq, new_events[-1][1] if new_events else last_seq))
+        builder.add_session(*session)
+    return IndexBatch(builder.progress, list(builder.rows.values())) if builder.progress else None
+
+
+class _BatchBuilder:
+    """Prepares messages until there are enough."""
+
+    def __init__(self, tx: Transaction, limit: int, pause: Callable[[], None] | None) -> None:
+        self._tx = tx
+        self._limit = limit
+        self._pause = pause
+        self._chars_left = MAX_BATCH_CHARS
+        self.progress: list[tuple[int, int, int]] = []
+        self.rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.rows) >= self._limit or self._chars_left <= 0
+
+    def add_session(
+        self, session_no: int, audience_no: int, shared: int, platform: str, indexed_seq: int, last_seq: int
+    ) -> None:
         session_scope = build_session_scope(audience_no, session_no, platform)
         own_audience_no = None if shared else audience_no
-        for event_no, _, text, event_role, event_at, kind, body, event_person_id in new_events:
-            no, role, created_at, person_id = event_no, event_role, event_at, event_person_id
-            if kind == EventKind.MESSAGE_EDITED:
-                edited = tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
-                no, role, created_at, person_id = edited or (event_no, "user", event_at, event_person_id)
-            if text or kind == EventKind.MESSAGE_EDITED:
-                message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
-                scope = _format_scope(tx, (*session_scope, *message_scope))
-                rows[no] = (session_no, no, scope, _build_words(tx, text or ""))
-                if pause is not None and len(rows) % 16 == 0:
-                    pause()
-    return IndexBatch(progress, list(rows.values())) if progress else None
+        after = None
+        for event in self._iterate_new_events(session_no, indexed_seq):
+            self._add_event(session_no, session_scope, own_audience_no, event)
+            after = event[1]
+            if self.is_full:
+                break
+        self.progress.append((session_no, indexed_seq, last_seq if after is None else after))
+
+    def _iterate_new_events(self, session_no: int, after: int) -> Iterator[Row]:
+        while len(events := self._tx.fetch_all(_SELECT_NEW_EVENTS, session_no, after, _EVENTS_PER_READ)) > 0:
+            yield from events
+            if len(events) < _EVENTS_PER_READ:
+                return
+            after = events[-1][1]
+
+    def _add_event(
+        self, session_no: int, session_scope: Sequence[str], own_audience_no: int | None, event: Row
+    ) -> None:
+        no, _, text, role, created_at, kind, body, person_id = event
+        if kind == EventKind.MESSAGE_EDITED:
+            edited = self._tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
+            no, role, created_at, person_id = edited or (no, "user", created_at, person_id)
+        elif not text:
+            return
+        message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
+        scope = _format_scope(self._tx, (*session_scope, *message_scope))
+        self.rows[no] = (session_no, no, scope, _build_words(self._tx, text or ""))
+        self._chars_left -= len(text or "")
+        if self._pause is not None and len(self.rows) % 16 == 0:
+            self._pause()
+
+
+def _list_unindexed(tx: Transaction, scope: PendingScope, limit: int) -> Sequence[Row]:
+    """List sessions with messages that are not indexed: for a reader, those that were active last come first."""
+    if scope.session_no is not None:
+        return tx.fetch_all(f"{_SELECT_UNINDEXED} AND no = $1 LIMIT $2", scope.session_no, limit)
+    if scope.audiences is None:
+        return tx.fetch_all(f"{_SELECT_UNINDEXED} ORDER BY audience_no, no LIMIT $1", limit)
+    if not scope.audiences:
+        return ()
+    some = build_placeholders(len(scope.audiences), 2)
+    order = "ORDER BY COALESCE(active_at, 0) DESC, no"
+    return tx.fetch_all(f"{_SELECT_UNINDEXED} AND audience_no IN ({some}) {order} LIMIT $1", limit, *scope.audiences)
 
 
 def index_batch(tx: Transaction, batch: IndexBatch) -> None:

@@ -6,7 +6,8 @@ too late: a stranger could make the server parse whatever it lets a signed-in pe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
@@ -20,15 +21,27 @@ from palaver.web.errors import error_responses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
+    from contextlib import AbstractContextManager
 
     from fastapi import Response
-    from starlette.types import Message
+    from starlette.types import Message, Receive, Scope, Send
+
+    from palaver.web.open_requests import OpenRequests
+
+T = TypeVar("T")
+
+_HELD_KEY: Final = "palaver.held"  # of the ASGI scope: what a request holds until its response is complete
 
 
 class ApiRoute(APIRoute):
     """A route of the API. Every router is created with `route_class=ApiRoute`, or with a subclass."""
 
     max_body_bytes: ClassVar[int | None] = MAX_BODY_BYTES  # from a signed-in person; None: the route limits it
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as held:
+            scope[_HELD_KEY] = held
+            await super().handle(scope, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -43,12 +56,20 @@ class ApiRoute(APIRoute):
 
         async def handle_authenticated(request: Request) -> Response:
             caller = await authenticate(request)
+            open_requests: OpenRequests = request.app.state.open_requests
+            hold_until_sent(request, open_requests.hold_request(caller.person.id))
             set_body_limit(request.scope, self.max_body_bytes)
             large_requests: LargeRequests = request.app.state.large_requests
             async with large_requests.wait_for_turn(request.scope, caller.person.id):
                 return await handle_body(request)
 
         return handle_authenticated if needs_caller(self.dependant) else handle_body
+
+
+def hold_until_sent(request: Request, manager: AbstractContextManager[T]) -> T:
+    """Enter a context that ends when the response to a request was sent, or the request has failed."""
+    held: ExitStack = request.scope[_HELD_KEY]
+    return held.enter_context(manager)
 
 
 def make_router(

@@ -12,9 +12,11 @@ from fastapi import FastAPI
 
 from palaver import __version__
 from palaver.web import openai
+from palaver.web.connections import ConnectionLimits
 from palaver.web.errors import install_errors
 from palaver.web.guard import install_guard
 from palaver.web.metrics import install_metrics
+from palaver.web.open_requests import OpenRequests, RequestLimits
 from palaver.web.openapi import install_openapi
 from palaver.web.page import install_page
 from palaver.web.routes import (
@@ -75,6 +77,7 @@ def create_app(state: WebState, page_folder: Path = PAGE_FOLDER) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.palaver = state
+    app.state.open_requests = OpenRequests(RequestLimits.from_connections(ConnectionLimits.from_open_files().total))
     install_errors(app)
     for module in _MODULES_WITH_ROUTES:
         app.routes.extend(module.router.routes)

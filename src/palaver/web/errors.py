@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from palaver.domain.attachment import FileQuotaReached
 from palaver.domain.errors import (
     AccountNotConnected,
     AccountNotRunning,
@@ -31,6 +32,7 @@ from palaver.domain.errors import (
     PushFailed,
     SettingsChanged,
     StoreError,
+    StoreFull,
     TooManyAttempts,
 )
 from palaver.domain.share import ShareExpired
@@ -53,11 +55,20 @@ class RequestRejected(PalaverError):
         return float(seconds) if isinstance(seconds, int | float) else None
 
 
+class TooManyRequests(TooManyAttempts):
+    """You have too many requests in progress. Wait until some of them have ended."""
+
+
+class TooManyStreams(TooManyAttempts):
+    """You have too many live streams open. Close some pages or programs that use them."""
+
+
 # The first matching line counts. A new error class needs its own line unless a base class below covers it.
 STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NotSignedIn, 401),
     (TooManyAttempts, 429),
     (ShareExpired, 410),
+    (FileQuotaReached, 413),
     (NotFound, 404),
     (NotAllowed, 403),
     (ChatNotReachable, 409),
@@ -65,6 +76,7 @@ STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NothingToDo, 409),
     (RequestRejected, 409),
     (SettingsChanged, 409),
+    (StoreFull, 507),
     (StoreError, 503),
     (AccountNotConnected, 503),
     (AccountNotRunning, 409),

@@ -205,9 +205,13 @@ class DeliveryOut(ResponseModel):
 
 
 class DeliveriesOut(ResponseModel):
-    """A conversation's deliveries, oldest first."""
+    """A page of a conversation's deliveries, oldest first."""
 
     deliveries: list[DeliveryOut]
+    total: int = Field(description="How many deliveries the conversation has in all.")
+    next_cursor: str | None = Field(
+        description="Pass this as `cursor` to get the deliveries before these; null if there are none."
+    )
 
 
 def to_events_out(page: TranscriptPage) -> EventsOut:

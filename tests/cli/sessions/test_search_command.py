@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.cli.sessions import search_command
+from palaver.services import indexer
+from palaver.services.indexer import Indexer
+
 if TYPE_CHECKING:
     from cli.conftest import Home
 
@@ -118,3 +122,20 @@ def test_a_search_can_be_limited_to_a_project(home_with_messages: Home) -> None:
     home_with_messages("sessions", "move", "Lisbon", "Trips")
     hits = home_with_messages.get_json("sessions", "search", "train", "--project", "Trips")["hits"]
     assert [hit["message"]["content"] for hit in hits] == ["the train leaves at noon", "when does the train leave?"]
+
+
+def test_a_search_says_that_messages_are_still_being_indexed(
+    home_with_messages: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "BATCH_EVENTS", 1)
+    monkeypatch.setattr(indexer, "MAX_CATCH_UP_SECONDS", 0.0)
+    monkeypatch.setattr(Indexer, "notify", lambda _: None)
+    home_with_messages.add_conversation("a train", "a second train", "a third train")
+    with monkeypatch.context() as patch:
+        patch.setattr(search_command, "MAX_INDEXING_SECONDS", 0.0)
+        result = home_with_messages("sessions", "search", "zebra")
+        assert "Some messages are still being indexed" in result.stderr
+        assert home_with_messages.get_json("sessions", "search", "zebra")["is_indexing"]
+    found = home_with_messages.get_json("sessions", "search", "train")  # waits until everything is indexed
+    assert not found["is_indexing"]
+    assert len(found["hits"]) == 6

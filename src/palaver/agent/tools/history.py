@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.ids import SessionId
     from palaver.domain.message import Message
-    from palaver.domain.session import SearchHit, Session
+    from palaver.domain.session import SearchHit, SearchHits, Session
 
 TOOLSET = "history"
 TOOL_NAMES = frozenset({"search_conversations", "read_conversation"})
@@ -25,13 +25,14 @@ MAX_HITS = 20
 MAX_MESSAGES = 50
 MAX_MESSAGE_CHARS = 4000
 MAX_TOOL_RESULT_CHARS = 500
+INDEXING_NOTICE = "\nSome messages are not indexed yet, so they may be missing here. Tell the person if that matters."
 _MAX_NEWER_MESSAGES = 20  # hits from the question on are dropped, so a search asks for this many more
 
 
 class Conversations(Protocol):
     """The conversations that one person may see."""
 
-    def search(self, text: str, *, limit: int) -> Awaitable[Sequence[SearchHit]]:
+    def search(self, text: str, *, limit: int) -> Awaitable[SearchHits]:
         """Find the newest messages with these words."""
         ...
 
@@ -54,7 +55,8 @@ def make_history_tools(
         query, limit = arguments.get_text("query"), arguments.get_integer("limit", maximum=MAX_HITS) or 8
         with translate_errors():
             hits = await conversations.search(query, limit=limit + _MAX_NEWER_MESSAGES)
-        return _format_hits([hit for hit in hits if not is_question_or_newer(hit)], limit, session_id)
+        earlier = [hit for hit in hits if not is_question_or_newer(hit)]
+        return _format_hits(earlier, limit, session_id) + (INDEXING_NOTICE if hits.is_indexing else "")
 
     def is_question_or_newer(hit: SearchHit) -> bool:
         return hit.session_id == session_id and input_seq is not None and hit.seq >= input_seq

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from palaver.cli import lookup, output
-from palaver.cli.options import load_cli_settings, mine_option, open_view, session_argument
+from palaver.cli.options import load_cli_settings, mine_option, session_argument
 
 _FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".jsonl": "jsonl"}
 
@@ -39,25 +39,10 @@ def export(
 
     Prints it, or writes a FILE that only you can read.
     """
-    from palaver.services.atomic_file import write_file_atomically
-
     to_stdout = path is None or str(path) == "-"
     if file_format is None:
         file_format = _FORMAT_BY_SUFFIX.get("" if path is None else path.suffix.lower(), "json")
-    if file_format in {"html", "jsonl"}:
-        _export_document(ctx, session, None if to_stdout else path, file_format, force=force, mine=mine)
-        return
-    with open_view(ctx, mine=mine) as view:
-        found = lookup.find_session(view, session)
-        if file_format == "json":
-            text = output.format_json(view.export(found.id), ascii_only=to_stdout and not output.can_print_unicode())
-        else:
-            text = output.clean_text(view.export_markdown(found.id))
-    if path is None or to_stdout:
-        click.echo(text)
-    else:
-        write_file_atomically(path, f"{text}\n", overwrite=force)
-        output.print_hint(f"Exported {lookup.describe_session(found)} to {path}.")
+    _export_document(ctx, session, None if to_stdout else path, file_format, force=force, mine=mine)
 
 
 def _export_document(
@@ -76,6 +61,9 @@ def _export_document(
         found = lookup.find_session(store.seen_by(principal, everything=not mine), session)
         documents = Documents(store, Attachments(store, settings.home / "attachments"))
         pieces = documents.iterate(principal, found.id, DocumentFormat(file_format), everything=not mine)
+        if file_format == "json":
+            ascii_only = path is None and not output.can_print_unicode()
+            pieces = (output.escape_json(piece, ascii_only=ascii_only) for piece in pieces)
         if path is None:
             for piece in pieces:
                 click.echo(piece, nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,12 @@ from palaver.domain.search_filter import ArchivedFilter, SearchFilter
 from palaver.domain.session_json import hit_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.domain.ids import SessionId
-    from palaver.domain.session import SearchHit, Session
+    from palaver.domain.session import SearchHit, SearchHits, Session
+
+MAX_INDEXING_SECONDS = 10.0  # that a search in the terminal waits for messages that are not indexed yet
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -87,15 +90,28 @@ def search(
             person=person,
             archived=ArchivedFilter(archived),
         )
-        hits = view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
+        hits = _search_while_indexing(
+            lambda: view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
+        )
         sessions = {} if as_json else {found: view.get(found) for found in {hit.session_id for hit in hits}}
     next_cursor = hits[-1].cursor if len(hits) == limit else None
     if as_json:
-        output.print_json({"hits": [hit_to_json(hit) for hit in hits], "next_cursor": next_cursor})
+        found = [hit_to_json(hit) for hit in hits]
+        output.print_json({"hits": found, "is_indexing": hits.is_indexing, "next_cursor": next_cursor})
     elif hits:
         _print_hits(hits, sessions, next_cursor)
     else:
         click.echo(f"No messages match {lookup.quote(query)}.")
+    if hits.is_indexing:
+        output.print_hint("Some messages are still being indexed and may be missing. Search again in a moment.")
+
+
+def _search_while_indexing(search: Callable[[], SearchHits]) -> SearchHits:
+    """Search again for a while if not everything is indexed yet: each search indexes more."""
+    ends_at = time.monotonic() + MAX_INDEXING_SECONDS
+    while (hits := search()).is_indexing and time.monotonic() < ends_at:
+        pass
+    return hits
 
 
 def _build_query(ctx: click.Context, words: tuple[str, ...]) -> str:

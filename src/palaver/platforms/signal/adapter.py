@@ -49,6 +49,7 @@ from palaver.platforms.signal.outbound import MessageBody, build_quote, render_m
 from palaver.platforms.signal.receiver import Receiver
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.platforms.signal.state import AdapterState
+from palaver.services.disk_space import get_free_bytes
 from palaver.services.platforms.adapter import Adapter
 from palaver.services.platforms.intake import Intake
 
@@ -282,7 +283,7 @@ class SignalAdapter(Adapter):
     def _check_disk(self) -> None:
         """Stop receiving before the disk is full: signal-cli would forget messages that it can't write."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if shutil.disk_usage(self._folder).free < MIN_FREE_BYTES:
+        if get_free_bytes(self._folder) < MIN_FREE_BYTES:
             raise ConnectionLost("The disk is almost full, so Signal is paused. Free some space.")
 
     async def _check_server(self, process: SignalProcess, seconds: float) -> bool:

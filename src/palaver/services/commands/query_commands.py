@@ -45,6 +45,7 @@ MAX_PAGES = 50
 MAX_HITS = 8
 MAX_CHAT_EXPORT_CHARS = 3500  # what fits into one message of a chat
 MAX_CHAT_EXPORT_MESSAGES = 100  # the headings of more messages are longer than that
+INDEXING_NOTE = "Some messages are still being indexed and may be missing. Search again in a moment."
 MAX_SNIPPET_CHARS = 200
 
 
@@ -131,14 +132,16 @@ def search_messages(context: CommandContext, *, typed: FilterText, query: str) -
     data = {
         "hits": [
             {"id": hit.session_id, "seq": hit.seq, "title": hit.title, "snippet": hit.snippet.text} for hit in hits
-        ]
+        ],
+        "is_indexing": hits.is_indexing,
     }
+    note = f" {INDEXING_NOTE}" if hits.is_indexing else ""
     if not hits:
-        return CommandReply(text=f"No messages found for {quote_text(query)}.", data=data)
+        return CommandReply(text=f"No messages found for {quote_text(query)}.{note}", data=data)
     lines = "\n".join(_format_hit(context, hit) for hit in hits)
     more = f" Only the newest {MAX_HITS} are shown." if len(hits) == MAX_HITS else ""
     text = f"Messages for {quote_text(query)}, newest first:\n\n{lines}\n\nUse `/resume` with an id to go there.{more}"
-    return CommandReply(text=text, data=data)
+    return CommandReply(text=text + note, data=data)
 
 
 def _format_hit(context: CommandContext, hit: SearchHit) -> str:
@@ -172,12 +175,13 @@ def export_conversation(
         return CommandReply(text=done, data=data, export=request)
     if context.address is not None:
         return CommandReply(text=_export_for_chat(context, row, export_format, name), data=data)
+    is_short = session.message_count <= MAX_CHAT_EXPORT_MESSAGES
     match export_format:
-        case ExportFormat.JSON:
+        case ExportFormat.JSON if is_short:
             data["document"] = export_session(context.tx, row)
-        case ExportFormat.MARKDOWN:
+        case ExportFormat.MARKDOWN if is_short:
             data["text"] = export_markdown(context.tx, row)
-        case ExportFormat.HTML | ExportFormat.JSONL:
+        case _:
             done = f"Download as {export_format.label}: {name}."
     data["download"] = f"api/sessions/{session.id}/export?format={export_format}"
     return CommandReply(text=done, data=data)

@@ -26,9 +26,10 @@ from palaver.services.inbox.files import FileReceiver
 from palaver.services.inbox.message_queue import MessageQueue
 from palaver.services.inbox.receipts import find_duplicate, record_receipt, record_receipt_once
 from palaver.services.inbox.updates import UpdateHandler
-from palaver.services.indexer import catch_up_index
-from palaver.storage import lanes, platform_cursors
+from palaver.services.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
+from palaver.storage import lanes, people, platform_cursors
 from palaver.storage.engines.base import Read, Write, write_key
+from palaver.storage.search import PendingScope
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ class Inbox:
         If the process dies after the read, nothing is recorded; the command runs again when its message comes again.
         """
         if call.action.searches:
-            await catch_up_index(self._store.engine)
+            scope = await self._store.engine.arun(Read(lambda tx: self._find_search_scope(tx, inbound)))
+            await catch_up_index(self._store.engine, scope, MAX_CATCH_UP_SECONDS)
         receipt = await self._store.engine.arun(Read(lambda tx: self._handle_read(tx, inbound, call)))
         crash_point("inbox.command_read")
         if receipt is None:
@@ -281,6 +283,14 @@ class Inbox:
             return self._commands.run(tx, inbound, call, speaker.person, row, now)
         except CommandRejected as rejected:
             return self._build_rejection(tx, inbound, rejected.error)
+
+    def _find_search_scope(self, tx: Transaction, inbound: Inbound) -> PendingScope:
+        """Return the sessions that the sender of a search may see."""
+        source = sender_folding.find_folded_source(tx, inbound.source)
+        speaker = access.find_speaker(tx, source, self._rules) if source else None
+        if speaker is None or speaker.person is None or not speaker.can_speak:
+            return PendingScope(())
+        return PendingScope(people.list_audiences(tx, speaker.person.id))
 
     def _build_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         """Build the receipt of a command that could not be carried out."""

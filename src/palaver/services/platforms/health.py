@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountHealth, AccountState
 from palaver.services.home_channels import load_home_channels
 from palaver.services.process_identity import is_owner_dead
@@ -18,7 +17,7 @@ from palaver.storage.engines.base import Read
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from palaver.domain.delivery import AccountKey
@@ -51,9 +50,9 @@ def read_account_health(
     rows = {(row.platform, row.account): row for row in platform_accounts.list_accounts(tx)}
     running = {key for key, row in rows.items() if row.is_held(to_micros(now), is_owner_dead)}
     waiting = delivery_queries.count_open_by_account(tx)
-    problems = delivery_queries.list_problems(tx, to_micros(now - PROBLEM_WINDOW))
+    problems = delivery_queries.count_problems(tx, to_micros(now - PROBLEM_WINDOW))
     homes = {(home.platform, home.account): home for home in load_home_channels(tx, config).values()}
-    keys = {*configured, *running, *waiting, *(problem.account for problem in problems)}
+    keys = {*configured, *running, *waiting, *problems}
     return [
         AccountHealth(
             platform=key[0],
@@ -62,7 +61,7 @@ def read_account_health(
             status=None if key not in rows else _find_current_status(rows[key], is_running=key in running, now=now),
             waiting=waiting.get(key, 0),
             home_channel=homes.get(key),
-            **_count_problems([problem for problem in problems if problem.account == key]),
+            **_describe_problems(problems.get(key)),
         )
         for key in sorted(keys)
     ]
@@ -85,10 +84,10 @@ def _find_current_status(row: AccountRow, *, is_running: bool, now: datetime) ->
     return replace(row.status, state=AccountState.OFF, since=max(ended_at, row.status.since), linking=None)
 
 
-def _count_problems(problems: Sequence[delivery_queries.DeliveryProblem]) -> dict[str, Any]:
+def _describe_problems(problems: delivery_queries.DeliveryProblems | None) -> dict[str, Any]:
     return {
-        "uncertain": sum(problem.state is DeliveryState.UNCERTAIN for problem in problems),
-        "failed": sum(problem.state is DeliveryState.FAILED for problem in problems),
-        "delivery_error": problems[0].error if problems else None,
-        "delivery_error_at": problems[0].at if problems else None,
+        "uncertain": problems.uncertain if problems else 0,
+        "failed": problems.failed if problems else 0,
+        "delivery_error": problems.last_error if problems else None,
+        "delivery_error_at": problems.last_at if problems else None,
     }

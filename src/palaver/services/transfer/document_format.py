@@ -11,6 +11,7 @@ class DocumentFormat(StrEnum):
     MARKDOWN = "markdown"
     HTML = "html"
     JSONL = "jsonl"  # the complete log, which can be imported again
+    JSON = "json"  # the complete log as one object
 
     @property
     def suffix(self) -> str:
@@ -22,5 +23,6 @@ class DocumentFormat(StrEnum):
             DocumentFormat.MARKDOWN: "text/markdown; charset=utf-8",
             DocumentFormat.HTML: "text/html; charset=utf-8",
             DocumentFormat.JSONL: "application/jsonl",
+            DocumentFormat.JSON: "application/json",
         }
         return media_types[self]

@@ -7,10 +7,13 @@ started is not in it.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import PalaverError
+from palaver.domain.session_json import event_to_json, session_to_json
+from palaver.services.export import EXPORT_FORMAT
 from palaver.services.markdown_export import iterate_markdown
 from palaver.services.transfer.document_entry import DocumentEntry
 from palaver.services.transfer.document_format import DocumentFormat
@@ -80,6 +83,8 @@ class Documents:
             kept = records if everything else keep_visible_records(records, principal.person_id)
             # JSON may have a DEL as it is, which would make the file look like a binary one.
             return join_chunks(line.decode().replace("\x7f", "\\u007f") for line in format_lines(kept))
+        if document_format is DocumentFormat.JSON:
+            return join_chunks(iterate_json(view, session))
         return join_chunks(self._iterate_pieces(view, session, document_format))
 
     def _iterate_pieces(self, view: SessionView, session: Session, document_format: DocumentFormat) -> Iterator[str]:
@@ -93,6 +98,23 @@ class Documents:
             yield separator + clean_document_text(block)
             separator = "\n\n"
         yield "\n"
+
+
+def iterate_json(view: SessionView, session: Session) -> Iterator[str]:
+    """Yield a conversation with its complete log, as it is now, as one JSON object with one event a line."""
+    last_seq = view.summaries.get(session.id).last_seq
+    fields = json.dumps({"format": EXPORT_FORMAT, **session_to_json(session)}, ensure_ascii=False, indent=2)
+    yield fields.removesuffix("\n}") + ',\n  "events": ['
+    after, separator, has_more = 0, "\n    ", True
+    while has_more and after < last_seq:
+        page = view.transcripts.load_log_page(session.id, after=after, limit=PAGE_EVENTS)
+        for event in page.events:
+            if event.seq > last_seq:
+                break
+            yield separator + json.dumps(event_to_json(event, page.person_names), ensure_ascii=False)
+            after, separator = event.seq, ",\n    "
+        has_more = page.has_more_after and after < last_seq
+    yield "\n  ]\n}\n"
 
 
 def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[DocumentEntry]:

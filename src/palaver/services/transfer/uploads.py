@@ -15,7 +15,6 @@ import logging
 import os
 import re
 import secrets
-import shutil
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +27,7 @@ from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import LimitReached, NotFound, StoreFull, StoreUnavailable
 from palaver.domain.imported import InvalidImport
 from palaver.services.atomic_file import write_file_atomically
+from palaver.services.disk_space import check_room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
@@ -39,7 +39,6 @@ UPLOADS_FOLDER: Final = "imports"  # in the home folder
 MAX_UPLOAD_AGE: Final = timedelta(days=1)
 MAX_UPLOADS_PER_PERSON: Final = 3  # files that wait at the same time; results of imports do not count
 MAX_RESULTS_PER_PERSON: Final = 20  # of imports that have ended; the oldest go first
-MIN_FREE_BYTES: Final = 500_000_000  # that have to stay free on the disk
 _BYTES_PER_SPACE_CHECK: Final = 32_000_000  # between two looks at the disk while a file arrives
 _ID_PATTERN = re.compile(r"imp_[0-9a-f]{16}")
 _ID_CHARS: Final = 20
@@ -163,8 +162,7 @@ class ImportUploads:
 
     def check_space(self) -> None:
         """Raise `StoreFull` if the disk is nearly full: the database needs what is left."""
-        if shutil.disk_usage(self._folder).free < MIN_FREE_BYTES:
-            raise StoreFull("The disk is nearly full, so nothing can be imported. Free some space first.")
+        check_room(self._folder, "Nothing can be imported.")
 
     def _finish(self, partial: Path, upload: Upload) -> None:
         partial.replace(self.get_path(upload))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import NotFound
+from palaver.domain.errors import InvalidInput, NotFound
 from palaver.domain.person import Action
+from palaver.domain.session import Page
 from palaver.domain.text import is_storable
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import R, operation
@@ -14,8 +15,6 @@ from palaver.storage import deliveries, delivery_queries
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from palaver.domain.delivery import DeliveryStatus
     from palaver.storage.engines.base import Transaction, Work
 
@@ -24,13 +23,25 @@ class DeliveryOperations(ViewPart[R]):
     """Shows deliveries, and sends an answer again."""
 
     @operation
-    def list(self, session_id: str, *, limit: int = 50) -> Work[Sequence[DeliveryStatus]]:
-        """List the deliveries of the newest answers, oldest first."""
+    def list(self, session_id: str, *, limit: int = 50, cursor: str | None = None) -> Work[Page[DeliveryStatus]]:
+        """List the deliveries of the newest answers, oldest first; with the cursor of a page, those before it."""
         check_count("limit", limit)
 
-        def run(tx: Transaction) -> Sequence[DeliveryStatus]:
+        def run(tx: Transaction) -> Page[DeliveryStatus]:
             session_no = self._scope.get_session_row(tx, session_id, Action.READ).no
-            return [status for _, status in delivery_queries.list_latest_statuses(tx, session_no, limit)]
+            before = 2**62 if cursor is None else _find_cursor(tx, session_no, cursor)
+            found = delivery_queries.list_latest_statuses(tx, session_no, limit + 1, before)
+            page = [status for _, status in found[-limit:]]
+            return Page(page, page[0].id if len(found) > limit else None)
+
+        return Read(run)
+
+    @operation
+    def count(self, session_id: str) -> Work[int]:
+        """Count the deliveries of a conversation's answers."""
+
+        def run(tx: Transaction) -> int:
+            return delivery_queries.count_statuses(tx, self._scope.get_session_row(tx, session_id, Action.READ).no)
 
         return Read(run)
 
@@ -46,3 +57,10 @@ class DeliveryOperations(ViewPart[R]):
             return deliveries.resend(tx, session_no, delivery_id, now, self._scope.person_id)
 
         return Write(run)
+
+
+def _find_cursor(tx: Transaction, session_no: int, cursor: str) -> int:
+    no = delivery_queries.find_no(tx, session_no, cursor) if is_storable(cursor) else None
+    if no is None:
+        raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.", key="cursor")
+    return no

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.person import NamedPerson
     from palaver.domain.search_filter import SearchFilter
-    from palaver.domain.session import Page, SearchHit, Session, UndoResult
+    from palaver.domain.session import Page, SearchHits, Session, UndoResult
     from palaver.domain.session_summary import SessionSummary
     from palaver.domain.turn import Turn
     from palaver.services.view.changes import SessionChanges
@@ -126,7 +126,7 @@ class ViewOperations(ViewPart[R]):
         within: str | None = None,
         search_filter: SearchFilter = NO_FILTER,
         is_typing: bool = False,
-    ) -> ReadAfterWork[Any, Sequence[SearchHit]]:
+    ) -> ReadAfterWork[Any, SearchHits]:
         """Find the newest messages with these words that pass the filter.
 
         The `cursor` of a hit continues the search after it; `within` is the id of one conversation.

@@ -67,7 +67,12 @@ class AttachmentOut(ResponseModel):
     size: int = Field(description="In bytes.")
 
 
-@router.post("/attachments", status_code=201, openapi_extra=_UPLOAD_BODY, responses=error_responses(401, 403, 422, 503))
+@router.post(
+    "/attachments",
+    status_code=201,
+    openapi_extra=_UPLOAD_BODY,
+    responses=error_responses(401, 403, 413, 422, 503, 507),
+)
 async def upload_attachment(request: Request, state: State, caller: Caller) -> AttachmentOut:
     """Upload one file. Attach it to a message within a day, or it is deleted; until then only you can see it.
 

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import Header, Query
+from fastapi import Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from palaver.domain.errors import InvalidInput
@@ -19,7 +19,7 @@ from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended
 from palaver.domain.ids import SESSION_ID_PATTERN
 from palaver.services.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
 from palaver.services.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
-from palaver.web.api_route import make_router
+from palaver.web.api_route import hold_until_sent, make_router
 from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import to_delivery_out, to_event_out, to_turn_out
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from palaver.domain.account import SignedInPerson
     from palaver.domain.feed_events import FeedItem
     from palaver.services.live.channels import LiveItem
+    from palaver.web.open_requests import LiveStreamPlace, OpenRequests
     from palaver.web.state import WebState
 
 router = make_router("live", "/api")
@@ -55,8 +56,11 @@ _STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.get("/live", response_class=StreamingResponse, responses={**_STREAM_RESPONSE, **error_responses(401, 403, 422)})
+@router.get(
+    "/live", response_class=StreamingResponse, responses={**_STREAM_RESPONSE, **error_responses(401, 403, 422, 429)}
+)
 async def open_live_stream(
+    request: Request,
     state: State,
     caller: Caller,
     include_all: IncludeAll,
@@ -81,16 +85,22 @@ async def open_live_stream(
     You receive each event of a followed conversation once and in order. After a lost connection, reconnect with the
     last `id:` as `Last-Event-ID` to receive what you missed first. `session`, `turn`, `draft` and `delivery` carry the
     current state and may be repeated. A `draft` with `replaces_draft` contains the whole draft and replaces what you
-    have. `lists_changed` means that lists may have changed while you were disconnected: fetch them again.
+    have. `lists_changed` means that lists may have changed while you were disconnected: fetch them again. With too many
+    streams, your oldest one ends, or the new one is refused with 429.
     """
     follows = _parse_follows(follow or [], last_event_id)
-    chunks = _encode_stream(state, caller, follows, include_all=include_all, is_reconnect=last_event_id is not None)
+    open_requests: OpenRequests = request.app.state.open_requests
+    place = hold_until_sent(request, open_requests.hold_stream(caller.person.id))
+    chunks = _encode_stream(
+        state, caller, place, follows, include_all=include_all, is_reconnect=last_event_id is not None
+    )
     return EventStream(chunks, partial(wait_until_signed_out, state, caller))
 
 
 async def _encode_stream(
     state: WebState,
     caller: SignedInPerson,
+    place: LiveStreamPlace,
     follows: Sequence[FollowRequest],
     *,
     include_all: bool,
@@ -98,6 +108,7 @@ async def _encode_stream(
 ) -> AsyncGenerator[bytes, None]:
     cursor, connected = _Cursor(follows), state.gateway.platforms
     async with state.live.connect(caller.principal, follows, everything=include_all) as client:
+        place.on_taken_away(client.close)
         yield encode_stream_start(str(cursor))
         if is_reconnect:
             yield encode_event(*_encode_item(ListsChanged(), connected))

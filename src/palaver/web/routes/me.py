@@ -76,6 +76,14 @@ class SetupStepIn(RequestModel):
     skipped: bool
 
 
+class StorageOut(ResponseModel):
+    """How much space the files take that you have sent. Equal files are stored, and counted, once."""
+
+    used_bytes: int
+    limit_bytes: int
+    file_count: int
+
+
 class NewPasswordIn(RequestModel):
     """A new password."""
 
@@ -222,6 +230,15 @@ async def export_my_data(caller: Caller, state: State) -> StreamingResponse:
         state.person_exports.start(caller.principal),
         media_type="application/zip",
         headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
+    )
+
+
+@router.get("/storage")
+async def get_my_storage(caller: Caller, state: State) -> StorageOut:
+    """Get how much space your files take, and how much they may."""
+    usage = await state.attachments.get_usage(caller.principal)
+    return StorageOut(
+        used_bytes=usage.size, limit_bytes=state.attachments.max_bytes_per_person, file_count=usage.file_count
     )
 
 

@@ -52,11 +52,19 @@ async def send_message(state: State, caller: Caller, session_id: SessionId, body
 async def list_deliveries(
     view: CallerView,
     session_id: SessionId,
+    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> DeliveriesOut:
-    """List the newest deliveries of a conversation, oldest first: answers sent to chat platforms, and their state."""
-    deliveries = await view.deliveries.list(session_id, limit=limit)
-    return DeliveriesOut(deliveries=[to_delivery_out(each) for each in deliveries])
+    """List the newest deliveries of a conversation, oldest first: answers sent to chat platforms, and their state.
+
+    The next page has those before them.
+    """
+    page = await view.deliveries.list(session_id, limit=limit, cursor=cursor)
+    return DeliveriesOut(
+        deliveries=[to_delivery_out(each) for each in page],
+        total=await view.deliveries.count(session_id),
+        next_cursor=page.cursor,
+    )
 
 
 @router.post("/{session_id}/deliveries/{delivery_id}/retry", responses=error_responses(409))

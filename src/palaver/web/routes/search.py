@@ -14,6 +14,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.schemas import Moment, ResponseModel, Time
+from palaver.web.state import State
 
 router = make_router("search", "/api", responses=error_responses(401, 404))
 
@@ -40,11 +41,16 @@ class SearchResultsOut(ResponseModel):
     """A page of matching messages, newest first."""
 
     hits: list[SearchHitOut]
+    is_indexing: bool = Field(
+        description="Whether some messages, for example of an import, are not indexed yet and may be missing."
+        " Search again in a moment."
+    )
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
 
 
 @router.get("/search")
 async def search_messages(
+    state: State,
     view: CallerView,
     include_all: IncludeAll,
     query: Annotated[
@@ -88,12 +94,14 @@ async def search_messages(
     hits = await view.search(
         query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter, is_typing=typing
     )
+    if hits.is_indexing:
+        state.gateway.store.indexer.notify()
     next_cursor = hits[-1].cursor if len(hits) == limit else None
     found = [
         SearchHitOut.model_validate({**hit_to_json(hit), "owner_name": hit.owner_name if include_all else None})
         for hit in hits
     ]
-    return SearchResultsOut(hits=found, next_cursor=next_cursor)
+    return SearchResultsOut(hits=found, is_indexing=hits.is_indexing, next_cursor=next_cursor)
 
 
 class SearchPersonOut(ResponseModel):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from palaver.services import profiles
 from palaver.services.commands import history_commands, version_commands
@@ -220,7 +220,6 @@ async def mark_read(state: State, view: CallerView, session_id: SessionId, body:
 async def export_session(
     state: State,
     caller: Caller,
-    view: CallerView,
     include_all: IncludeAll,
     session_id: SessionId,
     form: Annotated[Literal["json", "jsonl", "markdown", "html"], Query(alias="format")] = "json",
@@ -230,11 +229,6 @@ async def export_session(
     `jsonl` can be imported again. `html` is one file that needs nothing else, with images and without scripts.
     """
     check_permission(caller.principal, "export")
-    if form == "json":
-        content = await view.export(session_id)
-        headers = _build_download_headers(session_id, "json")
-        # A long one would block the event loop for everyone else.
-        return await asyncio.to_thread(lambda: JSONResponse(content, headers=headers))
     document_format = DocumentFormat(form)
     # It is made page by page, on a thread, while it is sent.
     document = await asyncio.to_thread(

@@ -7,7 +7,6 @@ the size that the file itself declares, and by limits here, so that a crafted on
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import zipfile
 import zlib
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from palaver.domain.imported import InvalidImport
+from palaver.services.disk_space import get_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ MAX_COMPRESSION_RATIO: Final = 300  # JSON rarely reaches 50; a bomb has 1,000
 MIN_SUSPICIOUS_BYTES: Final = 200_000_000  # smaller files may be as compressible as they like
 _MAX_SPOOLED_BYTES: Final = 8_000_000  # smaller files are kept in memory instead of on disk
 _CHUNKS_PER_SPACE_CHECK: Final = 64
-_FREE_BYTES: Final = 500_000_000  # what must stay free on the disk with temporary files
 
 _ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 
@@ -196,7 +195,7 @@ def get_base_name(name: str) -> str:
 def _check_size(size: int) -> None:
     if size > MAX_JSON_BYTES:
         raise DamagedFile(f"It has {size // 1_000_000} MB; at most {MAX_JSON_BYTES // 1_000_000} MB can be imported.")
-    if size > _MAX_SPOOLED_BYTES and shutil.disk_usage(tempfile.gettempdir()).free < size + _FREE_BYTES:
+    if size > _MAX_SPOOLED_BYTES and get_room(Path(tempfile.gettempdir())) < size:
         raise DamagedFile(
             f"Unpacked it has {size // 1_000_000} MB, and the disk with {tempfile.gettempdir()} has no room for it."
             " Free some, or set TMPDIR to a folder on another disk."
