@@ -85,7 +85,7 @@ def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, config:
     person_merge.merge_people(tx, survivor, other, now)
     if config.dm_scope is DmScope.PERSON:
         from_key, to_key = (_build_person_key(row.person.id, config) for row in (other, survivor))
-        person_merge.move_person_lane(tx, from_key, to_key, other)
+        person_merge.move_person_lane(tx, from_key, to_key, survivor, other)
 
 
 def _build_person_key(person_id: PersonId, config: GatewayConfig) -> SessionKey:

@@ -152,16 +152,19 @@ def _move_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> Non
     tx.execute("DELETE FROM read_mark WHERE person_id = $1", from_id)
 
 
-def move_person_lane(tx: Transaction, from_key: SessionKey, to_key: SessionKey, other: PersonRow) -> None:
+def move_person_lane(
+    tx: Transaction, from_key: SessionKey, to_key: SessionKey, survivor: PersonRow, other: PersonRow
+) -> None:
     """Let the lane of a merged person continue as the survivor's, unless the survivor's is on a session already."""
     moved = tx.execute(
         "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at)"
-        " SELECT $2, session_no, source, audience_no, shared, updated_at FROM lane WHERE key = $1"
+        " SELECT $2, session_no, source, $3, shared, updated_at FROM lane WHERE key = $1"
         " AND session_no IS NOT NULL ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no,"
         " source = excluded.source, audience_no = excluded.audience_no, updated_at = excluded.updated_at"
         " WHERE lane.session_no IS NULL",
         from_key,
         to_key,
+        survivor.audience_no,
     )
     if moved:
         tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", from_key, to_key)

@@ -93,6 +93,10 @@ def unmerge(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) ->
     for person_id in group[1:]:
         budget_windows.add_used(tx, to_id, person_id)
     linked_rows.delete_marks(tx, to_id)
+    tx.execute(
+        "DELETE FROM linked_row WHERE person_id = $1 AND NOT EXISTS (SELECT 1 FROM person WHERE merged_into = $1)",
+        from_id,  # what they had, too, says nothing without a linked person
+    )
     tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", from_id)
     return audiences
 

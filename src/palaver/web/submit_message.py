@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import InvalidInput
+from palaver.domain.errors import InvalidInput, NotAllowed
 from palaver.domain.ids import parse_session_id
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.services.commands import parse_command
 from palaver.services.commands.permissions import check_permission
 from palaver.services.conversations import build_person_source
+from palaver.services.inbox.content import get_written_text
 from palaver.web.errors import RequestRejected
 from palaver.web.message_schemas import ReceiptOut, to_receipt_out
 
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from palaver.domain.turn import BusyPolicy
     from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.web.state import WebState
+
+
+# What hands over everything that a person has: the person does it themselves.
+_COMMANDS_WITHOUT_TOKENS = frozenset({"link", "unlink"})
+
+
+def _check_token_may(call: CommandCall | MessageCall | None) -> None:
+    if call is not None and call.command in _COMMANDS_WITHOUT_TOKENS:
+        raise NotAllowed(f"Tokens can't use /{call.command}. Sign in with a browser.", command=call.command)
 
 
 async def submit_message(
@@ -48,6 +58,8 @@ async def submit_message(
         session_id=parse_session_id(session_id),
         reply_to=reply_to,
     )
+    if caller.credential_type == "token":
+        _check_token_may(parse_command(get_written_text(inbound)))
     return await state.gateway.inbox.accept(inbound)
 
 
@@ -56,6 +68,8 @@ async def submit_command(
 ) -> Receipt:
     """Run a slash command, in a session or in none."""
     check_permission(caller.principal, call.command)
+    if caller.credential_type == "token":
+        _check_token_may(call)
     inbound = Inbound(
         source=build_person_source(caller.person),
         content="",
