@@ -349,7 +349,8 @@ async def test_budgets_are_added_and_taken_away_again(town: Town) -> None:
 
     async def get_used() -> list[int]:
         rows = await town.rows("SELECT subject, used_tokens FROM budget_window WHERE scope = 'person'")
-        return [dict(rows)[person_id] for person_id in ids]
+        used = {str(subject): int(tokens) for subject, tokens in rows}
+        return [used[person_id] for person_id in ids]
 
     await town.write(use)
     await link(town, b, x)

@@ -46,14 +46,14 @@ async def test_the_page_confirms_what_the_chat_has_asked_for_and_undoes_it(web: 
 async def test_the_page_sends_a_code_and_cancels(web: WebServer) -> None:
     bob = await web.sign_in("bob")
     wrong = await bob.post("/api/me/links", json={"code": "ABCD-EFGH"})
-    assert wrong.status_code == 409
-    assert "isn't valid" in wrong.json()["error"]["message"]
+    assert wrong.json()["problem"] == "wrong_code"
+    assert "isn't valid" in wrong.json()["text"]
     nothing = await bob.post("/api/me/links/answer", json={"answer": "confirm"})
-    assert (nothing.status_code, "There is no link" in nothing.text) == (409, True)
+    assert (nothing.json()["is_linked"], nothing.json()["problem"]) == (False, "nothing_waits")
     ada = await web.sign_in("ada")
     code = (await ada.post("/api/me/links/code")).json()["code"]
     both = await bob.post("/api/me/links", json={"code": code})
-    assert "can't become one" in both.json()["error"]["message"]
+    assert both.json()["problem"] == "both_sign_in"
     await write_from_telegram(web, f"/link {code}")
     assert (await ada.post("/api/me/links/answer", json={"answer": "cancel"})).json()["pending"] is None
     assert "There is no link" in await write_from_telegram(web, "/link confirm")

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 45627b0a29482ba29245fc4ac2e25701dfa2910b33cf58573e7ec78c67a7f0f3
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 801a04170a1e95f38919ca127111e79070693ed88bf2e3a4d7648d3ab379161c
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1525,6 +1525,57 @@ export interface components {
             tokens?: number | null;
         };
         /**
+         * LinkAnswerIn
+         * @description Your answer to the link that waits.
+         */
+        LinkAnswerIn: {
+            /**
+             * Answer
+             * @enum {string}
+             */
+            answer: "confirm" | "cancel";
+        };
+        /**
+         * LinkCodeIn
+         * @description The code that your other account got with `/link`.
+         */
+        LinkCodeIn: {
+            /** Code */
+            code: string;
+        };
+        /**
+         * LinkCodeOut
+         * @description A code to send with `/link` from your other account. It is shown once.
+         */
+        LinkCodeOut: {
+            /** Code */
+            code: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+        };
+        /**
+         * LinkOut
+         * @description What came of it.
+         */
+        LinkOut: {
+            /** Is Linked */
+            is_linked: boolean;
+            pending: components["schemas"]["PendingLinkOut"] | null;
+            /**
+             * Problem
+             * @description Why nothing came of it; `text` says it in words.
+             */
+            problem: ("already_linked" | "both_sign_in" | "changed" | "lower_role" | "no_account" | "nothing_waits" | "too_many" | "wrong_code") | null;
+            /**
+             * Text
+             * @description The same in words, as in a chat.
+             */
+            text: string;
+        };
+        /**
          * LinkSignInIn
          * @description A sign-in link.
          */
@@ -1534,6 +1585,21 @@ export interface components {
              * @description The part of the link after `#`.
              */
             token: string;
+        };
+        /**
+         * LinkedAccountOut
+         * @description One of your chat accounts.
+         */
+        LinkedAccountOut: {
+            /** Platform */
+            platform: string;
+            /** Account */
+            account: string;
+            /**
+             * Is Linked
+             * @description Whether it was linked to your others, and gets back what it had when unlinked.
+             */
+            is_linked: boolean;
         };
         /**
          * LinkingOut
@@ -1560,6 +1626,15 @@ export interface components {
              * @description When it is replaced by a new one; null if that is not known.
              */
             expires_at: string | null;
+        };
+        /**
+         * LinksOut
+         * @description Your chat accounts, and the link that waits for you.
+         */
+        LinksOut: {
+            /** Accounts */
+            accounts: components["schemas"]["LinkedAccountOut"][];
+            pending: components["schemas"]["PendingLinkOut"] | null;
         };
         /**
          * LogProcessOut
@@ -2134,6 +2209,16 @@ export interface components {
             data: components["schemas"]["OpenAIModel"][];
         };
         /**
+         * OwnAccountIn
+         * @description One of your chat accounts.
+         */
+        OwnAccountIn: {
+            /** Platform */
+            platform: string;
+            /** Account */
+            account: string;
+        };
+        /**
          * PairingRequestOut
          * @description A stranger who asks for access. The stranger has a code, which is not shown here.
          */
@@ -2223,6 +2308,59 @@ export interface components {
             name: string;
             /** Password */
             password: string;
+        };
+        /**
+         * PendingLinkOut
+         * @description A link that waits until both sides have confirmed.
+         */
+        PendingLinkOut: {
+            /** Other Name */
+            other_name: string;
+            /** Other Platform */
+            other_platform: string;
+            /**
+             * Other Account
+             * @description Only of a chat account that has sent your code.
+             */
+            other_account: string | null;
+            /**
+             * Is Issuer
+             * @description Whether you have asked for the code.
+             */
+            is_issuer: boolean;
+            /**
+             * Is Confirmed
+             * @description Whether you have confirmed.
+             */
+            is_confirmed: boolean;
+            /** Is Other Confirmed */
+            is_other_confirmed: boolean;
+            /**
+             * Shares
+             * @description How much you share, by kind.
+             */
+            shares: {
+                [key: string]: number;
+            };
+            /**
+             * Gets
+             * @description How much you get; null until the other side has confirmed.
+             */
+            gets: {
+                [key: string]: number;
+            } | null;
+            /** @description The role of both afterwards; null until the side that has it has confirmed. */
+            role: components["schemas"]["Role"] | null;
+            /**
+             * Kept By
+             * @description The name of the person with whom everything new after the link stays.
+             */
+            kept_by: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
         };
         /**
          * PeopleOut

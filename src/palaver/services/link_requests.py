@@ -14,7 +14,7 @@ unlinked or erased meanwhile; each operation runs inside the caller's transactio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.domain.account import hash_secret
 from palaver.domain.crash_points import crash_point
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 CONFIRM: Final = "confirm"
 CANCEL: Final = "cancel"
+
+LinkProblem = Literal[
+    "already_linked", "both_sign_in", "changed", "lower_role", "no_account", "nothing_waits", "too_many", "wrong_code"
+]
 
 LOWER_ROLE: Final = (
     "That code is from an account with fewer rights than yours. Use /link here instead, and send the new code from the"
@@ -106,10 +110,11 @@ class LinkResult:
     text: str
     pending: PendingLink | None = None
     person: Person | None = None  # whom both accounts belong to now; None: nothing was linked
+    problem: LinkProblem | None = None  # why nothing came of it
 
     def to_dict(self) -> dict[str, Any]:
         pending = None if self.pending is None else self.pending.to_dict()
-        return {"linked": self.person is not None, "pending": pending}
+        return {"linked": self.person is not None, "pending": pending, "problem": self.problem}
 
 
 # ---- codes -----------------------------------------------------------------------------------------------
@@ -129,14 +134,14 @@ def claim_code(tx: Transaction, code: LinkCode, source: SessionSource, now: date
     """Let an account ask to be linked with a code, and ask both sides; None if another account has sent it already."""
     account = people.find_account(source)
     if account is None:
-        return LinkResult("This chat doesn't say who you are, so it can't be linked.")
+        return LinkResult("This chat doesn't say who you are, so it can't be linked.", problem="no_account")
     if code.claim is not None and code.claim.account != account:
         return None
     sender = people.find_by_account(tx, *account)
     issuer = _get_issuer(tx, code)
     refusal = _find_refusal(tx, issuer, sender)
     if refusal is not None:
-        return LinkResult(refusal)
+        return refusal
     if code.claim is None:
         claim = LinkClaim(source=source, account=account, person_id=sender.person.id if sender else None)
         code = pairing_requests.claim_link_code(tx, code, claim, to_micros(now + LINK_CODE_LIFETIME))
@@ -146,14 +151,17 @@ def claim_code(tx: Transaction, code: LinkCode, source: SessionSource, now: date
     return LinkResult(format_question(pending), pending)
 
 
-def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) -> str | None:
+def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) -> LinkResult | None:
     if sender is None:
         return None
     if sender.person.id == issuer.person.id:
-        return "These accounts are already linked. Send the code from your other account."
+        text = "These accounts are already linked. Send the code from your other account."
+        return LinkResult(text, problem="already_linked")
     if ROLE_RANKS[issuer.person.role] < ROLE_RANKS[sender.person.role]:
-        return LOWER_ROLE
-    return linking.BOTH_SIGN_IN if linking.can_both_sign_in(tx, issuer, sender) else None
+        return LinkResult(LOWER_ROLE, problem="lower_role")
+    if linking.can_both_sign_in(tx, issuer, sender):
+        return LinkResult(linking.BOTH_SIGN_IN, problem="both_sign_in")
+    return None
 
 
 # ---- answers ---------------------------------------------------------------------------------------------
@@ -183,7 +191,7 @@ def answer(
     if asked is not None and (found is None or str(found[0].expires_at) != asked):
         raise NothingToDo("This button no longer works.")
     if found is None:
-        return LinkResult(NOTHING_TO_CONFIRM)
+        return LinkResult(NOTHING_TO_CONFIRM, problem="nothing_waits")
     code, is_issuer = found
     if verb == CANCEL:
         return _cancel(tx, code, now, is_issuer=is_issuer)
@@ -229,7 +237,7 @@ def _link(tx: Transaction, code: LinkCode, config: GatewayConfig, now: datetime,
     other_source = claim.source if is_issuer else code.source
     if (sender.person.id if sender else None) != claim.person_id or _find_refusal(tx, issuer, sender) is not None:
         send_notice(tx, other_source, CHANGED, to_micros(now))
-        return LinkResult(CHANGED)
+        return LinkResult(CHANGED, problem="changed")
     person = linking.link_account(tx, claim.source, issuer, config, now)
     crash_point("link.stored")
     linking.tell_about_link(tx, person, claim.source, now, except_source=code.source if is_issuer else claim.source)

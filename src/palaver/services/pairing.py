@@ -135,14 +135,14 @@ def use_code(
     """
     seconds = count_code_attempt(tx, source, now, is_stranger=person is None)
     if seconds:
-        return LinkResult(TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds))
+        return LinkResult(TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds), problem="too_many")
     verb = text.strip().lower()
     if verb in {link_requests.CONFIRM, link_requests.CANCEL}:
         return link_requests.answer(tx, verb, source, person, config, now, asked=asked)
     code = parse_code(text)
     found = None if code is None else pairing_requests.find_link_code(tx, hash_secret(code), to_micros(now))
     result = None if found is None else link_requests.claim_code(tx, found, source, now)
-    return LinkResult(INVALID_LINK_CODE_TEXT) if result is None else result
+    return LinkResult(INVALID_LINK_CODE_TEXT, problem="wrong_code") if result is None else result
 
 
 def count_code_attempt(tx: Transaction, source: SessionSource, now: datetime, *, is_stranger: bool) -> int:

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from palaver.domain.person import Role
-from palaver.services.link_requests import CANCEL, LinkResult, PendingLink
+from palaver.services.link_requests import LinkProblem, LinkResult, PendingLink
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller
-from palaver.web.errors import RequestRejected, error_responses
+from palaver.web.errors import error_responses
 from palaver.web.schemas import RequestModel, ResponseModel, Time, to_utf8_text
 from palaver.web.state import State
 
@@ -74,6 +74,7 @@ class LinkOut(ResponseModel):
 
     is_linked: bool
     pending: PendingLinkOut | None
+    problem: LinkProblem | None = Field(description="Why nothing came of it; `text` says it in words.")
     text: str = Field(description="The same in words, as in a chat.")
 
 
@@ -104,17 +105,16 @@ async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeOut:
     return LinkCodeOut(code=created.code, expires_at=created.expires_at)
 
 
-@router.post("", responses=error_responses(409))
+@router.post("")
 async def use_link_code(body: LinkCodeIn, caller: BrowserCaller, state: State) -> LinkOut:
     """Ask to be linked with the code of your other account. Nothing is shared until both sides have confirmed."""
     return _to_link_out(await state.accounts.links.use(caller.person, body.code))
 
 
-@router.post("/answer", responses=error_responses(409))
+@router.post("/answer")
 async def answer_link(body: LinkAnswerIn, caller: BrowserCaller, state: State) -> LinkOut:
     """Confirm or cancel the link that waits. When both sides have confirmed, the accounts are linked."""
-    result = await state.accounts.links.use(caller.person, body.answer)
-    return LinkOut(is_linked=False, pending=None, text=result.text) if body.answer == CANCEL else _to_link_out(result)
+    return _to_link_out(await state.accounts.links.use(caller.person, body.answer))
 
 
 @router.post("/unlink", status_code=204, responses=error_responses(404))
@@ -124,9 +124,12 @@ async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: S
 
 
 def _to_link_out(result: LinkResult) -> LinkOut:
-    if result.person is None and result.pending is None:
-        raise RequestRejected(result.text)
-    return LinkOut(is_linked=result.person is not None, pending=_to_pending_out(result.pending), text=result.text)
+    return LinkOut(
+        is_linked=result.person is not None,
+        pending=_to_pending_out(result.pending),
+        problem=result.problem,
+        text=to_utf8_text(result.text),
+    )
 
 
 def _to_pending_out(pending: PendingLink | None) -> PendingLinkOut | None:
