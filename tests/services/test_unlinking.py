@@ -293,6 +293,42 @@ async def test_conversations_jobs_and_access_go_back_and_answers_stay_away(town:
     assert open_turns == [(ada.id, None)], "what was asked as Ada is answered, but not sent there"
 
 
+@pytest.mark.both_engines
+async def test_a_job_goes_back_without_the_conversations_that_it_had_as_the_other_person(town: Town) -> None:
+    ada, eve = await town.add_person(ADA), await town.add_person(MATRIX)
+    said = await town.send(ADA, "ada's secret")
+
+    def add_job(tx: Transaction) -> None:
+        tx.execute(
+            "INSERT INTO job (id, person_id, name, name_key, prompt, schedule, timezone, anchor, targets, origin,"
+            " toolsets, state, created_at, updated_at) VALUES ('j_1', $1, 'News', 'news', 'Tell', 'every 1h', 'UTC', 0,"
+            " '[]', '{}', '[]', 'paused', 1, 1)",
+            eve.id,
+        )
+
+    def run_as_ada(tx: Transaction) -> None:
+        for number, ended_at in ((1, 2), (2, None)):
+            tx.execute(
+                "INSERT INTO job_run (id, job_no, slot, kind, state, start_after, created_at, ended_at, session_no)"
+                " SELECT $1, j.no, $2, 'manual', $3, 0, 1, $4, s.no FROM job j, session s WHERE s.id = $5",
+                f"r_{number}",
+                number,
+                "running" if ended_at is None else "done",
+                ended_at,
+                said.session_id,
+            )
+
+    await town.write(add_job)
+    await link(town, ADA, MATRIX)
+    await town.write(run_as_ada)
+    await town.ask(ADA, "/unlink matrix")
+    assert await town.rows("SELECT person_id FROM job") == [(eve.id,)]
+    ended = "SELECT session_no FROM job_run WHERE ended_at IS NOT NULL"
+    assert await town.rows(ended) == [(None,)], "its runs lead to no conversation of Ada's"
+    states = await town.rows("SELECT state, error FROM turn WHERE person_id = $1", ada.id)
+    assert states == [("interrupted", "The account of this job was unlinked.")]
+
+
 async def test_accounts_that_were_one_person_before_leave_together(town: Town) -> None:
     """B has linked X; both are linked to A. B leaves with X; X alone leaves alone."""
     a, b, x = chat("a"), chat("b", "matrix"), chat("x", "discord")

@@ -26,6 +26,7 @@ from palaver.services.notices import send_notice
 from palaver.storage import (
     chat_access,
     home_channels,
+    job_runs,
     linked_rows,
     pairing_requests,
     people,
@@ -169,6 +170,9 @@ def unlink_account(
     else:
         person_unmerge.unmerge(tx, survivor, other, to_micros(now))
         returned = people.list_identities(tx, other.person.id)
+        for session_no in job_runs.list_running_sessions(tx, other.person.id):  # with what only both together may know
+            turns.request_stop(tx, session_no, StopRequest.STOP)
+            turns.cancel_queued(tx, session_no, to_micros(now), "The account of this job was unlinked.")
         if config.dm_scope is DmScope.PERSON:
             from_key, to_key = (_build_person_key(row.person.id, config) for row in (survivor, other))
             person_unmerge.return_person_lane(tx, from_key, to_key, other)

@@ -54,8 +54,9 @@ _SEES = "(SELECT audience_no FROM audience_member WHERE person_id = $1)"
 _UNFILE_STATEMENTS = (
     f"UPDATE session SET project_no = NULL WHERE project_no IN (SELECT no FROM project WHERE person_id = $1)"
     f" AND audience_no NOT IN {_SEES}",
-    f"UPDATE job_run SET session_no = NULL, turn_no = NULL WHERE job_no IN (SELECT no FROM job WHERE person_id = $1)"
-    f" AND session_no IN (SELECT s.no FROM session s WHERE s.no = job_run.session_no AND s.audience_no NOT IN {_SEES})",
+    f"UPDATE job_run SET session_no = NULL, turn_no = NULL WHERE ended_at IS NOT NULL"
+    " AND job_no IN (SELECT no FROM job WHERE person_id = $1) AND EXISTS (SELECT 1 FROM session s"
+    f" WHERE s.no = job_run.session_no AND s.audience_no NOT IN {_SEES})",
 )
 _UNFILE_FOREIGN = (
     "UPDATE session SET project_no = NULL WHERE audience_no = $2 AND project_no IS NOT NULL"

@@ -97,7 +97,7 @@ function LinkQuestion({ link, onResult, onCanceled }: QuestionProps) {
         {words.linkQuestion(name, place)}
       </h3>
       <p>
-        {words.linkNotYet} {link.is_issuer && words.linkNotYou}
+        {link.is_issuer && words.linkNotYou} {words.linkNotYet}
       </p>
       <ul>
         <li>{words.linkShares(formatCounts(link.shares), name)}</li>
