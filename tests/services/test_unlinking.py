@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver import GatewayConfig, SessionSource
+from palaver.domain.errors import StoreError
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
 from palaver.services.attachments import Attachments
 from palaver.services.erasure import Erasures
 from palaver.storage import linked_rows, memories, people, person_merge, person_unmerge, projects, saved_prompts
-from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.base import Conflict, Read, Write
 from palaver.storage.linked_rows import MOVED_COLUMNS, UNMOVED_COLUMNS
 from support.erased_people import MARK, OTHER_MARK, execute, find_everywhere, leave_traces
 from support.people import Town, chat, find_code
@@ -327,6 +329,33 @@ async def test_a_job_goes_back_without_the_conversations_that_it_had_as_the_othe
     assert await town.rows(ended) == [(None,)], "its runs lead to no conversation of Ada's"
     states = await town.rows("SELECT state, error FROM turn WHERE person_id = $1", ada.id)
     assert states == [("interrupted", "The account of this job was unlinked.")]
+
+
+@pytest.mark.both_engines
+async def test_both_unlink_at_once_and_it_is_done_once(town: Town) -> None:
+    await town.add_person(ADA, Role.OWNER)
+    await town.add_person(MATRIX, Role.OWNER)
+    await link(town, ADA, MATRIX)
+    await asyncio.gather(town.ask(ADA, "/unlink matrix"), town.ask(MATRIX, "/unlink matrix"))
+    ada, matrix = await get_person(town, ADA), await get_person(town, MATRIX)
+    assert ada.id != matrix.id
+    assert (ada.role, matrix.role) == (Role.OWNER, Role.OWNER)
+
+
+@pytest.mark.both_engines
+async def test_a_person_who_was_linked_meanwhile_is_not_linked_or_unlinked_as_before(town: Town) -> None:
+    """What another process has done since the rows were read is seen: everything is read again."""
+    ada, bob, eve = [await town.add_person(source) for source in (ADA, MATRIX, EVE)]
+    rows = [await town.read(lambda tx, each=each: get_row(tx, each)) for each in (ada, bob, eve)]  # type: ignore[misc]
+    await town.write(lambda tx: person_merge.merge_people(tx, rows[0], rows[1], 1))
+    for work in (
+        lambda tx: person_merge.merge_people(tx, rows[1], rows[2], 1),
+        lambda tx: person_merge.merge_people(tx, rows[2], rows[1], 1),
+        lambda tx: person_unmerge.unmerge(tx, rows[2], rows[1], 1),
+    ):
+        with pytest.raises((Conflict, StoreError)):
+            await town.write(work)
+    assert await town.rows("SELECT merged_into FROM person WHERE id = $1", bob.id) == [(ada.id,)]
 
 
 async def test_accounts_that_were_one_person_before_leave_together(town: Town) -> None:

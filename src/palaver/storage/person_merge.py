@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 from palaver.domain.crash_points import crash_point
 from palaver.domain.source import Platform
 from palaver.storage import budget_windows, jobs, linked_rows, model_calls, people
+from palaver.storage.engines.base import Conflict
 from palaver.storage.linked_rows import MOVED_COLUMNS, MovedColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.person import Role
     from palaver.storage.engines.base import Transaction
@@ -49,8 +52,7 @@ def can_sign_in(tx: Transaction, person_id: PersonId) -> bool:
 def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) -> None:
     """Give everything of one person to another. The other one must not have an account to sign in with."""
     to_id, from_id = survivor.person.id, other.person.id
-    for person_id in sorted((to_id, from_id)):  # one order, so that two merges don't wait for each other
-        tx.fetch_one(f"SELECT id FROM person WHERE id = $1 {tx.for_update}", person_id)
+    lock_people(tx, {to_id: None, from_id: None})
     _move_memberships(tx, to_id, from_id, now)
     _move_read_marks(tx, to_id, from_id)
     for moved in MOVED_COLUMNS:
@@ -95,6 +97,14 @@ def count_belongings(tx: Transaction, person_id: PersonId | None) -> dict[str, i
         return dict.fromkeys(counted, 0)
     rows = {kind: tx.fetch_one(f"SELECT COUNT(*) FROM {table}", person_id) for kind, table in counted.items()}
     return {kind: int(row[0]) if row else 0 for kind, row in rows.items()}
+
+
+def lock_people(tx: Transaction, merged_into: Mapping[PersonId, PersonId | None]) -> None:
+    """Lock people; raises Conflict, so that everything is read again, if one is linked to another than this."""
+    for person_id in sorted(merged_into):  # one order, so that two transactions don't wait for each other
+        row = tx.fetch_one(f"SELECT merged_into FROM person WHERE id = $1 {tx.for_update}", person_id)
+        if row is None or row[0] != merged_into[person_id]:
+            raise Conflict
 
 
 def raise_role(tx: Transaction, person_id: PersonId, role: Role) -> None:

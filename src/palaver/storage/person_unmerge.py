@@ -16,7 +16,7 @@ from palaver.domain.ids import PersonId
 from palaver.domain.person import ROLE_RANKS, Role
 from palaver.storage import budget_windows, linked_rows, people
 from palaver.storage.linked_rows import MOVED_COLUMNS
-from palaver.storage.person_merge import MEMBERSHIP_MARK
+from palaver.storage.person_merge import MEMBERSHIP_MARK, lock_people
 from palaver.storage.sources import decode_source
 from palaver.storage.statements import build_placeholders
 
@@ -70,8 +70,7 @@ def unmerge(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) ->
     Call `detach_lanes` for their accounts, too. Returns the audiences that are theirs again.
     """
     to_id, from_id = other.person.id, survivor.person.id
-    for person_id in sorted((to_id, from_id)):  # one order, so that two of these don't wait for each other
-        tx.fetch_one(f"SELECT id FROM person WHERE id = $1 {tx.for_update}", person_id)
+    lock_people(tx, {from_id: None, to_id: from_id})
     group = linked_rows.list_group(tx, to_id)
     some = build_placeholders(len(group))
     audiences = [int(no) for (no,) in tx.fetch_all(f"SELECT audience_no FROM person WHERE id IN ({some})", *group)]

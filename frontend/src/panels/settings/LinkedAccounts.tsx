@@ -165,7 +165,7 @@ function CodeForms({ code, onCode, onResult }: FormsProps) {
       >
         <label className="field">
           {words.linkHaveCode}
-          <input value={typed} required maxLength={MAX_CODE_CHARS} autoComplete="off" placeholder="ABCD-EFGH" onChange={(event) => setTyped(event.target.value)} />
+          <input value={typed} required maxLength={MAX_CODE_CHARS} autoComplete="off" onChange={(event) => setTyped(event.target.value)} />
         </label>
         <button type="submit" className="button" disabled={typed.trim() === ""}>
           {words.linkUseCode}
