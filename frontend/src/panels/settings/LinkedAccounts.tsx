@@ -8,6 +8,7 @@ import { CopyButton } from "../../ui/CopyButton";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
+import { linkWords } from "../../words/links";
 import type { LinkResult, PendingLink } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { QueryResult } from "../shared/QueryResult";
@@ -30,19 +31,19 @@ export function LinkedAccounts() {
   const refresh = () => queryClient.invalidateQueries({ queryKey: LINKS_KEY });
   const handleResult = async (result: LinkResult) => {
     if (result.is_linked) setCode(null);
-    if (result.problem !== null) toast(words.linkProblems[result.problem] ?? words.linkFailed);
-    else if (result.is_linked) toast(words.linkDone);
+    if (result.problem !== null) toast(linkWords.linkProblems[result.problem] ?? linkWords.linkFailed);
+    else if (result.is_linked) toast(linkWords.linkDone);
     await refresh();
   };
   return (
     <>
-      <p className="hint">{words.linksIntro}</p>
+      <p className="hint">{linkWords.linksIntro}</p>
       <QueryResult query={query}>
         {({ accounts, pending }) => (
           <>
             <ItemList
               label={words.links}
-              emptyText={words.linksEmpty}
+              emptyText={linkWords.linksEmpty}
               items={accounts.map((account) => ({
                 id: `${account.platform}:${account.account}`,
                 name: getPlatformName(account.platform),
@@ -68,7 +69,7 @@ export function LinkedAccounts() {
 
 async function unlink(account: calls.ChatAccount, refresh: () => Promise<void>): Promise<void> {
   const platform = getPlatformName(account.platform);
-  const question = { title: words.unlinkMineTitle(platform), text: words.unlinkText(account.account), action: words.unlinkAction };
+  const question = { title: linkWords.unlinkMineTitle(platform), text: words.unlinkText(account.account), action: words.unlinkAction };
   if ((await confirm(question)) && (await attempt(() => calls.unlinkMyAccount(account)))) await refresh();
 }
 
@@ -88,32 +89,32 @@ function LinkQuestion({ link, onResult, onCanceled }: QuestionProps) {
       await attempt(async () => onResult(await calls.answerLink(choice)));
       if (choice === "cancel") {
         onCanceled();
-        toast(words.linkCanceled);
+        toast(linkWords.linkCanceled);
       }
     });
   return (
     <div className="link-question" role="group" aria-labelledby="link-question-title">
       <h3 id="link-question-title" dir="auto">
-        {words.linkQuestion(name, place)}
+        {linkWords.linkQuestion(name, place)}
       </h3>
       <p>
-        {link.is_issuer && words.linkNotYou} {words.linkNotYet}
+        {link.is_issuer && linkWords.linkNotYou} {linkWords.linkNotYet}
       </p>
       <ul>
-        <li>{words.linkShares(formatCounts(link.shares), name)}</li>
-        <li>{link.gets === null ? words.linkGetsUnknown(name) : words.linkGets(formatCounts(link.gets), name)}</li>
-        <li>{link.role === null ? words.linkRoleUnknown : words.linkRole(getRoleName(link.role))}</li>
-        <li>{words.linkUndo(link.kept_by)}</li>
+        <li>{linkWords.linkShares(formatCounts(link.shares), name)}</li>
+        <li>{link.gets === null ? linkWords.linkGetsUnknown(name) : linkWords.linkGets(formatCounts(link.gets), name)}</li>
+        <li>{link.role === null ? linkWords.linkRoleUnknown : linkWords.linkRole(getRoleName(link.role))}</li>
+        <li>{linkWords.linkUndo(link.kept_by)}</li>
       </ul>
-      {link.is_confirmed && <p role="status">{words.linkWaiting(name)}</p>}
+      {link.is_confirmed && <p role="status">{linkWords.linkWaiting(name)}</p>}
       <div className="section-actions">
         {!link.is_confirmed && (
           <button type="button" className="button" onClick={() => void answer("confirm")}>
-            {words.linkConfirm}
+            {linkWords.linkConfirm}
           </button>
         )}
         <button type="button" className="button" onClick={() => void answer("cancel")}>
-          {words.linkCancel}
+          {linkWords.linkCancel}
         </button>
       </div>
     </div>
@@ -121,8 +122,8 @@ function LinkQuestion({ link, onResult, onCanceled }: QuestionProps) {
 }
 
 export function formatCounts(counts: Readonly<Record<string, number>>): string {
-  const parts = Object.entries(counts).flatMap(([kind, count]) => (count > 0 ? [words.linkCounts[kind]?.(count) ?? ""] : []));
-  return parts.filter(Boolean).join(", ") || words.linkNothing;
+  const parts = Object.entries(counts).flatMap(([kind, count]) => (count > 0 ? [linkWords.linkCounts[kind]?.(count) ?? ""] : []));
+  return parts.filter(Boolean).join(", ") || linkWords.linkNothing;
 }
 
 interface FormsProps {
@@ -148,12 +149,12 @@ function CodeForms({ code, onCode, onResult }: FormsProps) {
     <>
       {code !== null && (
         <p role="status">
-          {words.linkCodeText(code)} <CopyButton text={`/link ${code}`} />
+          {linkWords.linkCodeText(code)} <CopyButton text={`/link ${code}`} />
         </p>
       )}
       <div className="section-actions">
         <button type="button" className="button" onClick={() => void runOnce(create)}>
-          {words.linkNewCode}
+          {linkWords.linkNewCode}
         </button>
       </div>
       <form
@@ -164,11 +165,11 @@ function CodeForms({ code, onCode, onResult }: FormsProps) {
         }}
       >
         <label className="field">
-          {words.linkHaveCode}
+          {linkWords.linkHaveCode}
           <input value={typed} required maxLength={MAX_CODE_CHARS} autoComplete="off" onChange={(event) => setTyped(event.target.value)} />
         </label>
         <button type="submit" className="button" disabled={typed.trim() === ""}>
-          {words.linkUseCode}
+          {linkWords.linkUseCode}
         </button>
       </form>
     </>
