@@ -161,12 +161,12 @@ async def check_one_conversation(
     # The owner makes both accounts theirs with a code each.
     code = CODE.search(await on_telegram.ask("hello?"))
     assert code is not None
-    await send_message(page, f"/link {code[0]}")
+    await send_message(page, f"/pair {code[0]} me")
     await wait_until(lambda: "now linked" in on_telegram.texts[-1])
     await elsewhere.say("hello?")
     code = CODE.search(await elsewhere.wait_for_text("code"))
     assert code is not None
-    assert "now linked" in await on_telegram.ask(f"/link {code[0]}")
+    assert "linked to you now" in await on_telegram.ask(f"/pair {code[0]} me")
 
     assert SECRET in await on_telegram.ask(SECRET)
     row = page.locator(".session").filter(has_text=SECRET)

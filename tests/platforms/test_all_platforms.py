@@ -59,7 +59,7 @@ async def test_one_person_with_accounts_on_four_platforms_has_one_conversation(t
             code = CODE.search(await here.say(local, ADA, ADA, "hello?"))
             assert code is not None
             count = len(await local.list_answers(ADA))
-            await here.web.send_message(owner, session_id, f"/link {code[0]}")
+            await here.web.send_message(owner, session_id, f"/pair {code[0]} me")
             await here.wait_for_answer(local, ADA, count + 1)
             assert CODE.search(await here.say(local, BEN, BEN, "hello?")) is not None
         await let_everybody_in(owner)

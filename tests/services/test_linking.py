@@ -34,10 +34,19 @@ def town(store: SessionStore, clock: FakeClock) -> Town:
     return Town(store, clock)
 
 
-async def link(town: Town, first: SessionSource, second: SessionSource) -> str:
+async def claim(town: Town, first: SessionSource, second: SessionSource) -> str:
     """Ask for a code at the first source and send it from the second; return the reply."""
     code = find_code(await town.ask(first, "/link"))
     return await town.ask(second, f"/link {code}")
+
+
+async def link(town: Town, first: SessionSource, second: SessionSource) -> str:
+    """Link two accounts, with both confirmations; return the last reply, or the one that refuses the code."""
+    reply = await claim(town, first, second)
+    if "/link confirm" not in reply:
+        return reply
+    assert "Nothing is shared until" in await town.ask(first, "/link confirm")
+    return await town.ask(second, "/link confirm")
 
 
 async def get_role(town: Town, source: SessionSource) -> Role | None:
@@ -52,7 +61,7 @@ async def get_role(town: Town, source: SessionSource) -> Role | None:
 async def test_a_stranger_with_a_code_is_the_person_who_asked_for_it(town: Town) -> None:
     ada = await town.add_person(ADA)
     reply = await link(town, ADA, ADAS_MATRIX)
-    assert reply.startswith("Linked: this account now belongs to **Ada**, a member.")
+    assert reply.startswith("Linked: both accounts belong to **Ada**, a member.")
     assert await town.find_person(ADAS_MATRIX) == ada
     assert (await town.get_told(ADA))[-1].startswith("Ada-M (Matrix, ada-m) is now linked to you.")
     assert (await town.send(ADAS_MATRIX, "hello")).is_stored
@@ -60,8 +69,7 @@ async def test_a_stranger_with_a_code_is_the_person_who_asked_for_it(town: Town)
 
 async def test_the_owners_telegram_is_theirs_after_one_code_from_the_terminal(town: Town) -> None:
     owner = town.store.get_owner()
-    code = find_code(await town.ask(SessionSource.local_cli(), "/link"))
-    assert "an owner" in await town.ask(chat("me"), f"/link {code}")
+    assert "an owner" in await link(town, SessionSource.local_cli(), chat("me"))
     assert await town.find_person(chat("me")) == owner
 
 
@@ -88,15 +96,15 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
         read_marks.mark_read(tx, session_row.no, guest.id, 2, now)
 
     await town.write(add_belongings)
-    assert "belongs to **Ada**" in await link(town, town.page(ada), ADA)
+    assert "belong to **Ada**" in await link(town, town.page(ada), ADA)
     view = town.store.aio.seen_by(ada.principal)
     assert {session.id for session in await view.list()} == {on_page.session_id, in_chat.session_id}
     assert [memory.memory.text for memory in await view.memories.list()] == ["likes tea"]
     assert not (await view.memories.list())[0].shared
     found = {project.name: project.session_count for project in await view.projects.list()}
-    assert found == {"Garden": 0, "Trips": 1}
+    assert found == {"Garden": 0, "Trips": 0, "Trips 2": 1}
     prompts = {prompt.name: prompt.text for prompt in await view.saved_prompts.list()}
-    assert prompts == {"Explain": "Explain, Ada", "Translate": "Translate {{text}}"}
+    assert prompts == {"Explain": "Explain, Ada", "Explain 2": "Explain, Ada", "Translate": "Translate {{text}}"}
     assert await town.rows("SELECT id FROM saved_prompt WHERE person_id = $1", guest.id) == []
     no = await town.read(lambda tx: sessions.get_no(tx, in_chat.session_id or ""))
     assert await town.read(lambda tx: read_marks.list_read_seqs(tx, no)) == {ada.id: 2}
@@ -112,7 +120,7 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
 async def test_of_two_people_the_one_who_can_sign_in_stays(town: Town) -> None:
     member = await town.add_person(ADA)
     on_page = await town.add_account("Ada L.")
-    assert "belongs to **Ada L.**" in await link(town, ADA, town.page(on_page))
+    assert "belong to **Ada L.**" in await link(town, ADA, town.page(on_page))
     assert await town.find_person(ADA) == on_page
     assert member != on_page
 
@@ -122,7 +130,7 @@ async def test_a_code_never_works_upward(town: Town) -> None:
     await town.add_person(OLGA, Role.OWNER)
     bob = await town.add_person(BOB)
     reply = await link(town, BOB, OLGA)
-    assert reply.startswith("That code is from a member's account, and you're an owner.")
+    assert reply.startswith("That code is from an account with fewer rights than yours.")
     assert await town.find_person(BOB) == bob
     assert "an owner" in await link(town, OLGA, BOB)  # the owner's own code
     assert await get_role(town, BOB) is Role.OWNER
@@ -132,7 +140,7 @@ async def test_a_guest_becomes_a_member_only_by_the_members_code(town: Town) -> 
     await town.add_person(ADA, Role.MEMBER)
     rules_town = Town(town.store, town.clock, rules=type(town.rules)(open_platforms=frozenset({BOB.platform})))
     await rules_town.send(BOB, "hello")
-    assert "you're a member" in await link(rules_town, BOB, ADA)
+    assert "fewer rights" in await link(rules_town, BOB, ADA)
     assert await get_role(town, BOB) is Role.GUEST
     assert "a member" in await link(rules_town, ADA, BOB)
     assert await get_role(town, BOB) is Role.MEMBER
@@ -144,12 +152,19 @@ async def test_two_people_who_can_sign_in_stay_two(town: Town) -> None:
     assert await town.find_person(town.page(bob)) == bob
 
 
-async def test_a_member_links_a_stranger_with_the_strangers_code(town: Town) -> None:
-    ada = await town.add_account("Ada")
-    code = find_code(await town.ask(ADAS_MATRIX, "hello"))
-    assert "is now linked to you" in await town.ask(town.page(ada), f"/link {code}")
-    assert await town.find_person(ADAS_MATRIX) == ada
-    assert await town.rows("SELECT * FROM pairing_request") == []
+@pytest.mark.both_engines
+async def test_a_code_of_the_other_kind_is_refused_with_the_right_command_and_like_any_wrong_one(town: Town) -> None:
+    ada = await town.add_account("Ada", Role.OWNER)
+    pairing_code = find_code(await town.ask(ADAS_MATRIX, "hello"))
+    refused = await town.ask(town.page(ada), f"/link {pairing_code}")
+    assert "`/pair ABCD-EFGH`" in refused
+    assert refused == await town.ask(town.page(ada), "/link ABCD-EFGH")
+    assert await town.find_person(ADAS_MATRIX) is None
+    link_code = find_code(await town.ask(town.page(ada), "/link"))
+    refused = await town.ask(town.page(ada), f"/pair {link_code} member")
+    assert "`/link ABCD-EFGH`" in refused
+    assert refused == await town.ask(town.page(ada), "/pair ABCD-EFGH member")
+    assert "Nothing is shared yet" in await town.ask(ADAS_MATRIX, f"/link {link_code}")  # it still works
 
 
 async def test_a_code_works_once_for_a_short_time_and_in_private(town: Town, clock: FakeClock) -> None:
@@ -159,7 +174,12 @@ async def test_a_code_works_once_for_a_short_time_and_in_private(town: Town, clo
     assert "already linked" in await town.ask(ADA, f"/link {code}")
     newer = find_code(await town.ask(ADA, "/link"))
     assert "isn't valid" in await town.ask(ADAS_MATRIX, f"/link {code}")  # replaced
-    assert "Linked" in await town.ask(ADAS_MATRIX, f"/link {newer}")
+    question = await town.ask(ADAS_MATRIX, f"/link {newer}")
+    assert "Nothing is shared yet" in question
+    assert await town.ask(ADAS_MATRIX, f"/link {newer}") == question  # the same account may ask again
+    assert "isn't valid" in await town.ask(chat("eve"), f"/link {newer}")
+    await town.ask(ADA, "/link confirm")
+    assert "Linked" in await town.ask(ADAS_MATRIX, "/link confirm")
     assert "isn't valid" in await town.ask(chat("eve"), f"/link {newer}")
     late = find_code(await town.ask(ADA, "/link"))
     clock.advance(minutes=15)
@@ -180,18 +200,19 @@ async def test_a_merge_that_fails_leaves_everything_as_it_was(town: Town, monkey
     await town.add_person(ADA)
     await town.add_person(ADAS_MATRIX)
     await town.send(ADAS_MATRIX, "hello")
-    code = find_code(await town.ask(ADA, "/link"))
+    await claim(town, ADA, ADAS_MATRIX)
+    await town.ask(ADA, "/link confirm")
     before = dump_tables(town.store, *TABLES)
 
     def fail(*_arguments: object) -> None:
         raise RuntimeError("the process dies here")
 
-    monkeypatch.setattr(person_merge, "_move_projects", fail)
+    monkeypatch.setattr(person_merge, "_move_named_rows", fail)
     with pytest.raises(RuntimeError):
-        await town.send(ADAS_MATRIX, f"/link {code}")
+        await town.send(ADAS_MATRIX, "/link confirm")
     assert dump_tables(town.store, *TABLES) == before
     monkeypatch.undo()
-    assert "Linked" in await town.ask(ADAS_MATRIX, f"/link {code}")
+    assert "Linked" in await town.ask(ADAS_MATRIX, "/link confirm")
 
 
 # ---- one conversation everywhere ---------------------------------------------------------------------------
@@ -238,14 +259,14 @@ async def test_both_have_a_conversation_before_they_are_linked(one_town: Town) -
 
 
 @pytest.mark.both_engines
-async def test_a_separated_account_is_a_strangers_and_its_conversations_stay(town: Town) -> None:
+async def test_a_separated_account_that_was_a_strangers_is_one_again(town: Town) -> None:
     ada = await town.add_person(ADA)
     await link(town, ADA, ADAS_MATRIX)
     said = await town.send(ADAS_MATRIX, "a secret")
     reply = await town.ask(ADA, "/unlink matrix")
     assert reply.startswith("Unlinked: Matrix, ada-m.")
     assert (await town.get_told(ADAS_MATRIX))[-1].startswith("This account is no longer linked to Ada.")
-    assert await town.find_person(ADAS_MATRIX) is None
+    assert await get_role(town, ADAS_MATRIX) is Role.GUEST
     assert find_code(await town.ask(ADAS_MATRIX, "hello"))
     view = town.store.aio.seen_by(ada.principal)
     assert said.session_id in {session.id for session in await view.list()}
@@ -261,9 +282,10 @@ async def test_a_separated_account_is_a_strangers_and_its_conversations_stay(tow
 async def test_without_a_name_the_account_one_writes_from_is_separated(town: Town) -> None:
     ada = await town.add_account("Ada")
     await link(town, town.page(ada), ADA)
+    await link(town, town.page(ada), ADAS_MATRIX)
     assert "Which account?" in await town.ask(town.page(ada), "/unlink")
-    assert "stays with your other accounts" in await town.ask(ADA, "/unlink")
-    assert await town.find_person(ADA) is None
+    assert "stays with **Ada**" in await town.ask(ADA, "/unlink")
+    assert await get_role(town, ADA) is Role.GUEST
 
 
 async def test_the_only_account_and_accounts_of_others_cannot_be_separated(town: Town) -> None:

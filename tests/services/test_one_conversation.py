@@ -49,7 +49,9 @@ async def test_one_conversation_on_two_platforms_and_the_page(store_url: str) ->
             page = build_person_source(ada)
             for adapter in (first, second):
                 code = find_code((await gateway.inbox.accept(Inbound(source=page, content="/link"))).reply)
-                assert "Linked" in ((await adapter.say(f"/link {code}", user="ada")).reply or "")
+                await adapter.say(f"/link {code}", user="ada")
+                await gateway.inbox.accept(Inbound(source=page, content="/link confirm"))
+                assert "Linked" in ((await adapter.say("/link confirm", user="ada")).reply or "")
             begun = await first.say("on the first", user="ada")
             await wait_for_turn(gateway, begun.turn_id)
             continued = await second.say("on the second", user="ada")
@@ -73,6 +75,8 @@ async def test_one_conversation_on_two_platforms_and_the_page(store_url: str) ->
                 (await gateway.inbox.accept(Inbound(source=build_person_source(bob), content="/link"))).reply
             )
             await second.say(f"/link {code}", user="bob")
+            await gateway.inbox.accept(Inbound(source=build_person_source(bob), content="/link confirm"))
+            await second.say("/link confirm", user="bob")
             for command in (
                 "/sessions",
                 "/search first",

@@ -167,7 +167,7 @@ async def test_a_code_works_once_and_not_after_an_hour(owner: Town, clock: FakeC
 async def test_attempts_to_use_codes_are_limited(owner: Town, clock: FakeClock) -> None:
     code = find_code(await owner.ask(ADA, "hello"))
     replies = [await owner.ask(OLGA, "/pair ABCD-EFGH member") for _ in range(12)]
-    assert replies[0] == pairing.INVALID_CODE_TEXT
+    assert replies[0] == pairing.INVALID_PAIRING_CODE_TEXT
     assert replies[-1].startswith("Too many attempts.")
     assert (await owner.ask(OLGA, f"/pair {code} member")).startswith("Too many attempts.")
     clock.advance(minutes=2)

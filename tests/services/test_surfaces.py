@@ -40,6 +40,8 @@ async def link_ada(town: Town) -> Person:
     for source in (ADA, ADAS_MATRIX):
         code = find_code(await town.ask(town.page(person), "/link"))
         await town.ask(source, f"/link {code}")
+        await town.ask(town.page(person), "/link confirm")
+        await town.ask(source, "/link confirm")
     return person
 
 

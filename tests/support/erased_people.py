@@ -186,7 +186,12 @@ def _add_rows(store: SessionStore, person: Person, session_id: str, seq: int, ma
                 owner,
                 origin_id,
             )
-        tx.execute("INSERT INTO link_code VALUES ($1, $2, $3, 1)", f"code-{mark}", person.id, origin)
+        tx.execute(
+            "INSERT INTO link_code (digest, person_id, source, expires_at) VALUES ($1, $2, $3, 1)",
+            f"code-{mark}",
+            person.id,
+            origin,
+        )
         for scope, subject in (("person", person.id), ("job", f"j_{mark}")):
             tx.execute(
                 "INSERT INTO budget_window (scope, subject, period, starts_at) VALUES ($1, $2, 'day', 0)",

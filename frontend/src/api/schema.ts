@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 727a40b87766e52831c8ff2fc75eab98dd5783a2eea578c80838dab63eb5584b
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: d4a0575fdbabbdcebdbd49cf537b5e581d76aa6d7d7ce6d6dca73c8cbaffd443
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1535,6 +1535,57 @@ export interface components {
             tokens?: number | null;
         };
         /**
+         * LinkAnswerIn
+         * @description Your answer to the link that waits.
+         */
+        LinkAnswerIn: {
+            /**
+             * Answer
+             * @enum {string}
+             */
+            answer: "confirm" | "cancel";
+        };
+        /**
+         * LinkCodeIn
+         * @description The code that your other account got with `/link`.
+         */
+        LinkCodeIn: {
+            /** Code */
+            code: string;
+        };
+        /**
+         * LinkCodeOut
+         * @description A code to send with `/link` from your other account. It is shown once.
+         */
+        LinkCodeOut: {
+            /** Code */
+            code: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+        };
+        /**
+         * LinkOut
+         * @description What came of it.
+         */
+        LinkOut: {
+            /** Is Linked */
+            is_linked: boolean;
+            pending: components["schemas"]["PendingLinkOut"] | null;
+            /**
+             * Problem
+             * @description Why nothing came of it; `text` says it in words.
+             */
+            problem: ("already_linked" | "both_sign_in" | "changed" | "lower_role" | "no_account" | "nothing_waits" | "too_many" | "wrong_code") | null;
+            /**
+             * Text
+             * @description The same in words, as in a chat.
+             */
+            text: string;
+        };
+        /**
          * LinkSignInIn
          * @description A sign-in link.
          */
@@ -1544,6 +1595,21 @@ export interface components {
              * @description The part of the link after `#`.
              */
             token: string;
+        };
+        /**
+         * LinkedAccountOut
+         * @description One of your chat accounts.
+         */
+        LinkedAccountOut: {
+            /** Platform */
+            platform: string;
+            /** Account */
+            account: string;
+            /**
+             * Is Linked
+             * @description Whether it was linked to your others, and gets back what it had when unlinked.
+             */
+            is_linked: boolean;
         };
         /**
          * LinkingOut
@@ -1570,6 +1636,15 @@ export interface components {
              * @description When it is replaced by a new one; null if that is not known.
              */
             expires_at: string | null;
+        };
+        /**
+         * LinksOut
+         * @description Your chat accounts, and the link that waits for you.
+         */
+        LinksOut: {
+            /** Accounts */
+            accounts: components["schemas"]["LinkedAccountOut"][];
+            pending: components["schemas"]["PendingLinkOut"] | null;
         };
         /**
          * LogProcessOut
@@ -2144,6 +2219,16 @@ export interface components {
             data: components["schemas"]["OpenAIModel"][];
         };
         /**
+         * OwnAccountIn
+         * @description One of your chat accounts.
+         */
+        OwnAccountIn: {
+            /** Platform */
+            platform: string;
+            /** Account */
+            account: string;
+        };
+        /**
          * PairingRequestOut
          * @description A stranger who asks for access. The stranger has a code, which is not shown here.
          */
@@ -2233,6 +2318,59 @@ export interface components {
             name: string;
             /** Password */
             password: string;
+        };
+        /**
+         * PendingLinkOut
+         * @description A link that waits until both sides have confirmed.
+         */
+        PendingLinkOut: {
+            /** Other Name */
+            other_name: string;
+            /** Other Platform */
+            other_platform: string;
+            /**
+             * Other Account
+             * @description Only of a chat account that has sent your code.
+             */
+            other_account: string | null;
+            /**
+             * Is Issuer
+             * @description Whether you have asked for the code.
+             */
+            is_issuer: boolean;
+            /**
+             * Is Confirmed
+             * @description Whether you have confirmed.
+             */
+            is_confirmed: boolean;
+            /** Is Other Confirmed */
+            is_other_confirmed: boolean;
+            /**
+             * Shares
+             * @description How much you share, by kind.
+             */
+            shares: {
+                [key: string]: number;
+            };
+            /**
+             * Gets
+             * @description How much you get; null until the other side has confirmed.
+             */
+            gets: {
+                [key: string]: number;
+            } | null;
+            /** @description The role of both afterwards; null until the side that has it has confirmed. */
+            role: components["schemas"]["Role"] | null;
+            /**
+             * Kept By
+             * @description The name of the person with whom everything new after the link stays.
+             */
+            kept_by: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
         };
         /**
          * PeopleOut

@@ -2,6 +2,8 @@
 import { expect, test } from "vitest";
 import { de } from "./de";
 import { en } from "./en";
+import { linksDe } from "./links.de";
+import { linksEn } from "./links.en";
 import { setupDe } from "./setup.de";
 import { setupEn } from "./setup.en";
 
@@ -31,6 +33,7 @@ function fillGaps(text: (...args: unknown[]) => unknown): unknown {
 test.each([
   ["the page", en, de],
   ["the screens that set up the server", setupEn, setupDe],
+  ["linking accounts", linksEn, linksDe],
 ])("every text is translated: %s", (_name, english, german) => {
   const germanTexts = new Map(listTexts(german));
   const same = [...listTexts(english)].filter(([key, text]) => germanTexts.get(key) === text && /\p{L}{2}/u.test(text));

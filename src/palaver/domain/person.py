@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.errors import OwnerRequired
 
@@ -25,6 +25,9 @@ class Role(StrEnum):
     OWNER = "owner"
     MEMBER = "member"
     GUEST = "guest"
+
+
+ROLE_RANKS: Final = {Role.GUEST: 0, Role.MEMBER: 1, Role.OWNER: 2}
 
 
 @dataclass(frozen=True, slots=True)

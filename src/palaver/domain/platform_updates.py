@@ -100,4 +100,4 @@ class Button:
     """A button under a message. `data` comes back in `ButtonPressed`; platforms allow 64 bytes."""
 
     label: str
-    data: str  # `stop:t_…`, `retry:t_…`, `rerun:s:seq`, `confirm:j_…:time`, `reject:j_…:time`
+    data: str  # `stop:t_…`, `retry:t_…`, `rerun:s:seq`, `confirm:j_…:time`, `reject:j_…:time`, `link-confirm:time`

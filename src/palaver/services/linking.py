@@ -1,98 +1,57 @@
-"""Linking: proof by code makes accounts on several platforms one person.
+"""Linking and unlinking: accounts on several platforms are one person, or become people of their own again.
 
-A person asks for a code where they are known and sends it from the other account: that proves both. A code gives the
-account that sends it everything its person has, so it never works upward: a member's code makes a guest's account the
-member's, but a guest's code does nothing for a member.
+Who links proves both accounts with a code, and both sides confirm (`link_requests.py`). A code gives the account that
+sends it everything its person has, so it never works upward: a member's code makes a guest's account the member's, but
+a guest's code does nothing for a member.
 
-Always true: linking changes no role, except that an account takes that of the code it sends; a code works once; each
-operation runs inside the caller's transaction.
+Always true: the person at the terminal is never linked to another, so their role and belongings stay theirs; an account
+that is unlinked has what it had before, and no more than it and its person have together at that moment; each operation
+runs inside the caller's transaction.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.account import hash_secret
+from palaver.domain.delivery import Address
 from palaver.domain.errors import AmbiguousMatch, NotAllowed, NotFound
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
 from palaver.domain.keys import DmScope, build_session_key
-from palaver.domain.pairing import LINK_CODE_LIFETIME, generate_code
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType, SessionSource
+from palaver.domain.turn import StopRequest
 from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice
-from palaver.storage import chat_access, home_channels, pairing_requests, people, person_merge, sender_ids, turn_access
+from palaver.storage import (
+    chat_access,
+    home_channels,
+    job_runs,
+    linked_rows,
+    pairing_requests,
+    people,
+    person_merge,
+    person_unmerge,
+    turn_access,
+    turns,
+)
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
-    from palaver.domain.delivery import Address
     from palaver.domain.gateway_config import GatewayConfig
-    from palaver.domain.ids import PersonId
+    from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.person import Person
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.pairing_requests import LinkCode
     from palaver.storage.people import Identity, PersonRow
-
-ROLE_RANKS = {Role.GUEST: 0, Role.MEMBER: 1, Role.OWNER: 2}
 
 BOTH_SIGN_IN = (
     "Both accounts belong to people who can sign in, so they can't become one."
     " Ask an owner to remove one of them first."
 )
-LOWER_RANK = (
-    "That code is from a {theirs}'s account, and you're {yours}. Use /link here instead, and send the new code from the"
-    " other account."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkResult:
-    """What came of a code: whether accounts were linked, and what to tell the person who sent it."""
-
-    text: str
-    person: Person | None = None  # who both accounts belong to now; None: nothing was linked
-    retry_after: int = 0  # seconds; more than 0: there were too many attempts, and this one was not made
-
-
-def create_link_code(
-    tx: Transaction, person_id: PersonId, source: SessionSource, now: datetime, *, issued_by: str | None = None
-) -> str:
-    """Create a person's code. The one before no longer works.
-
-    `issued_by` is the device of a person who asks on the page: when it is signed out, the code stops working.
-    """
-    code = generate_code()
-    expires_at = to_micros(now + LINK_CODE_LIFETIME)
-    pairing_requests.save_link_code(tx, hash_secret(code), person_id, source, expires_at, issued_by)
-    return code
-
-
-def use_link_code(
-    tx: Transaction, code: LinkCode, source: SessionSource, config: GatewayConfig, now: datetime
-) -> LinkResult:
-    """Link the account that sends a code to the person who asked for it."""
-    issuer = people.find_by_id(tx, code.person_id)
-    sender = people.find_by_source(tx, source)
-    assert issuer is not None  # noqa: S101  (the code is deleted with its person)
-    if sender is not None and sender.person.id == issuer.person.id:
-        return LinkResult("These accounts are already linked. Send the code from your other account.")
-    if sender is not None and ROLE_RANKS[issuer.person.role] < ROLE_RANKS[sender.person.role]:
-        yours = f"{'an' if sender.person.role is Role.OWNER else 'a'} {sender.person.role}"
-        return LinkResult(LOWER_RANK.format(theirs=issuer.person.role, yours=yours))
-    if sender is not None and can_both_sign_in(tx, issuer, sender):
-        return LinkResult(BOTH_SIGN_IN)
-    pairing_requests.delete_link_code(tx, issuer.person.id)
-    person = link_account(tx, source, issuer, config, now)
-    name = describe_account(source)
-    send_notice(tx, code.source, f"{name} is now linked to you. If that wasn't you, use /unlink.", to_micros(now))
-    return LinkResult(
-        f"Linked: this account now belongs to **{escape_markdown(person.name)}**, {describe_role(person.role)}."
-        " Your conversations are the same everywhere. Use /unlink to undo this.",
-        person,
-    )
+ONLY_ACCOUNT = "This is the only account. Without it, these conversations would no longer be reachable."
 
 
 def link_account(
@@ -104,42 +63,49 @@ def link_account(
     if both can sign in.
     """
     micros = to_micros(now)
-    account = people.find_account(source)
-    if account is None:
-        raise NotAllowed("This chat doesn't say who you are, so it can't be linked.")
-    sender = people.find_by_account(tx, *account)
+    sender = people.find_or_add_by_source(tx, source, micros)
     if sender is None:
-        people.add_identity(tx, account, row.person.id, micros)
-        sender_ids.save(tx, source, account[1], micros)
-    elif sender.person.id == row.person.id:
+        raise NotAllowed("This chat doesn't say who you are, so it can't be linked.")
+    if sender.person.id == row.person.id:
         return row.person
-    elif can_both_sign_in(tx, row, sender):
+    if can_both_sign_in(tx, row, sender):
         raise NotAllowed(BOTH_SIGN_IN)
-    survivor = row
-    if sender is not None:
-        survivor, other = (sender, row) if person_merge.has_account(tx, sender.person.id) else (row, sender)
-        merge_people(tx, survivor, other, config, micros)
-        people.set_role(tx, survivor.person.id, row.person.role)
+    survivor, other = (sender, row) if person_merge.can_sign_in(tx, sender.person.id) else (row, sender)
+    merge_people(tx, survivor, other, config, micros)
+    person_merge.raise_role(tx, survivor.person.id, row.person.role)
     if source.chat_type is ChatType.DM and source.platform not in PLATFORMS_WITHOUT_DELIVERY:
         people.remember_dm_source(tx, source, None)
     return replace(survivor.person, role=row.person.role)
 
 
 def can_both_sign_in(tx: Transaction, first: PersonRow, second: PersonRow) -> bool:
-    return person_merge.has_account(tx, first.person.id) and person_merge.has_account(tx, second.person.id)
+    return person_merge.can_sign_in(tx, first.person.id) and person_merge.can_sign_in(tx, second.person.id)
 
 
 def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, config: GatewayConfig, now: int) -> None:
     """Give everything of one person to another, also their lane everywhere."""
     person_merge.merge_people(tx, survivor, other, now)
     if config.dm_scope is DmScope.PERSON:
-        from_key, to_key = (
-            build_session_key(
-                SessionSource.local_cli(), dm_scope=DmScope.PERSON, agent=config.agent, person=row.person.id
-            )
-            for row in (other, survivor)
-        )
-        person_merge.move_person_lane(tx, from_key, to_key, other)
+        from_key, to_key = (_build_person_key(row.person.id, config) for row in (other, survivor))
+        person_merge.move_person_lane(tx, from_key, to_key, survivor, other)
+
+
+def _build_person_key(person_id: PersonId, config: GatewayConfig) -> SessionKey:
+    return build_session_key(SessionSource.local_cli(), dm_scope=DmScope.PERSON, agent=config.agent, person=person_id)
+
+
+def tell_about_link(
+    tx: Transaction, person: Person, source: SessionSource, now: datetime, *, except_source: SessionSource
+) -> None:
+    """Tell every chat account of a person that the account of a source is linked to them now."""
+    text = f"{describe_account(source)} is now linked to you. If that wasn't you, use `/unlink {source.platform}`."
+    for identity in list_chat_accounts(tx, person.id):
+        if identity.dm_source is not None and find_chat(identity.dm_source) != find_chat(except_source):
+            send_notice(tx, identity.dm_source, text, to_micros(now))
+
+
+def find_chat(source: SessionSource) -> tuple[str, str, str | None]:
+    return str(source.platform), source.account, source.chat_id
 
 
 # ---- taking an account out -------------------------------------------------------------------------------
@@ -170,32 +136,95 @@ def list_chat_accounts(tx: Transaction, person_id: PersonId) -> list[Identity]:
     ]
 
 
+def find_only_linked_account(tx: Transaction, person_id: PersonId) -> Identity | None:
+    """Return an account of the only person who was linked to this one; None if there are none or several."""
+    linked = {
+        origin: identity
+        for identity in list_chat_accounts(tx, person_id)
+        if (origin := linked_rows.find_origin(tx, identity.platform, identity.account)) is not None
+    }
+    return next(iter(linked.values())) if len(linked) == 1 else None
+
+
 def unlink_account(
     tx: Transaction, person: Person, identity: Identity, config: GatewayConfig, now: datetime, *, is_told: bool = True
-) -> None:
-    """Take an account out of a person. What was said stays with the person; the account is a stranger's again.
+) -> Person | None:
+    """Take an account out of a person, and give it back what it had when it was linked.
 
-    Raises `NotAllowed` for the only account of a person who can't sign in. With `is_told`, the account is told.
+    Returns the person whom it belongs to now; None if it has none, because it was linked before that was recorded: then
+    it is a stranger's. Raises `NotAllowed` for the account that others were linked to, and for the only account of a
+    person who can't sign in. With `is_told`, the account is told.
     """
-    if len(people.list_identities(tx, person.id)) == 1:
-        raise NotAllowed("This is the only account. Without it, these conversations would no longer be reachable.")
-    if not people.remove_identity(tx, person.id, identity):
+    survivor = people.find_by_id(tx, person.id)
+    if survivor is None:
         raise NotFound(f"There is no linked account {identity.platform}:{identity.account}.")
+    origin = linked_rows.find_origin(tx, identity.platform, identity.account)
+    other = None if origin is None else people.find_by_id(tx, origin)
+    _check_stays_reachable(tx, person, identity, other)
+    if other is None:
+        if not people.remove_identity(tx, person.id, identity):
+            raise NotFound(f"There is no linked account {identity.platform}:{identity.account}.")
+        returned = [identity]
+        pairing_requests.delete_links_of_person(tx, person.id)
+        if identity.dm_source is not None:
+            chat_access.revoke(tx, identity.dm_source)
+    else:
+        person_unmerge.unmerge(tx, survivor, other, to_micros(now))
+        returned = people.list_identities(tx, other.person.id)
+        for session_no in job_runs.list_running_sessions(tx, other.person.id):  # with what only both together may know
+            turns.request_stop(tx, session_no, StopRequest.STOP)
+            turns.cancel_queued(tx, session_no, to_micros(now), "The account of this job was unlinked.")
+        if config.dm_scope is DmScope.PERSON:
+            from_key, to_key = (_build_person_key(row.person.id, config) for row in (survivor, other))
+            person_unmerge.return_person_lane(tx, from_key, to_key, other)
+    _leave_chats(tx, person.id, returned, config, to_micros(now))
+    row = None if other is None else people.find_by_id(tx, other.person.id)
+    if is_told and identity.dm_source is not None:
+        send_notice(tx, identity.dm_source, _describe_unlinked(person, row), to_micros(now))
+    return None if row is None else row.person
+
+
+def _check_stays_reachable(tx: Transaction, person: Person, identity: Identity, other: PersonRow | None) -> None:
+    """Raise `NotAllowed` if the person would have no account of their own left."""
+    group = [] if other is None else linked_rows.list_group(tx, other.person.id)
+    origins = {
+        (each.platform, each.account): linked_rows.find_origin(tx, each.platform, each.account)
+        for each in people.list_identities(tx, person.id)
+    }
+    origins.pop((identity.platform, identity.account), None)
+    if not [origin for origin in origins.values() if origin is None or origin not in group]:
+        raise NotAllowed(ONLY_ACCOUNT)
+    if other is None and None not in origins.values():
+        names = ", ".join(f"`/unlink {platform}`" for platform in sorted({platform for platform, _ in origins}))
+        raise NotAllowed(f"Your other accounts were linked to this one. Name the one to separate: {names}.")
+
+
+def _leave_chats(
+    tx: Transaction, person_id: PersonId, left: Iterable[Identity], config: GatewayConfig, now: int
+) -> None:
+    """Let nothing of a person go on in the chats of accounts that they no longer have."""
     agent_keys = build_session_key(SessionSource.local_cli(), agent=config.agent).partition(":local:")[0]
-    person_merge.detach_lanes(tx, person.id, identity, f"{agent_keys}:{identity.platform}")
-    pairing_requests.delete_link_code(tx, person.id)
-    _end_turns_of_account(tx, person.id, identity, to_micros(now))
-    source = identity.dm_source
-    if source is None:
-        return
-    chat_access.revoke(tx, source)
-    home = home_channels.load_chosen(tx).get(identity.platform)
-    if home is not None and home.chat_type is ChatType.DM and home.chat_id == source.chat_id:
-        home_channels.remove(tx, identity.platform)
-    if is_told:
-        name = escape_markdown(person.name)
-        text = f"This account is no longer linked to {name}. What you said here before stays with {name}."
-        send_notice(tx, source, text, to_micros(now))
+    for identity in left:
+        account = (str(identity.platform), identity.account)
+        person_unmerge.detach_lanes(tx, person_id, [account], f"{agent_keys}:{identity.platform}")
+        _end_turns_of_account(tx, person_id, identity, now)
+        source = identity.dm_source
+        if source is None:
+            continue
+        turns.withhold_answers(tx, person_id, str(Address.from_source(source)))
+        home = home_channels.load_chosen(tx).get(identity.platform)
+        if home is not None and home.chat_type is ChatType.DM and home.chat_id == source.chat_id:
+            home_channels.remove(tx, identity.platform, person_id)
+
+
+def _describe_unlinked(person: Person, own: PersonRow | None) -> str:
+    name = escape_markdown(person.name)
+    if own is None:
+        return f"This account is no longer linked to {name}. What you said here before stays with {name}."
+    return (
+        f"This account is no longer linked to {name}. It has back what it had before the link, as"
+        f" {describe_role(own.person.role)}. What was new since then stays with {name}."
+    )
 
 
 def _end_turns_of_account(tx: Transaction, person_id: PersonId, identity: Identity, now: int) -> None:

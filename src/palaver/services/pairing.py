@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.account import hash_secret
-from palaver.domain.errors import NotFound
+from palaver.domain.errors import NotAllowed, NotFound
 from palaver.domain.inbound import SECRET_FACT, Outcome, Receipt
 from palaver.domain.pairing import (
     CODE_ATTEMPTS_OF_STRANGERS,
@@ -30,9 +30,10 @@ from palaver.domain.pairing import (
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType
 from palaver.domain.text import is_storable
-from palaver.services import linking, sender_folding
+from palaver.services import link_requests, linking, sender_folding
 from palaver.services.commands.command import CommandCall
 from palaver.services.commands.reply_text import escape_markdown
+from palaver.services.link_requests import LinkResult
 from palaver.services.notices import send_notice
 from palaver.storage import chat_access, pairing_requests, people, sign_in_attempts
 from palaver.storage.timestamps import to_micros
@@ -57,7 +58,19 @@ CODE_SENT_TEXT = (
     " {minutes} min, and you get a new one."
 )
 TOO_MANY_TEXT = "I can't take new requests for access right now. Try again in an hour."
-INVALID_CODE_TEXT = "That code isn't valid. It may have expired, or it was used already."
+# The same for every wrong code, so that no guess says whether a code of the other kind exists.
+INVALID_PAIRING_CODE_TEXT = (
+    "That code isn't valid here. It may have expired, or it was used already. A code from /link is sent from the other"
+    " account, with `/link ABCD-EFGH`."
+)
+INVALID_LINK_CODE_TEXT = (
+    "That code isn't valid here. It may have expired, or it was used already. A code that an account without access got"
+    " is used by an owner, with `/pair ABCD-EFGH`."
+)
+ME_WITH_PAST_TEXT = (
+    "This account belongs to a person with a past of their own, so both sides have to confirm. Use /link, and send the"
+    " code from that account."
+)
 TOO_MANY_ATTEMPTS_TEXT = "Too many attempts. Try again in {seconds} seconds."
 DENIED_TEXT = "The owner of this gateway has denied your request for access."
 
@@ -101,39 +114,36 @@ def receive_stranger(
         return Receipt(outcome=Outcome.REJECTED)
     if isinstance(call, CommandCall) and call.command == "link" and "code" in call.arguments:
         result = use_code(tx, str(call.arguments["code"]), source, None, config, now)
-        outcome = Outcome.REJECTED if result.person is None else Outcome.COMMAND
-        return Receipt(outcome=outcome, reply=result.text)
+        has_effect = result.person is not None or result.pending is not None
+        return Receipt(outcome=Outcome.COMMAND if has_effect else Outcome.REJECTED, reply=result.text)
     return Receipt(outcome=Outcome.REJECTED, reply=answer_stranger(tx, source, now), facts={SECRET_FACT: True})
 
 
 def use_code(
-    tx: Transaction, text: str, source: SessionSource, person: Person | None, config: GatewayConfig, now: datetime
-) -> linking.LinkResult:
-    """Use a code that a person sends with /link: of their other account or, if they have access, of a stranger.
+    tx: Transaction,
+    text: str,
+    source: SessionSource,
+    person: Person | None,
+    config: GatewayConfig,
+    now: datetime,
+    *,
+    asked: str | None = None,
+) -> LinkResult:
+    """Use what a person sends with /link: the code of their other account, or `confirm` or `cancel`.
 
     `person` is None for a stranger. A wrong code is no error, so that the attempt stays counted.
     """
     seconds = count_code_attempt(tx, source, now, is_stranger=person is None)
     if seconds:
-        return linking.LinkResult(TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds), retry_after=seconds)
+        text = TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds)
+        return LinkResult(text, problem="too_many", retry_after=seconds)
+    verb = text.strip().lower()
+    if verb in {link_requests.CONFIRM, link_requests.CANCEL}:
+        return link_requests.answer(tx, verb, source, person, config, now, asked=asked)
     code = parse_code(text)
-    if code is None:
-        return linking.LinkResult(INVALID_CODE_TEXT)
-    link_code = pairing_requests.find_link_code(tx, hash_secret(code), to_micros(now))
-    if link_code is not None:
-        result = linking.use_link_code(tx, link_code, source, config, now)
-        account = people.find_account(source)
-        if result.person is not None and account is not None:
-            request = pairing_requests.find_by_account(tx, *account, to_micros(now))
-            if request is not None:
-                pairing_requests.delete(tx, request)
-        return result
-    request = find_request_by_code(tx, code, now)
-    if request is None or person is None or person.role is Role.GUEST:
-        return linking.LinkResult(INVALID_CODE_TEXT)
-    approve_request(tx, request, Grant.ME, person, config, now)
-    name = linking.format_account(request.platform.label, request.account, request.name)
-    return linking.LinkResult(f"{name} is now linked to you. Use /unlink to undo this.", person)
+    found = None if code is None else pairing_requests.find_link_code(tx, hash_secret(code), to_micros(now))
+    result = None if found is None else link_requests.claim_code(tx, found, source, now)
+    return LinkResult(INVALID_LINK_CODE_TEXT, problem="wrong_code") if result is None else result
 
 
 def count_code_attempt(tx: Transaction, source: SessionSource, now: datetime, *, is_stranger: bool) -> int:
@@ -175,6 +185,8 @@ def approve_request(
     if grant is Grant.ME:
         own_row = people.find_by_id(tx, approver.id)
         assert own_row is not None  # noqa: S101  (the caller has just been identified)
+        if people.find_by_source(tx, source) is not None:
+            raise NotAllowed(ME_WITH_PAST_TEXT)
         person = linking.link_account(tx, source, own_row, config, now)
         text = f"This account is now linked to **{escape_markdown(person.name)}**. Send your message again."
     else:

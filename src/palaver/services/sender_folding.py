@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.keys import list_sender_ids, parse_sender_ids
+from palaver.domain.person import ROLE_RANKS
 from palaver.domain.source import ChatType
 from palaver.services import linking
 from palaver.storage import chat_moves, people, person_merge, platform_accounts, sender_ids
@@ -189,8 +190,8 @@ class _Folding:
 
     def _merge(self, survivor: PersonRow, other: PersonRow) -> None:
         """Both have the higher role: the platform says that they are the same person."""
-        role = max(survivor.person.role, other.person.role, key=lambda each: linking.ROLE_RANKS[each])
-        if person_merge.has_account(self._tx, other.person.id):
+        role = max(survivor.person.role, other.person.role, key=ROLE_RANKS.__getitem__)
+        if person_merge.can_sign_in(self._tx, other.person.id):
             survivor, other = other, survivor
         linking.merge_people(self._tx, survivor, other, self._config, self._now)
         people.set_role(self._tx, survivor.person.id, role)

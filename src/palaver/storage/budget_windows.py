@@ -64,6 +64,7 @@ class CallSubjects(NamedTuple):
 
 
 _COUNTERS = "used_nanos, held_nanos, used_tokens, held_tokens, unpriced_calls"
+_USED = "used_nanos, used_tokens, unpriced_calls"
 _IS_WINDOW = "scope = $1 AND subject = $2 AND period = $3 AND starts_at = $4"
 _ADD = ", ".join(f"{column} = {column} + ${number}" for number, column in enumerate(_COUNTERS.split(", "), start=5))
 
@@ -145,26 +146,50 @@ def clear_warnings(tx: Transaction, key: BudgetKey, since: int) -> None:
 
 
 def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Add what one person has used to the windows of another; a limit that only the first one has moves, too."""
+    """Add what one person has used and holds to the windows of another.
+
+    The first one's windows stay, with what that person has used, so that it can be taken away again.
+    """
+    add_used(tx, to_id, from_id, _COUNTERS)
     tx.execute(
-        f"INSERT INTO budget_window (scope, subject, period, starts_at, {_COUNTERS}, is_warned)"
-        f" SELECT scope, $1, period, starts_at, {_COUNTERS}, is_warned FROM budget_window"
+        "UPDATE budget_window SET held_nanos = 0, held_tokens = 0 WHERE scope = 'person' AND subject = $1", from_id
+    )
+
+
+def add_used(tx: Transaction, to_id: PersonId, from_id: PersonId, columns: str = "") -> None:
+    """Add what one person has used to the windows of another; the first one's windows stay as they are."""
+    columns = columns or _USED
+    tx.execute(
+        f"INSERT INTO budget_window (scope, subject, period, starts_at, {columns}, is_warned)"
+        f" SELECT scope, $1, period, starts_at, {columns}, is_warned FROM budget_window"
         " WHERE scope = 'person' AND subject = $2"
         " ON CONFLICT (scope, subject, period, starts_at) DO UPDATE SET "
-        + ", ".join(f"{column} = budget_window.{column} + excluded.{column}" for column in _COUNTERS.split(", ")),
+        + ", ".join(f"{column} = budget_window.{column} + excluded.{column}" for column in columns.split(", ")),
         to_id,
         from_id,
     )
-    tx.execute("DELETE FROM budget_window WHERE scope = 'person' AND subject = $1", from_id)
-    tx.execute(
-        "INSERT INTO budget_limit (scope, subject, period, unit, amount, set_by, set_at)"
-        " SELECT scope, $1, period, unit, amount, set_by, set_at FROM budget_limit"
-        " WHERE scope = 'person' AND subject = $2 ON CONFLICT DO NOTHING",
-        to_id,
-        from_id,
-    )
-    tx.execute("DELETE FROM budget_limit WHERE scope = 'person' AND subject = $1", from_id)
-    tx.execute("UPDATE budget_limit SET set_by = $1 WHERE set_by = $2", to_id, from_id)
+
+
+def subtract_used(tx: Transaction, from_id: PersonId, other_id: PersonId) -> None:
+    """Take what another person has used in their own windows out of a person's windows."""
+    for period, starts_at, *used in tx.fetch_all(
+        f"SELECT period, starts_at, {_USED} FROM budget_window WHERE scope = 'person' AND subject = $1"
+        " ORDER BY period, starts_at",
+        other_id,
+    ):
+        tx.execute(
+            "UPDATE budget_window SET "
+            + ", ".join(
+                f"{column} = CASE WHEN {column} > ${number} THEN {column} - ${number} ELSE 0 END"
+                for number, column in enumerate(_USED.split(", "), start=5)
+            )
+            + f" WHERE {_IS_WINDOW}",
+            "person",
+            from_id,
+            period,
+            starts_at,
+            *used,
+        )
 
 
 def has_older(tx: Transaction, before: int) -> bool:

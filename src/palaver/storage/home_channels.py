@@ -31,6 +31,10 @@ def choose(tx: Transaction, source: SessionSource, person_id: PersonId, now: int
     )
 
 
-def remove(tx: Transaction, platform: Platform) -> bool:
-    """Remove the chosen home channel of a platform; False if none was chosen."""
-    return bool(tx.execute("DELETE FROM home_channel WHERE platform = $1", str(platform)))
+def remove(tx: Transaction, platform: Platform, set_by: PersonId | None = None) -> bool:
+    """Remove the chosen home channel of a platform, or only one that this person has set; False if there was none."""
+    return bool(
+        tx.execute(
+            "DELETE FROM home_channel WHERE platform = $1 AND ($2 = '' OR set_by = $2)", str(platform), set_by or ""
+        )
+    )

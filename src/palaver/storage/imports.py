@@ -14,7 +14,6 @@ from palaver.domain.text import make_storable
 from palaver.storage import session_deletion, sessions
 
 if TYPE_CHECKING:
-    from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Transaction
 
 ItemKind = Literal["conversation", "account", "home_channel", "memory", "job"]
@@ -125,15 +124,3 @@ def delete_session(tx: Transaction, session_id: str) -> int:
     """Delete the session of a conversation that is not complete, if it is there; return how many entries."""
     no = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
     return 0 if no is None else session_deletion.delete(tx, sessions.get_by_no(tx, no[0])).rows
-
-
-def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Let what was imported for one person be recognized for another; what both have stays as the other has it."""
-    tx.execute(
-        "INSERT INTO imported_item (format, kind, owner, origin_id, session_id, state, entry_count, digest, last_seq,"
-        " imported_at) SELECT format, kind, $1, origin_id, session_id, state, entry_count, digest, last_seq,"
-        " imported_at FROM imported_item WHERE owner = $2 AND owner <> '' ON CONFLICT DO NOTHING",
-        to_id,
-        from_id,
-    )
-    tx.execute("DELETE FROM imported_item WHERE owner = $1 AND owner <> ''", from_id)

@@ -298,23 +298,6 @@ def set_failures(tx: Transaction, job_no: int, failure_count: int, alerted_cause
     )
 
 
-def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Give the jobs of one person to another; a job whose name is taken there gets a number."""
-    tx.execute("UPDATE job SET person_id = $1 WHERE person_id = $2 AND is_deleted = 1", to_id, from_id)
-    names = list_name_keys(tx, to_id)
-    theirs = "SELECT no, name FROM job WHERE person_id = $1 AND is_deleted = 0 ORDER BY no"
-    for no, name in tx.fetch_all(theirs, from_id):
-        free = find_free_name(name, names)
-        names.add(make_name_key(free))
-        tx.execute(
-            "UPDATE job SET person_id = $2, name = $3, name_key = $4 WHERE no = $1",
-            no,
-            to_id,
-            free,
-            make_name_key(free),
-        )
-
-
 # ---- helpers ---------------------------------------------------------------------------------------------------
 
 

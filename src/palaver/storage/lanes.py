@@ -214,10 +214,16 @@ def _get_new_session_audience(tx: Transaction, key: str, arrival: Arrival, *, sh
 # -- moves --------------------------------------------------------------------------------------------------
 
 
+# A lane of a person who was linked to another is that one's: what is new belongs to them.
+_SELECT_PLACE = """SELECT l.source, COALESCE(now.audience_no, l.audience_no), l.shared FROM lane l
+    LEFT JOIN person p ON p.audience_no = l.audience_no LEFT JOIN person now ON now.id = p.merged_into
+    WHERE l.key = $1"""
+
+
 def reset_session(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
     """End the lane's session and start another in the same place; None if the lane does not exist."""
     current = _lock_current_session(tx, key)
-    lane = tx.fetch_one("SELECT source, audience_no, shared FROM lane WHERE key = $1", key)
+    lane = tx.fetch_one(_SELECT_PLACE, key)
     if current is None or lane is None:
         return None
     source, audience_no, shared = lane

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId
@@ -103,12 +103,31 @@ def _make_request(row: Row) -> PairingRequest:
 # ---- codes that link accounts ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkClaim:
+    """The account that has sent a code, and whose it was at that moment."""
+
+    source: SessionSource
+    account: tuple[str, str]  # platform and account, as in `identity`
+    person_id: PersonId | None  # None: a stranger's
+    is_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkCode:
-    """A code that a person has asked for, and where they did."""
+    """A code that a person has asked for and where they did; once it was sent, the link that waits for both sides."""
 
     person_id: PersonId
     source: SessionSource
+    expires_at: int
+    is_confirmed: bool = False  # by the person who has asked for it
+    claim: LinkClaim | None = None
+
+
+_LINK_COLUMNS = (
+    "person_id, source, expires_at, is_confirmed, claim_source, claim_platform, claim_account, claim_person_id,"
+    " is_claim_confirmed"
+)
 
 
 def save_link_code(
@@ -119,11 +138,13 @@ def save_link_code(
     expires_at: int,
     issued_by: str | None,
 ) -> None:
-    """Store a person's code; the one before no longer works. `issued_by` is the sign-in that got it."""
+    """Store a person's code; the one before, and the link that waits with it, no longer work.
+
+    `issued_by` is the sign-in that got it.
+    """
+    delete_links_of_person(tx, person_id)
     tx.execute(
-        "INSERT INTO link_code (digest, person_id, source, expires_at, issued_by) VALUES ($1, $2, $3, $4, $5)"
-        " ON CONFLICT (person_id) DO UPDATE SET digest = excluded.digest, source = excluded.source,"
-        " expires_at = excluded.expires_at, issued_by = excluded.issued_by",
+        "INSERT INTO link_code (digest, person_id, source, expires_at, issued_by) VALUES ($1, $2, $3, $4, $5)",
         digest,
         person_id,
         encode_source(source),
@@ -133,16 +154,87 @@ def save_link_code(
 
 
 def find_link_code(tx: Transaction, digest: str, now: int) -> LinkCode | None:
-    """Return a valid code; the code of a browser that was signed out since is none."""
+    """Find a code that was not sent yet, or the link that waits with it."""
+    return _find_link(tx, "digest = $1", now, digest)
+
+
+def find_waiting_link(
+    tx: Transaction, person_id: PersonId | None, account: tuple[str, str] | None, now: int, *, reads: bool = False
+) -> LinkCode | None:
+    """Find the link that waits with the code that this account has sent, or with a code of this person."""
+    claimed = account and _find_link(tx, "claim_platform = $1 AND claim_account = $2", now, *account, reads=reads)
+    if claimed or person_id is None:
+        return claimed or None
+    return _find_link(tx, "person_id = $1 AND claim_account IS NOT NULL", now, person_id, reads=reads)
+
+
+def claim_link_code(tx: Transaction, code: LinkCode, claim: LinkClaim, expires_at: int) -> LinkCode:
+    """Store which account has sent a code. The links that its person waits for otherwise end."""
+    delete_links_of_account(tx, claim.account)
+    if claim.person_id is not None:
+        delete_links_of_person(tx, claim.person_id)
+    tx.execute(
+        "UPDATE link_code SET claim_source = $2, claim_platform = $3, claim_account = $4, claim_person_id = $5,"
+        " expires_at = $6, is_confirmed = 0, is_claim_confirmed = 0 WHERE person_id = $1",
+        code.person_id,
+        encode_source(claim.source),
+        *claim.account,
+        claim.person_id,
+        expires_at,
+    )
+    return replace(code, claim=claim, expires_at=expires_at, is_confirmed=False)
+
+
+def confirm_link(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> LinkCode:
+    """Store that one side has confirmed the link."""
+    column = "is_confirmed" if is_issuer else "is_claim_confirmed"
+    tx.execute(f"UPDATE link_code SET {column} = 1 WHERE person_id = $1", code.person_id)
+    if is_issuer or code.claim is None:
+        return replace(code, is_confirmed=True)
+    return replace(code, claim=replace(code.claim, is_confirmed=True))
+
+
+def delete_links_of_person(tx: Transaction, person_id: PersonId) -> None:
+    """Delete a person's code, and the links that wait for them on either side."""
+    tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
+
+
+def delete_links_of_account(tx: Transaction, account: tuple[str, str]) -> None:
+    """Delete the link that waits with the code that an account has sent."""
+    tx.execute("DELETE FROM link_code WHERE claim_platform = $1 AND claim_account = $2", *account)
+
+
+def delete_expired_links(tx: Transaction, now: int) -> None:
+    tx.execute("DELETE FROM link_code WHERE expires_at <= $1", now)
+
+
+def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: bool = False) -> LinkCode | None:
+    """Find a link; one with the code of a browser that was signed out since is none."""
+    lock = "" if reads else tx.for_update
     row = tx.fetch_one(
-        "SELECT person_id, source FROM link_code WHERE digest = $1 AND expires_at > $2"
+        f"SELECT {_LINK_COLUMNS} FROM link_code WHERE {condition} AND expires_at > ${len(params) + 1}"
         " AND (issued_by IS NULL OR EXISTS (SELECT 1 FROM sign_in WHERE sign_in.id = link_code.issued_by))"
-        f" {tx.for_update}",
-        digest,
+        f" {lock}",
+        *params,
         now,
     )
-    return LinkCode(PersonId(row[0]), decode_source(row[1])) if row else None
-
-
-def delete_link_code(tx: Transaction, person_id: PersonId) -> None:
-    tx.execute("DELETE FROM link_code WHERE person_id = $1", person_id)
+    if row is None:
+        return None
+    person_id, source, expires_at, is_confirmed, claim_source, platform, account, claim_person_id, is_claimed = row
+    claim = (
+        LinkClaim(
+            source=decode_source(claim_source),
+            account=(platform, account),
+            person_id=None if claim_person_id is None else PersonId(claim_person_id),
+            is_confirmed=bool(is_claimed),
+        )
+        if claim_source is not None
+        else None
+    )
+    return LinkCode(
+        person_id=PersonId(person_id),
+        source=decode_source(source),
+        expires_at=expires_at,
+        is_confirmed=bool(is_confirmed),
+        claim=claim,
+    )

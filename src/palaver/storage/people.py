@@ -17,7 +17,7 @@ from palaver.domain.keys import fold_id_aliases
 from palaver.domain.person import Person, Role
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.text import make_storable
-from palaver.storage import sender_ids
+from palaver.storage import linked_rows, sender_ids
 from palaver.storage.engines.base import Conflict
 from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.statements import build_placeholders
@@ -132,6 +132,7 @@ def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> 
         new_id,
         dm_source,
     )
+    linked_rows.rename_account(tx, platform, old_id, new_id)
 
 
 def replace_user(source: SessionSource, old_id: str, new_id: str) -> SessionSource:
@@ -154,6 +155,7 @@ def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:
 
 def remove_identity(tx: Transaction, person_id: PersonId, identity: Identity) -> bool:
     """Take an account away from a person; False if it is not theirs."""
+    linked_rows.remove_account(tx, str(identity.platform), identity.account)
     return bool(
         tx.execute(
             "DELETE FROM identity WHERE platform = $1 AND account = $2 AND person_id = $3",
@@ -210,7 +212,9 @@ def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId
 
 
 def set_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
-    tx.execute("UPDATE person SET role = $2 WHERE id = $1", person_id, role.value)
+    """Give a person a role of their own, and end a link that is not confirmed yet: it named another role."""
+    tx.execute("UPDATE person SET role = $2, unlinked_role = NULL WHERE id = $1", person_id, role.value)
+    tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
 
 
 def hold(tx: Transaction, person_id: PersonId) -> bool:

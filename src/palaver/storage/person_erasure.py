@@ -111,6 +111,7 @@ def begin(tx: Transaction, person: ErasedPerson, now: int) -> ErasureReport:
         jobs.pause_all(tx, PersonId(person_id), NO_ACCESS_REASON, now)
     for table in ("link_code", "message_rate", "chat_access", "audience_member", "identity"):
         tx.execute(f"DELETE FROM {table} WHERE person_id IN ({some})", *ids)
+    tx.execute(f"DELETE FROM link_code WHERE claim_person_id IN ({some})", *ids)
     tx.execute(f"DELETE FROM memory_turn WHERE person_id IN ({some}) AND ended_at IS NULL", *ids)
     tx.execute(f"UPDATE chat_access SET granted_by = NULL WHERE granted_by IN ({some})", *ids)
     tx.execute(f"UPDATE budget_limit SET set_by = NULL WHERE set_by IN ({some})", *ids)
@@ -118,6 +119,7 @@ def begin(tx: Transaction, person: ErasedPerson, now: int) -> ErasureReport:
     _delete_chat_lanes(tx, person.audiences)
     for platform, account in person.accounts:
         tx.execute("DELETE FROM pairing_request WHERE platform = $1 AND account = $2", platform, account)
+        tx.execute("DELETE FROM link_code WHERE claim_platform = $1 AND claim_account = $2", platform, account)
         for kind in ("stranger", "code"):
             tx.execute("DELETE FROM sign_in_attempt WHERE subject = $1", f"{kind} {platform}:{account}")
     for address in person.addresses:

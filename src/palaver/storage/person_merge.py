@@ -1,9 +1,9 @@
-"""Makes two people one when their accounts are linked, and takes an account out of a person again.
+"""Makes two people one when their accounts are linked.
 
 Linking moves what refers to the person: accounts, memberships of audiences, read marks, projects, jobs, budgets, files,
 shares and open turns. No session, event or memory is touched: they belong to audiences, and the surviving person
 becomes a member of them all. The other person's row stays and points at the survivor, so that names in old messages can
-be found.
+be found. What moves is marked, so that `person_unmerge.py` can undo it.
 
 Always true: the other person has no account, no membership and no role left, so nothing can be done in their name.
 """
@@ -12,62 +12,139 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.person import Role
-from palaver.storage import budget_windows, imports, jobs, model_calls, people, saved_prompts
-from palaver.storage.sources import decode_source
+from palaver.domain.crash_points import crash_point
+from palaver.domain.source import Platform
+from palaver.storage import budget_windows, jobs, linked_rows, model_calls, people
+from palaver.storage.engines.base import Conflict
+from palaver.storage.linked_rows import MOVED_COLUMNS, MovedColumn
 
 if TYPE_CHECKING:
-    from palaver.domain.ids import PersonId, SessionKey
-    from palaver.storage.engines.base import Transaction
-    from palaver.storage.people import Identity, PersonRow
+    from collections.abc import Mapping
 
-# Rows that name a person and nothing that the survivor could already have.
-_MOVE_STATEMENTS = (
-    "UPDATE identity SET person_id = $1 WHERE person_id = $2",
-    "UPDATE attachment SET person_id = $1 WHERE person_id = $2",
-    "UPDATE share SET person_id = $1 WHERE person_id = $2",
-    "UPDATE chat_access SET person_id = $1 WHERE person_id = $2",
-    "UPDATE home_channel SET set_by = $1 WHERE set_by = $2",
-    "UPDATE setting SET set_by = $1 WHERE set_by = $2",
-    "UPDATE setting_change SET person_id = $1 WHERE person_id = $2",
+    from palaver.domain.ids import PersonId, SessionKey
+    from palaver.domain.person import Role
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.people import PersonRow
+
+MEMBERSHIP_MARK = "audience_member"
+_OPEN_WORK_STATEMENTS = (
     "UPDATE turn SET person_id = $1 WHERE person_id = $2 AND state IN ('queued', 'running')",
     "UPDATE memory_turn SET person_id = $1 WHERE person_id = $2 AND ended_at IS NULL",
+)
+_PERSON_STATEMENTS = (
     "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)) WHERE id = $1",
-    "UPDATE person SET merged_into = $1 WHERE id = $2 OR merged_into = $2",
-)
-_DELETE_STATEMENTS = (
-    "DELETE FROM link_code WHERE person_id = $1",
-    "DELETE FROM message_rate WHERE person_id = $1",
+    "UPDATE person SET merged_into = $1 WHERE id = $2",
 )
 
 
-def has_account(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether a person can sign in."""
-    return tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person_id) is not None
+def can_sign_in(tx: Transaction, person_id: PersonId) -> bool:
+    """Whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
+    return (
+        tx.fetch_one(
+            "SELECT 1 FROM account WHERE person_id = $1 UNION ALL SELECT 1 FROM identity WHERE person_id = $1"
+            f" AND platform = '{Platform.LOCAL}' LIMIT 1",
+            person_id,
+        )
+        is not None
+    )
 
 
 def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) -> None:
     """Give everything of one person to another. The other one must not have an account to sign in with."""
     to_id, from_id = survivor.person.id, other.person.id
-    for person_id in sorted((to_id, from_id)):  # one order, so that two merges don't wait for each other
-        tx.fetch_one(f"SELECT id FROM person WHERE id = $1 {tx.for_update}", person_id)
+    lock_people(tx, {to_id: None, from_id: None})
     _move_memberships(tx, to_id, from_id, now)
     _move_read_marks(tx, to_id, from_id)
-    _move_projects(tx, to_id, from_id)
-    saved_prompts.move_to_person(tx, to_id, from_id)
-    jobs.move_to_person(tx, to_id, from_id)
-    imports.move_to_person(tx, to_id, from_id)
-    for statement in _MOVE_STATEMENTS:
+    for moved in MOVED_COLUMNS:
+        linked_rows.move(tx, to_id, from_id, moved)
+        if moved.has_names:
+            _move_named_rows(tx, to_id, from_id, moved)
+    crash_point("link.moved")
+    for statement in _OPEN_WORK_STATEMENTS:
         tx.execute(statement, to_id, from_id)
     model_calls.move_to_person(tx, to_id, from_id)  # after the turns: in the order in which a turn's end locks them
     budget_windows.move_to_person(tx, to_id, from_id)
-    for statement in _DELETE_STATEMENTS:
-        tx.execute(statement, from_id)
-    people.set_role(tx, from_id, Role.GUEST)
+    for linked_id in linked_rows.list_group(tx, from_id)[1:]:  # their windows have what they have used
+        budget_windows.subtract_used(tx, from_id, linked_id)
+    for statement in _PERSON_STATEMENTS:
+        tx.execute(statement, to_id, from_id)
+    tx.execute("DELETE FROM message_rate WHERE person_id = $1", from_id)
+    for person_id in (to_id, from_id):  # another link that waits was to share less
+        tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
+    tx.execute("UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = 'guest' WHERE id = $1", from_id)
+
+
+_COUNTED_BY_PERSON = {
+    "jobs": "job WHERE person_id = $1 AND is_deleted = 0",
+    "files": "attachment WHERE person_id = $1",
+    "projects": "project WHERE person_id = $1 AND is_deleted = 0",
+    "prompts": "saved_prompt WHERE person_id = $1",
+    "shares": "share WHERE person_id = $1",
+    "budgets": "budget_limit WHERE scope = 'person' AND subject = $1",
+}
+_SEEN = "audience_no IN (SELECT audience_no FROM audience_member WHERE person_id = $1)"
+
+
+def count_belongings(tx: Transaction, person_id: PersonId | None) -> dict[str, int]:
+    """Count what a person shares when their accounts are linked to another person; a stranger has nothing."""
+    counted = {
+        "conversations": f"session WHERE {_SEEN} AND shared = 0 AND active_at IS NOT NULL",
+        "group_conversations": f"session WHERE {_SEEN} AND shared = 1 AND active_at IS NOT NULL",
+        "memories": f"memory WHERE {_SEEN}",
+        **_COUNTED_BY_PERSON,
+    }
+    if person_id is None:
+        return dict.fromkeys(counted, 0)
+    rows = {kind: tx.fetch_one(f"SELECT COUNT(*) FROM {table}", person_id) for kind, table in counted.items()}
+    return {kind: int(row[0]) if row else 0 for kind, row in rows.items()}
+
+
+def lock_people(tx: Transaction, merged_into: Mapping[PersonId, PersonId | None]) -> None:
+    """Lock people; raises Conflict, so that everything is read again, if one is linked to another than this."""
+    for person_id in sorted(merged_into):  # one order, so that two transactions don't wait for each other
+        row = tx.fetch_one(f"SELECT merged_into FROM person WHERE id = $1 {tx.for_update}", person_id)
+        if row is None or row[0] != merged_into[person_id]:
+            raise Conflict
+
+
+def raise_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
+    """Give a person the role of an account that was linked to them, and remember their own."""
+    tx.execute(
+        "UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = $2 WHERE id = $1 AND role <> $2",
+        person_id,
+        role.value,
+    )
+
+
+def _move_named_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, moved: MovedColumn) -> None:
+    """Give the rows of one person to another; a row whose name is taken there gets a number."""
+    table = moved.table
+    taken = {key for (key,) in tx.fetch_all(f"SELECT name_key FROM {table} WHERE person_id = $1", to_id)}
+    rows = tx.fetch_all(f"SELECT id, name, name_key FROM {table} WHERE person_id = $1 ORDER BY created_at, id", from_id)
+    for row_id, name, key in rows:
+        free = jobs.find_free_name(name, taken) if key in taken else name
+        free_key = jobs.make_name_key(free) if key in taken else key
+        taken.add(free_key)
+        tx.execute(
+            f"UPDATE {table} SET person_id = $2, name = $3, name_key = $4 WHERE id = $1", row_id, to_id, free, free_key
+        )
 
 
 def _move_memberships(tx: Transaction, to_id: PersonId, from_id: PersonId, now: int) -> None:
-    for audience_no in people.list_audiences(tx, from_id):
+    """Let one person see what another sees. Marked is who was a member without the other: maybe both were."""
+    theirs = people.list_audiences(tx, from_id)
+    own = set(people.list_audiences(tx, to_id))
+    for person_id, audiences in ((from_id, theirs), (to_id, [no for no in theirs if no in own])):
+        from_linked = (
+            "SELECT 1 FROM linked_row m JOIN person p ON p.id = m.person_id WHERE p.merged_into = $2"
+            " AND m.table_name = $3 AND m.row_key = $1"
+        )
+        tx.execute_many(
+            "INSERT INTO linked_row (row_key, person_id, table_name) SELECT CAST($1 AS TEXT), $2, $3"
+            f" WHERE NOT EXISTS ({from_linked}) ON CONFLICT DO NOTHING",
+            [(str(no), person_id, MEMBERSHIP_MARK) for no in audiences],
+        )
+    for audience_no in theirs:
         people.join_audience(tx, audience_no, to_id, now)
     tx.execute("DELETE FROM audience_member WHERE person_id = $1", from_id)
 
@@ -85,51 +162,21 @@ def _move_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> Non
     tx.execute("DELETE FROM read_mark WHERE person_id = $1", from_id)
 
 
-def _move_projects(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Two projects of the same name become one."""
-    same_name = tx.fetch_all(
-        "SELECT theirs.no, mine.no FROM project theirs JOIN project mine ON mine.name_key = theirs.name_key"
-        " WHERE theirs.person_id = $2 AND mine.person_id = $1",
-        to_id,
-        from_id,
-    )
-    for from_no, to_no in same_name:
-        tx.execute("UPDATE session SET project_no = $1 WHERE project_no = $2", to_no, from_no)
-        tx.execute("DELETE FROM project WHERE no = $1", from_no)
-    tx.execute("UPDATE project SET person_id = $1 WHERE person_id = $2", to_id, from_id)
-
-
-def move_person_lane(tx: Transaction, from_key: SessionKey, to_key: SessionKey, other: PersonRow) -> None:
+def move_person_lane(
+    tx: Transaction, from_key: SessionKey, to_key: SessionKey, survivor: PersonRow, other: PersonRow
+) -> None:
     """Let the lane of a merged person continue as the survivor's, unless the survivor's is on a session already."""
     moved = tx.execute(
         "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at)"
-        " SELECT $2, session_no, source, audience_no, shared, updated_at FROM lane WHERE key = $1"
+        " SELECT $2, session_no, source, $3, shared, updated_at FROM lane WHERE key = $1"
         " AND session_no IS NOT NULL ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no,"
         " source = excluded.source, audience_no = excluded.audience_no, updated_at = excluded.updated_at"
         " WHERE lane.session_no IS NULL",
         from_key,
         to_key,
+        survivor.audience_no,
     )
     if moved:
         tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", from_key, to_key)
     tx.execute("UPDATE session SET key = $2 WHERE key = $1 AND audience_no = $3", from_key, to_key, other.audience_no)
     tx.execute("DELETE FROM lane WHERE key = $1", from_key)
-
-
-def detach_lanes(tx: Transaction, person_id: PersonId, identity: Identity, key_prefix: str) -> int:
-    """Delete the lanes in which an account wrote as this person, so that its next message starts a session of its own.
-
-    The sessions stay with the person. Lanes of the account have keys with this prefix. Returns how many there were.
-    """
-    rows = tx.fetch_all(
-        "SELECT l.key, l.source FROM person p JOIN lane l ON l.audience_no = p.audience_no"
-        " WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0 AND l.key >= $2 AND l.key < $3",
-        person_id,
-        key_prefix,
-        key_prefix + "\uffff",
-    )
-    account = (identity.platform, identity.account)
-    keys = [key for key, source in rows if people.find_account(decode_source(source)) == account]
-    for key in keys:
-        tx.execute("DELETE FROM lane WHERE key = $1", key)
-    return len(keys)

@@ -76,17 +76,6 @@ def delete(tx: Transaction, person_id: PersonId, prompt_id: str) -> SavedPrompt:
     return prompt
 
 
-def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Give the prompts of one person to another; where both have one with the same name, the survivor's stays."""
-    tx.execute(
-        "DELETE FROM saved_prompt WHERE person_id = $2 AND name_key IN"
-        " (SELECT name_key FROM saved_prompt WHERE person_id = $1)",
-        to_id,
-        from_id,
-    )
-    tx.execute("UPDATE saved_prompt SET person_id = $1 WHERE person_id = $2", to_id, from_id)
-
-
 def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_id: str = "") -> str:
     clean = clean_title(name)
     existing = tx.fetch_one(

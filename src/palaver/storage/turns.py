@@ -182,6 +182,17 @@ def request_stop(
     return TurnId(row[0]) if row else None
 
 
+def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> list[int]:
+    """Let the answers to a person's open turns not be sent to an address; return the sessions that have such turns."""
+    rows = tx.fetch_all(
+        "UPDATE turn SET address = NULL WHERE person_id = $1 AND address = $2 AND state IN ('queued', 'running')"
+        " RETURNING session_no",
+        person_id,
+        address,
+    )
+    return sorted({int(session_no) for (session_no,) in rows})
+
+
 def cancel_queued(tx: Transaction, session_no: int, now: int, reason: str) -> int:
     """End all queued turns of a session unanswered; return how many."""
     return tx.execute(

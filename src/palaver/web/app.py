@@ -27,6 +27,7 @@ from palaver.web.routes import (
     hooks,
     imports,
     jobs,
+    links,
     live,
     me,
     memories,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
-    *(sign_in, me, push, people),
+    *(sign_in, me, links, push, people),
     *(sessions, toolsets, messages, temporary, search, projects, saved_prompts, memories, jobs),
     *(models, profiles, policies, retention, settings, commands, usage, budgets),
     *(live, imports, attachments, speech, shares, platforms, hooks, health, operation, openai),

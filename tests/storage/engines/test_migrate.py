@@ -33,7 +33,7 @@ TABLES = {
     *("draft", "event", "identity", "inbound_message", "lane", "lane_move", "memory", "migration", "person", "project"),
     *("read_mark", "search", "session", "share", "turn", "usage"),
     *("budget_limit", "budget_window", "job", "job_run", "memory_block", "memory_turn", "model_call", "named_lease"),
-    *("erasure", "imported_item", "setting", "setting_change", "setting_change_item", "setting_state"),
+    *("erasure", "imported_item", "linked_row", "setting", "setting_change", "setting_change_item", "setting_state"),
     *("push_message", "push_subscription", "saved_prompt"),
 }
 SQLITE_TABLES = {"access_change"}  # PostgreSQL sends notifications instead

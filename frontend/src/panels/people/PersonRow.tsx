@@ -12,6 +12,7 @@ import { toast } from "../../ui/toasts";
 import { words } from "../../words";
 import type { ChatAccount, Invitation, Member, Role } from "../shared/calls";
 import * as calls from "../shared/calls";
+import { getRoleName } from "../shared/roleNames";
 import { EraseDialog } from "./EraseDialog";
 
 interface Props {
@@ -126,10 +127,6 @@ export function PersonRow({ member, isMe, onChange, onLink }: Props) {
 /** Everybody who can sign in can use the web and the API, so those are not shown. */
 function isChatPlatform(platform: string): boolean {
   return platform !== "web" && platform !== "api";
-}
-
-function getRoleName(role: Role): string {
-  return { owner: words.roleOwner, member: words.roleMember, guest: words.roleGuest }[role];
 }
 
 function describePresence(member: Member): string {

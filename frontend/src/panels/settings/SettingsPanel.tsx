@@ -9,6 +9,7 @@ import { Account } from "./Account";
 import { Appearance } from "./Appearance";
 import { Devices } from "./Devices";
 import { ImportSection } from "./ImportSection";
+import { LinkedAccounts } from "./LinkedAccounts";
 import { MyData } from "./MyData";
 import { Passkeys } from "./Passkeys";
 import { PolicyList } from "./PolicyList";
@@ -26,6 +27,7 @@ export default function SettingsPanel() {
     ["account", words.signInSettings, <Account me={me} />],
     ["passkeys", words.passkeys, <Passkeys />],
     ["devices", words.devices, <Devices />],
+    ["links", words.links, <LinkedAccounts />],
     ["tokens", words.tokens, <Tokens isOwner={me.person.role === "owner"} />],
     ["shares", words.shares, <SharedCopies personId={me.person.id} isOwner={me.person.role === "owner"} />],
     ["data", words.yourData, <MyData />],

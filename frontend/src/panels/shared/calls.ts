@@ -17,6 +17,8 @@ export type Grant = Schemas["Grant"];
 type ErasurePreview = Schemas["ErasurePreviewOut"];
 type ErasureReport = Schemas["ErasureOut"];
 export type Device = Schemas["DeviceOut"];
+export type LinkResult = Schemas["LinkOut"];
+export type PendingLink = Schemas["PendingLinkOut"];
 export type Passkey = Schemas["PasskeyOut"];
 export type Token = Schemas["TokenOut"];
 export type Scope = Schemas["Scope"];
@@ -76,6 +78,12 @@ export const createSignInLink = (id: string) => request<Invitation>("POST", item
 
 export const listPasskeys = () => request<{ passkeys: Passkey[] }>("GET", "/me/passkeys");
 export const removePasskey = (id: string) => request<undefined>("DELETE", itemPath("me/passkeys", id));
+
+export const listLinks = () => request<Schemas["LinksOut"]>("GET", "/me/links");
+export const createLinkCode = () => request<Schemas["LinkCodeOut"]>("POST", "/me/links/code");
+export const sendLinkCode = (code: string) => request<LinkResult>("POST", "/me/links", { body: { code } });
+export const answerLink = (answer: "confirm" | "cancel") => request<LinkResult>("POST", "/me/links/answer", { body: { answer } });
+export const unlinkMyAccount = ({ platform, account }: ChatAccount) => request<undefined>("POST", "/me/links/unlink", { body: { platform, account } });
 
 export const listDevices = () => request<{ devices: Device[] }>("GET", "/me/devices");
 export const signOutDevice = (id: string) => request<undefined>("DELETE", itemPath("me/devices", id));

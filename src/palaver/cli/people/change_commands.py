@@ -87,8 +87,8 @@ def remove_person(ctx: click.Context, person: str, as_json: bool) -> None:
 def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool) -> None:
     """Take a chat account out of a person.
 
-    ACCOUNT is a platform, or platform:id if the person has several accounts there. What was said there stays with the
-    person. The account is a stranger's again.
+    ACCOUNT is a platform, or platform:id if the person has several accounts there. It gets back what it had before it
+    was linked. What was new since then stays with the person.
     """
 
     async def run(_accounts: Accounts, all_people: People) -> Member:
@@ -96,7 +96,9 @@ def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool)
         return await all_people.unlink(member.person.id, account)
 
     changed = run_with_accounts(ctx, run)
-    print_person(changed, f"Unlinked {account} from {lookup.quote(changed.person.name)}.", as_json=as_json)
+    name = lookup.quote(changed.person.name)
+    text = f"It has back what it had before the link; what was new since then stays with {name}."
+    print_person(changed, f"Unlinked {account} from {name}. {text}", as_json=as_json)
 
 
 @click.command("approve")
@@ -124,7 +126,12 @@ def approve_request(ctx: click.Context, code: str, grant: str, as_json: bool) ->
 
     member = run_with_accounts(ctx, run)
     name = lookup.quote(member.person.name)
-    text = f"The account is linked to {name}." if grant == Grant.ME else f"{name} is now {describe_role(member)}."
+    text = f"{name} is now {describe_role(member)}."
+    if grant == Grant.ME:
+        text = (
+            f"The account is linked to {name}: it sees and can change everything that {name} has, as"
+            f" {describe_role(member)}. To undo this, use `palaver people unlink`."
+        )
     print_person(member, text, as_json=as_json)
 
 

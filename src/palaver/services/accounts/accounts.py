@@ -28,6 +28,7 @@ from palaver.domain.person import Role
 from palaver.domain.text import make_storable
 from palaver.domain.timezones import check_timezone
 from palaver.services.accounts import sign_in
+from palaver.services.accounts.account_links import AccountLinks
 from palaver.services.accounts.last_uses import LastUses
 from palaver.services.accounts.passkeys import Passkeys
 from palaver.services.accounts.passwords import Passwords
@@ -72,6 +73,7 @@ class Accounts(Operations[AsyncRunner]):
         self._last_uses = LastUses(store.engine)
         self._passwords = Passwords()
         self.passkeys = Passkeys(store.engine, store.clock)
+        self.links = AccountLinks(store)
 
     def open_people(self, principal: Principal) -> People:
         """Open the administration of people; refused to anyone but an owner."""

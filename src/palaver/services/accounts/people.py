@@ -140,7 +140,7 @@ class People(Operations[AsyncRunner]):
 
     @operation
     def unlink(self, person_id: str, account: str) -> Work[Member]:
-        """Take a chat account, `platform` or `platform:id`, out of a person, and tell it. What was said stays."""
+        """Take a chat account, `platform` or `platform:id`, out of a person, and tell it. It gets back what it had."""
         now = self._clock.now()
 
         def run(tx: Transaction) -> Member:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.errors import NotAllowed, NotFound, TooManyAttempts
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, SECRET_FACT
 from palaver.domain.pairing import MAX_PENDING_REQUESTS, Grant, parse_code
+from palaver.domain.person import Role
 from palaver.domain.source import ChatType
-from palaver.services import access, linking, pairing, surfaces
+from palaver.services import access, link_requests, linking, pairing, surfaces
 from palaver.services.commands.command import (
     BadArguments,
     Command,
@@ -19,13 +20,14 @@ from palaver.services.commands.command import (
 )
 from palaver.services.commands.reply_text import escape_markdown, format_age, format_code
 from palaver.services.commands.scopes import ADMIN, NO_SCOPE, NO_TOKEN, READ, CommandScopes, check_scopes
-from palaver.storage import chat_access, pairing_requests, people
+from palaver.storage import chat_access, linked_rows, pairing_requests, people
 
 if TYPE_CHECKING:
     from palaver.domain.pairing import PairingRequest
     from palaver.domain.person import Person
     from palaver.services.commands.command import CommandCall
     from palaver.services.commands.command_context import CommandContext
+    from palaver.storage.people import Identity
 
 _DENY = "deny"
 
@@ -91,41 +93,65 @@ def _list_places(context: CommandContext) -> list[str]:
 def create_code(context: CommandContext) -> CommandReply:
     _require_private_chat(context, "link")
     device_id = None if context.signed_in is None else context.signed_in.credential_id
-    code = linking.create_link_code(context.tx, context.person_id, context.source, context.now, issued_by=device_id)
+    code = link_requests.create_link_code(
+        context.tx, context.person_id, context.source, context.now, issued_by=device_id
+    )
     text = (
-        f"Send `/link {code}` to me from your other account within 15 minutes. Then both are you, with the same"
-        " conversations. Don't give the code to other people: a person who sends it can act as you."
+        f"Send `/link {code}` to me from your other account within 15 minutes. Then both accounts are told what will be"
+        " shared, and have to confirm. Don't give the code to other people."
     )
     return CommandReply(text=text, data={"code": code, SECRET_FACT: True})
 
 
 @write_action("link")
-def link_account(context: CommandContext, *, code: str) -> CommandReply:
-    """Use a code from another account. A wrong one is no error, so that the attempt stays counted."""
+def link_account(context: CommandContext, *, code: str, asked: str | None = None) -> CommandReply:
+    """Use a code from another account, or `confirm` or `cancel`. A wrong code is no error: the attempt is counted."""
     _require_private_chat(context, "link")
-    person = _get_person(context)
-    result = pairing.use_code(context.tx, code, context.source, person, context.config, context.now)
+    result = pairing.use_code(
+        context.tx, code, context.source, _get_person(context), context.config, context.now, asked=asked
+    )
     if result.retry_after:
         raise TooManyAttempts(result.text, retry_after=result.retry_after - 1)
-    return CommandReply(text=result.text, data={"linked": result.person is not None})
+    return CommandReply(text=result.text, data=result.to_dict())
 
 
 @write_action("unlink")
 def unlink_account(context: CommandContext, *, account: str = "") -> CommandReply:
-    """Take a chat account out of the person: the one that it names, or the one that the person writes from."""
+    """Take a chat account out of the person: the one that it names, or the one that the person writes from.
+
+    In the account that one other was linked to, that one.
+    """
     _require_private_chat(context, "unlink")
     person, here = _get_person(context), people.find_account(context.source)
-    if not account:
-        if here is None or context.source.platform in PLATFORMS_WITHOUT_DELIVERY:
-            raise BadArguments("Which account? Use `/unlink telegram`. Use /whoami to list them.")
-        account = ":".join(here)
-    identity = linking.find_linked_account(context.tx, person.id, account)
+    if account:
+        identity = linking.find_linked_account(context.tx, person.id, account)
+    else:
+        identity = _find_account_to_unlink(context, person)
     is_here = here == (identity.platform, identity.account)
-    linking.unlink_account(context.tx, person, identity, context.config, context.now, is_told=not is_here)
+    own = linking.unlink_account(context.tx, person, identity, context.config, context.now, is_told=not is_here)
     name = linking.format_account(identity.platform.label, identity.account, None)
-    text = f"Unlinked: {name}. What was said there stays with {'your other accounts' if is_here else 'you'}."
-    text += " New messages from there are a stranger's, until it gets access again." if not is_here else ""
+    kept_by = f"**{escape_markdown(person.name)}**" if is_here else "you"
+    text = f"Unlinked: {name}."
+    if own is None:
+        text += f" What was said there stays with {'your other accounts' if is_here else 'you'}."
+    else:
+        text += f" It has back what it had before the link. What was new since then stays with {kept_by}."
+    if not is_here and (own is None or own.role is Role.GUEST):
+        text += " New messages from there are a stranger's, until it gets access again."
     return CommandReply(text=text, data={"platform": str(identity.platform), "account": identity.account})
+
+
+def _find_account_to_unlink(context: CommandContext, person: Person) -> Identity:
+    here = people.find_account(context.source)
+    is_chat = here is not None and context.source.platform not in PLATFORMS_WITHOUT_DELIVERY
+    if here is not None and is_chat and linked_rows.find_origin(context.tx, *here) is not None:
+        return linking.find_linked_account(context.tx, person.id, ":".join(here))
+    linked = linking.find_only_linked_account(context.tx, person.id)
+    if linked is not None:
+        return linked
+    if here is None or not is_chat:
+        raise BadArguments("Which account? Use `/unlink telegram`. Use /whoami to list them.")
+    return linking.find_linked_account(context.tx, person.id, ":".join(here))
 
 
 # ---- letting strangers in ----------------------------------------------------------------------------------
@@ -156,7 +182,7 @@ def answer_request(context: CommandContext, *, code: str, answer: str | None) ->
         return CommandReply(text=pairing.TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds))
     request = pairing.find_request_by_code(context.tx, code, context.now)
     if request is None:
-        return CommandReply(text=pairing.INVALID_CODE_TEXT)
+        return CommandReply(text=pairing.INVALID_PAIRING_CODE_TEXT)
     name, data = _name_request(request), {"id": request.id, "answer": answer}
     if answer is None:
         command = format_code(f"/pair {parse_code(code)} member")
@@ -231,12 +257,12 @@ WHOAMI = Command(
 LINK = Command(
     name="link",
     scopes=NO_TOKEN,
-    usage="[code]",
+    usage="[code | confirm | cancel]",
     summary="Link your accounts on several platforms",
     help=(
-        "Without a code, gives you one, valid for 15 minutes: send it from your other account with `/link code`. Then"
-        " both accounts are one person, with the same conversations, memories and role. As a member, you can also use"
-        " the pairing code that your other account got."
+        "Without a code, gives you one, valid for 15 minutes: send it from your other account with `/link code`. Both"
+        " accounts are then told what will be shared, and answer with `/link confirm` or `/link cancel`. When both have"
+        " confirmed, they are one person, with the same conversations, memories and role. `/unlink` undoes it."
     ),
     example="/link ABCD-EFGH",
     parse=lambda text: link_account.call(code=text) if text else create_code.call(),
@@ -247,8 +273,10 @@ UNLINK = Command(
     usage="[platform]",
     summary="Separate an account from your others",
     help=(
-        "Without a platform, separates the account you write from. What was said there stays with your other accounts."
-        " The separated account is a stranger's again. If you have several accounts on a platform, use `platform:id`."
+        "Without a platform, separates the account you write from, or the only one that was linked to it. The separated"
+        " account gets back what it had before the link: its conversations, memories, jobs, files, budgets and role."
+        " What was new after the link stays with your other accounts. If you have several accounts on a platform, use"
+        " `platform:id`."
     ),
     example="/unlink telegram",
     parse=lambda text: unlink_account.call(account=text),

@@ -52,7 +52,9 @@ def find_token_scopes(inbound: Inbound) -> frozenset[str] | None:
     """Return the scopes of the token that sends a message; None if a person sends it."""
     if inbound.source.platform == Platform.WEBHOOK:
         return WEBHOOK_SCOPES
-    return None if inbound.signed_in is None else inbound.signed_in.token_scopes
+    if inbound.signed_in is None:
+        return NO_SCOPE if inbound.source.platform == Platform.API else None  # only programs are there
+    return inbound.signed_in.token_scopes
 
 
 def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | None) -> None:

@@ -17,6 +17,7 @@ from palaver.domain.platform_updates import parse_button
 from palaver.domain.turn import TurnState
 from palaver.services import access
 from palaver.services.commands.job_commands import JOBS, confirm_job, reject_job
+from palaver.services.commands.people_commands import LINK, link_account
 from palaver.services.commands.runner import CommandRejected
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.commands.version_commands import retry_turn
@@ -68,7 +69,7 @@ class ButtonHandler:
         call, row = _find_call(tx, press, speaker.person)
         command = Inbound(source=press.source, content="")
         receipt = self._commands.run(tx, command, call, speaker.person, row, now)
-        if call.command == JOBS.name:
+        if call.command in {JOBS.name, LINK.name}:
             line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
             receipt = replace(receipt, reply=strip_markdown(line))
             _send_line(tx, press, line, to_micros(now))
@@ -104,6 +105,8 @@ def record_rejection(tx: Transaction, press: ButtonPressed, rejected: CommandRej
 
 def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[CommandCall, SessionRow | None]:
     action, subject = parse_button(press.data)
+    if action in {"link-confirm", "link-cancel"}:
+        return link_account.call(code=action.removeprefix("link-"), asked=subject), None
     if action in {"confirm", "reject"}:
         return _find_decision(tx, action, subject, person), None
     if action in {"stop", "retry"}:

@@ -185,7 +185,7 @@ async def deny_pairing_request(request_id: str, people: AllPeople) -> None:
 
 @router.post("/{person_id}/unlink", responses=error_responses(404))
 async def unlink_account(person_id: str, body: UnlinkIn, people: AllPeople) -> MemberOut:
-    """Take a chat account out of a person. What was said stays with the person; the account is a stranger's again."""
+    """Take a chat account out of a person. It gets back what it had before the link; what is new since then stays."""
     return _to_member_out(await people.unlink(person_id, f"{body.platform}:{body.account}"))
 
 
