@@ -147,14 +147,6 @@ async def test_a_guest_whom_a_group_lets_talk_cannot_confirm_there(town: Town) -
     assert found is None or found.role is Role.GUEST
 
 
-async def test_a_program_can_neither_get_a_code_nor_confirm(town: Town) -> None:
-    ada = await town.add_account("Ada")
-    program = SessionSource("api", ada.id, user_id=ada.id, user_name="Ada")
-    for text in ("/link", "/link ABCD-EFGH", "/link confirm", "/link cancel", "/unlink telegram"):
-        assert "API tokens can't do this" in await town.ask(program, text)
-    assert await town.rows("SELECT * FROM link_code") == []
-
-
 @pytest.mark.both_engines
 async def test_both_confirm_at_once_and_are_linked_once(town: Town) -> None:
     await settle_two_people(town)

@@ -253,6 +253,8 @@ async def test_nothing_that_a_token_reads_has_the_code_of_its_person_or_of_anoth
     await web.gateway.inbox.accept(Inbound(source=chat, content="hello"))
     link_code = (await run_text(owner, "/link")).json()["facts"]["code"]
     await send(web, chat, f"/link {link_code}", message_id="m1")
+    await run_text(owner, "/link confirm")
+    await send(web, chat, "/link confirm")
     session_id = await web.create_conversation(owner, "hello")
     texts = [link_code, (await run_text(owner, "/link")).json()["facts"]["code"]]
     reply = await send(web, chat, "/link", message_id="m2")

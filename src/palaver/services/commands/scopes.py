@@ -52,9 +52,7 @@ def find_token_scopes(inbound: Inbound) -> frozenset[str] | None:
     """Return the scopes of the token that sends a message; None if a person sends it."""
     if inbound.source.platform == Platform.WEBHOOK:
         return WEBHOOK_SCOPES
-    if inbound.signed_in is None:
-        return NO_SCOPE if inbound.source.platform == Platform.API else None  # only programs are there
-    return inbound.signed_in.token_scopes
+    return None if inbound.signed_in is None else inbound.signed_in.token_scopes
 
 
 def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | None) -> None:
