@@ -1,7 +1,7 @@
 """Schema migrations: numbered SQL files, applied in order, each in one transaction together with its record.
 
-A file is `NNNN_name.sql`, or `NNNN_name.<engine>.sql` where the engines must differ. A file is never edited after a
-release. A database with migrations that this program does not have was written by a newer version and is refused. So
+A file is `NNNN_name.sql`, or `NNNN_name.<engine>.sql` where the engines must differ; with both, an engine's own file is
+used instead of the other, and has the same result. A file is never edited after a release. A database with migrations that this program does not have was written by a newer version and is refused. So
 is one into which `palaver migrate` is still copying another: `COPY_MARKER` is among its records until the end.
 """
 
