@@ -17,6 +17,7 @@ from palaver.domain.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.domain.message import Message
 from palaver.domain.source import SessionSource
 from palaver.domain.text import is_storable
+from palaver.domain.upgrade import Upgrade
 from palaver.domain.usage import TurnUsage
 from palaver.services.argument_checks import check_count, check_minutes
 from palaver.services.deletions import build_deletion
@@ -254,6 +255,11 @@ class StoreOperations(Operations[R]):
         return Read(lambda tx: session_lists.list_sessions(tx, session_filter, None))
 
     @operation
+    def check_writable(self) -> Work[None]:
+        """Raise an error if nothing can be stored, such as after a newer version has upgraded the database."""
+        return Write(lambda tx: None)
+
+    @operation
     def has_any_sessions(self) -> Work[bool]:
         """Return whether any session of the store has messages."""
         return Read(session_lists.has_any_messages)
@@ -407,15 +413,16 @@ class SessionStore(StoreOperations[BlockingRunner]):
         config: GatewayConfig | None = None,
         clock: Clock | None = None,
         is_busy: IsBusy | None = None,
+        upgrade: Upgrade = Upgrade.ALONE,
     ) -> SessionStore:
         """Open a store from `sqlite:///…`, `postgresql://…` or the path of a file.
 
         Without a `clock` the store uses the machine's or, on PostgreSQL, the server's, so that all processes agree.
         `is_busy(session_id)` says whether background work runs in a session, which is then not reset: True, or the
         time since when (work older than a day counts as forgotten). The store calls it inside a transaction, so it
-        must be fast and must not call the store.
+        must be fast and must not call the store. A store of an older version is upgraded; `upgrade` says otherwise.
         """
-        engine = open_engine(str(url))
+        engine = open_engine(str(url), upgrade=upgrade)
         return cls(engine, config or GatewayConfig(), clock or engine.clock, is_busy)
 
     @property

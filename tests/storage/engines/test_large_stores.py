@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 import psycopg
 import pytest
 
 from palaver.storage.engines import migrate
-from palaver.storage.engines.postgres import DIALECT as POSTGRES
+from palaver.storage.engines.postgres_migration import DIALECT as POSTGRES
 from palaver.storage.engines.sqlite import DIALECT as SQLITE
 
 if TYPE_CHECKING:
@@ -53,12 +53,14 @@ def upgrade_sqlite(applied: int, events: int, sessions: int) -> None:
         db.execute(script).fetchall()
     fill(db.execute, events, sessions)
     for script in migrations[applied:]:
-        calls = itertools.count(1)
-        db.set_progress_handler(
-            lambda calls=calls: next(calls) > MAX_STEPS_PER_ROW * (events + sessions) / STEPS_PER_CALL, STEPS_PER_CALL
-        )
+        calls_left = iter(range(MAX_STEPS_PER_ROW * (events + sessions) // STEPS_PER_CALL))
+        db.set_progress_handler(partial(_is_used_up, calls_left), STEPS_PER_CALL)
         db.execute(script).fetchall()
     db.close()
+
+
+def _is_used_up(calls_left: Iterator[int]) -> bool:
+    return next(calls_left, None) is None
 
 
 @pytest.mark.parametrize("applied", range(2, len(migrate.load_migrations(SQLITE))))
@@ -96,18 +98,18 @@ def count_visits(plan: dict[str, Any]) -> int:
 def upgrade_postgres(connection: psycopg.Connection, applied: int, *, is_analyzed: bool) -> dict[str, int]:
     """Fill a store that has the first migrations, apply the others, and return the rows that their changes visited."""
     migrations = list(migrate.load_migrations(POSTGRES).items())
-    connection.execute(cast("LiteralString", migrate.CREATE_MIGRATION_TABLE))
+    connection.execute(migrate.CREATE_MIGRATION_TABLE)
     for _, script in migrations[:applied]:
-        connection.execute(cast("LiteralString", script))
+        connection.execute(script)
     fill(connection.execute, EVENTS, SESSIONS)
     if is_analyzed:
         connection.execute("ANALYZE")
     visits = {}
     for name, script in migrations[applied:]:
         change = LAST_CHANGE.search(script)
-        connection.execute(cast("LiteralString", script if change is None else script[: change.start()]))
+        connection.execute(script if change is None else script[: change.start()])
         if change is not None:
-            row = connection.execute(cast("LiteralString", f"EXPLAIN (ANALYZE, FORMAT JSON) {change[0]}")).fetchone()
+            row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {change[0]}").fetchone()
             assert row is not None
             visits[name] = count_visits(row[0][0]["Plan"])
     return visits

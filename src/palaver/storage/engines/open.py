@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import ConfigError
+from palaver.domain.upgrade import Upgrade
 from palaver.storage.engines.sqlite import SqliteEngine
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Engine
 
 
-def open_engine(url: str, *, allow_unfinished_copy: bool = False, is_exclusive: bool = False) -> Engine:
+def open_engine(
+    url: str,
+    *,
+    allow_unfinished_copy: bool = False,
+    is_exclusive: bool = False,
+    upgrade: Upgrade = Upgrade.ALONE,
+) -> Engine:
     """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date.
 
     `is_exclusive` refuses a file that another process uses; on a server it has no effect.
@@ -19,9 +26,12 @@ def open_engine(url: str, *, allow_unfinished_copy: bool = False, is_exclusive: 
     if url.startswith(("postgresql://", "postgres://")):
         from palaver.storage.engines.postgres import PostgresEngine  # psycopg is an extra
 
-        return PostgresEngine.open(url, allow_unfinished_copy=allow_unfinished_copy)
+        return PostgresEngine.open(url, allow_unfinished_copy=allow_unfinished_copy, upgrade=upgrade)
     return SqliteEngine.open(
-        get_database_path(url), allow_unfinished_copy=allow_unfinished_copy, is_exclusive=is_exclusive
+        get_database_path(url),
+        allow_unfinished_copy=allow_unfinished_copy,
+        is_exclusive=is_exclusive,
+        upgrade=upgrade,
     )
 
 

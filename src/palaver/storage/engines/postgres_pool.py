@@ -5,11 +5,13 @@ callers are served as soon as the server accepts connections again, however many
 
 Always true: while the server is away, all callers together wait at most `OUTAGE_WAIT_SECONDS` from the first failure
 on. After that, callers fail at once, and one of them at a time finds out whether the server is back.
+Also: no connection is lent that was opened before a newer version upgraded the schema, or after it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import select
 import threading
@@ -24,7 +26,8 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 
-from palaver.domain.errors import StoreBusy, StoreClosed
+from palaver.domain.errors import SchemaTooNew, StoreBusy, StoreClosed
+from palaver.storage.engines.postgres_migration import name_application, refuse_newer_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +50,9 @@ _DEFAULT_PARAMETERS: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,  # milliseconds
 }
+
+
+log = logging.getLogger(__name__)
 
 
 class PostgresTransaction:
@@ -94,6 +100,7 @@ class PooledConnection(psycopg.Connection["Row"]):
 def connect(url: str) -> PooledConnection:
     """Open a connection with the settings that the store needs; parameters in the URL win."""
     parameters: dict[str, Any] = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(url)}
+    parameters["application_name"] = name_application(parameters.get("application_name"))
     return PooledConnection.connect(autocommit=True, prepare_threshold=1, **parameters)
 
 
@@ -134,6 +141,7 @@ class PostgresPool:
         self._idle: deque[PooledConnection] = deque()  # the last one returned is the first one lent
         self._lock = threading.Lock()
         self._outage: _Outage | None = None
+        self._upgrade: SchemaTooNew | None = None
         self._closed = False
 
     @contextlib.contextmanager
@@ -209,16 +217,32 @@ class PostgresPool:
             time.sleep(RETRY_SECONDS)
 
     def _try_to_connect(self) -> PooledConnection | None:
+        if self._upgrade is not None:
+            raise SchemaTooNew(str(self._upgrade), **self._upgrade.facts)
         if not self._may_connect():
             return None
         try:
             connection = connect(self._url)
+            self._check_schema(connection)
         except psycopg.OperationalError as error:
             self._note_outage(error)
             return None
         connection.opened_at = time.monotonic()
         self._outage = None
         return connection
+
+    def _check_schema(self, connection: PooledConnection) -> None:
+        """Raise `SchemaTooNew` if a newer version has upgraded the schema: it has ended all connections to say so."""
+        try:
+            refuse_newer_schema(connection)
+        except SchemaTooNew as error:
+            connection.close()
+            self._upgrade = error
+            log.error("store_upgraded", extra={"error": str(error)})
+            raise
+        except psycopg.Error:
+            connection.close()
+            raise
 
     def _may_connect(self) -> bool:
         """Whether this caller should try to connect: during an outage one caller at a time does."""

@@ -14,8 +14,6 @@ from palaver.storage.engines.damage import make_damage_error
 from palaver.storage.engines.integrity import check_before_use
 from palaver.storage.engines.sqlite_file import translate_error
 
-_READ_APPLIED = "SELECT name FROM migration"
-
 
 class SchemaState(NamedTuple):
     """What a database says about itself."""
@@ -46,7 +44,7 @@ def _load_sqlite_state(path: Path) -> SchemaState:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             db.execute("PRAGMA query_only = ON")
-            applied = [name for (name,) in db.execute(_READ_APPLIED)]
+            applied = migrate.parse_applied(db.execute(migrate.READ_APPLIED))
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise make_damage_error(path, f"{error}.") from error
     except apsw.Error as error:
@@ -57,16 +55,14 @@ def _load_sqlite_state(path: Path) -> SchemaState:
 def _load_postgres_state(url: str) -> SchemaState:
     import psycopg
 
-    from palaver.storage.engines import postgres, postgres_pool
+    from palaver.storage.engines import postgres_migration, postgres_pool
 
     try:
         with postgres_pool.connect(url) as connection:
             version = connection.info.server_version
-            row = connection.execute("SELECT to_regclass('migration') IS NOT NULL").fetchone()
-            has_table = bool(row and row[0])
-            applied = [name for (name,) in connection.execute(_READ_APPLIED)] if has_table else []
+            applied = postgres_migration.read_applied(connection)
     except psycopg.Error as error:
         cause = " ".join(str(error).split())[:300]
         raise StoreUnavailable(f"The PostgreSQL server can't be reached: {cause}") from error
-    pending = tuple(name for name, _ in migrate.list_pending(postgres.DIALECT, applied))
+    pending = tuple(name for name, _ in migrate.list_pending(postgres_migration.DIALECT, applied))
     return SchemaState(pending, f"PostgreSQL {version // 10000}.{version % 10000}")

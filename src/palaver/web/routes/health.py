@@ -41,8 +41,9 @@ class ReadinessOut(HealthOut):
 
 @router.get("/readyz")
 async def check_readiness(state: State) -> ReadinessOut:
-    """Check that the database responds, so that requests can be served."""
+    """Check that the database responds and that this server may write to it, so that requests can be served."""
     await state.gateway.store.aio.has_any_sessions()
+    await state.gateway.store.aio.check_writable()
     platforms: Literal["ok", "problem"] = "problem" if state.gateway.accounts.has_problem else "ok"
     return ReadinessOut(status="ok", version=__version__, platforms=platforms)
 
