@@ -112,7 +112,9 @@ def test_a_damaged_database_is_reported_and_not_touched(home: Home) -> None:
 
 def test_a_database_of_a_newer_version_is_reported(home: Home) -> None:
     with home.open_store() as store:
-        store.engine.run(Write(lambda tx: tx.execute("INSERT INTO migration VALUES ('9999_future', 1)")))
+        store.engine.run(
+            Write(lambda tx: tx.execute("INSERT INTO migration (name, applied_at) VALUES ('9999_future', 1)"))
+        )
     finding = diagnose(home, "--offline", code=1)["Database"][0]
     assert "9999_future" in finding["text"]
     assert "upgrade" in finding["fix"]

@@ -41,9 +41,7 @@ _PREVIEW_MIGRATIONS: Final = frozenset({"0001_initial", "0002_search_and_trigger
 
 def load_migrations(dialect: Dialect) -> dict[str, str]:
     """Return name → SQL script of every migration for this engine, in order."""
-    return {
-        name: _substitute(text, dialect) for name, engine, text in _read_files(FOLDER) if engine in {None, dialect.name}
-    }
+    return dict(_load_files(FOLDER, dialect.name, tuple(dialect.substitutions.items())))
 
 
 def parse_applied(rows: Iterable[Row]) -> dict[str, bool]:
@@ -126,13 +124,19 @@ def apply_migration(tx: Transaction, name: str, script: str, now: int, run_scrip
         tx.execute("UPDATE migration SET lets_older_write = 1 WHERE name = $1", name)
 
 
-@lru_cache(maxsize=1)  # a store needs them twice when it is opened
+@lru_cache(maxsize=2)  # a store needs them twice when it is opened
+def _load_files(folder: Path, engine: str, substitutions: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    words = dict(substitutions)
+    return {
+        name: re.sub(r"@([A-Z_]+)@", lambda match: words[match[1]], text)
+        for name, file_engine, text in _read_files(folder)
+        if file_engine in {None, engine}
+    }
+
+
+@lru_cache(maxsize=1)
 def _read_files(folder: Path) -> tuple[tuple[str, str | None, str], ...]:
     """Return name, engine and text of every migration in a folder, in order."""
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     matches = [(match, file) for file in files if (match := _FILE_NAME.fullmatch(file.name))]
     return tuple((match["name"], match["engine"], file.read_text(encoding="utf-8")) for match, file in matches)
-
-
-def _substitute(text: str, dialect: Dialect) -> str:
-    return re.sub(r"@([A-Z_]+)@", lambda match: dialect.substitutions[match[1]], text)
