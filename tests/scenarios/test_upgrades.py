@@ -1,4 +1,4 @@
-"""Two versions of Palaver on one store, as real processes: the newer one is a copy of the program with more migrations."""
+"""Two versions of Palaver on one store, as real processes: the newer one is a copy of the program, one migration ahead."""
 
 from __future__ import annotations
 

@@ -167,9 +167,9 @@ def test_an_older_program_stops_writing_and_reading_and_says_why(url: str, caplo
         write(older)
         upgrade_below(url)
         for _ in range(2):
-            with pytest.raises(SchemaTooNew, match=NEWER):
+            with pytest.raises(SchemaTooNew, match="has upgraded this database"):
                 write(older)
-        with pytest.raises(SchemaTooNew, match=NEWER):
+        with pytest.raises(SchemaTooNew, match="has upgraded this database"):
             older.run(Read(count_rows))
     assert [record.message for record in caplog.records if record.message == "store_upgraded"] == ["store_upgraded"]
     load = migrate.load_migrations

@@ -70,6 +70,18 @@ def list_pending(
     return [(name, script) for name, script in migrations.items() if name not in applied]
 
 
+def check_still_usable(dialect: Dialect, applied: Mapping[str, bool]) -> None:
+    """Raise `SchemaTooNew` if a database that this program has open was upgraded by a newer version."""
+    try:
+        list_pending(dialect, applied, allow_unfinished_copy=True)
+    except SchemaTooNew as error:
+        raise SchemaTooNew(
+            "A newer version of Palaver has upgraded this database. This older version no longer uses it: stop it, and"
+            " start the newer one.",
+            **error.facts,
+        ) from None
+
+
 def lets_older_write(script: str) -> bool:
     """Whether a migration declares that programs that don't know it may go on writing."""
     return OLDER_MAY_WRITE in script.splitlines()

@@ -75,7 +75,7 @@ def refuse_newer_schema(connection: PooledConnection) -> None:
     rows: list[Row] = []
     while cursor.nextset():
         rows = cursor.fetchall() if cursor.description else []
-    migrate.list_pending(DIALECT, migrate.parse_applied(rows), allow_unfinished_copy=True)
+    migrate.check_still_usable(DIALECT, migrate.parse_applied(rows))
 
 
 def migrate_database(connection: PooledConnection, upgrade: Upgrade, *, allow_unfinished_copy: bool) -> None:

@@ -116,7 +116,7 @@ class SqliteWriter:
         version = read_version(self._execute)
         if version != self._schema_version:
             try:
-                migrate.list_pending(DIALECT, list_applied(self.tx), allow_unfinished_copy=True)
+                migrate.check_still_usable(DIALECT, list_applied(self.tx))
             except BaseException:
                 self.rollback()
                 raise
