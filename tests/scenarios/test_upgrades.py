@@ -1,4 +1,4 @@
-"""Two versions of Palaver on one store, as real processes: the newer one is a copy of the program, one migration ahead."""
+"""Two versions of Palaver on one store, as real processes: the newer one is a copy of the program, one step ahead."""
 
 from __future__ import annotations
 

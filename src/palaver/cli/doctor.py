@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, open_store, yes_option
+from palaver.cli.options import confirm_or_exit, is_interactive, json_option, load_cli_settings, open_store, yes_option
 from palaver.cli.output import clean_line, format_count, print_json
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def _repair(ctx: click.Context, *, skips_question: bool, as_json: bool) -> int:
 
     with open_store(load_cli_settings(ctx)) as store:
         repairable, left = list_problems(store)
-        if repairable and not skips_question and not as_json:
+        if not skips_question and is_interactive():
             for problem in repairable[:MAX_LISTED]:
-                click.echo(f"{clean_line(problem)}.")
+                click.echo(f"{clean_line(problem)}.", err=True)
         changes = []
         if repairable:
             question = f"Repair {format_count(len(repairable), 'problem')}? No message is changed."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.config import Settings
+    from palaver.domain.errors import UpgradeRequired
     from palaver.services.store import SessionStore
     from palaver.services.view import SessionView
 
@@ -63,9 +64,15 @@ def open_store(settings: Settings) -> SessionStore:
     except UpgradeRequired as error:
         if not is_interactive():
             raise
-        click.echo(str(error), err=True)
-        confirm_or_exit("Upgrade the database now?", skip=False, canceled="Canceled. Nothing was changed.")
+        confirm_upgrade(error, skip=False)
         return app.open_store(settings, upgrade=Upgrade.ALONE)
+
+
+def confirm_upgrade(error: UpgradeRequired, *, skip: bool) -> None:
+    """Explain why the database has to be upgraded, and ask; the command ends if the answer is no."""
+    if not skip and is_interactive():
+        click.echo(str(error), err=True)
+    confirm_or_exit("Upgrade the database now?", skip=skip, canceled="Canceled. Nothing was changed.")
 
 
 def load_current_settings(ctx: click.Context) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from palaver.cli.options import confirm_or_exit, load_cli_settings, yes_option
+from palaver.cli.options import confirm_upgrade, load_cli_settings, yes_option
 
 
 @click.command()
@@ -24,9 +24,7 @@ def upgrade(ctx: click.Context, yes: bool) -> None:
     try:
         open_store(settings).close()
     except UpgradeRequired as error:
-        if not yes:
-            click.echo(str(error), err=True)
-        confirm_or_exit("Upgrade the database now?", skip=yes, canceled="Canceled. Nothing was changed.")
+        confirm_upgrade(error, skip=yes)
         open_store(settings, upgrade=Upgrade.ALONE).close()
         click.echo("The database was upgraded.")
     else:
