@@ -113,14 +113,14 @@ class SqliteWriter:
         except apsw.SQLError:  # an interrupt (Ctrl-C) left a transaction open
             self.rollback()
             self._execute("BEGIN IMMEDIATE")
-        version = read_version(self._execute)
-        if version != self._schema_version:
-            try:
+        try:
+            version = read_version(self._execute)
+            if version != self._schema_version:
                 migrate.check_still_usable(DIALECT, list_applied(self.tx))
-            except BaseException:
-                self.rollback()
-                raise
-            self._schema_version = version
+                self._schema_version = version
+        except BaseException:
+            self.rollback()
+            raise
 
     def commit(self) -> None:
         try:
