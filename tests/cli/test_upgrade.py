@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from palaver.cli import options, program
 from palaver.storage.engines import migrate
 
 if TYPE_CHECKING:
@@ -45,3 +47,15 @@ def test_a_backup_is_possible_before_the_upgrade(old_home: Home) -> None:
 
 def test_the_doctor_says_that_the_server_upgrades_the_database(old_home: Home) -> None:
     assert "the next start of the server upgrades it" in old_home.get_text("doctor", "--offline")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
+def test_at_a_terminal_a_command_asks_and_then_goes_on(
+    old_home: Home, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    monkeypatch.setattr(options, "is_interactive", lambda: True)
+    result = CliRunner().invoke(program, ["--home", str(old_home.path), "sessions", "list"], input=answer)
+    assert result.exit_code == code
+    assert "Upgrade the database now?" in result.stderr
+    assert ("hello" in result.stdout) is (code == 0)
+    assert ("Nothing was changed" in result.stderr) is (code == 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -173,3 +174,24 @@ def test_a_repair_that_was_interrupted_is_continued(store: SessionStore) -> None
     changes.close()  # type: ignore[attr-defined]
     assert len(list(repair_store(store))) == 2
     assert check_integrity(store, None).is_ok
+
+
+@pytest.mark.both_engines
+def test_a_repair_beside_people_who_write_counts_every_message(store: SessionStore) -> None:
+    source = SessionSource("telegram", "77", user_id="77")
+    session_id = store.record_user_message(source, "first").session_id
+
+    def write_messages() -> None:
+        for number in range(20):
+            store.append_to_transcript(session_id, {"role": "user", "content": f"message {number}"})
+
+    writer = threading.Thread(target=write_messages)
+    writer.start()
+    try:
+        for _ in range(10):
+            store.engine.run(Write(lambda tx: tx.execute("UPDATE session SET message_count = message_count + 5")))
+            list(repair_store(store))
+    finally:
+        writer.join()
+    assert list_problems(store) == ([], [])
+    assert len(store.load_transcript(session_id)) == 21
