@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from palaver.domain.upgrade import Upgrade
 from palaver.services.store import SessionStore
 
 if TYPE_CHECKING:
@@ -41,13 +42,15 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 
-def open_store(settings: Settings, accounts: Sequence[ConfiguredAccount] = ()) -> SessionStore:
+def open_store(
+    settings: Settings, accounts: Sequence[ConfiguredAccount] = (), upgrade: Upgrade = Upgrade.REFUSE
+) -> SessionStore:
     """Open the store that the settings name, and create it if it does not exist yet; a server names its accounts.
 
     The settings in the database apply to it, too; `load_stored_settings` returns them.
     """
     config = _make_config(settings, accounts)
-    store = SessionStore.open(settings.database_url, config=config, state_folder=settings.home)
+    store = SessionStore.open(settings.database_url, config=config, state_folder=settings.home, upgrade=upgrade)
     try:
         loaded = load_stored_settings(store, settings)
         if loaded.rows:

@@ -112,7 +112,9 @@ def test_a_damaged_database_is_reported_and_not_touched(home: Home) -> None:
 
 def test_a_database_of_a_newer_version_is_reported(home: Home) -> None:
     with home.open_store() as store:
-        store.engine.run(Write(lambda tx: tx.execute("INSERT INTO migration VALUES ('9999_future', 1)")))
+        store.engine.run(
+            Write(lambda tx: tx.execute("INSERT INTO migration (name, applied_at) VALUES ('9999_future', 1)"))
+        )
     finding = diagnose(home, "--offline", code=1)["Database"][0]
     assert "9999_future" in finding["text"]
     assert "upgrade" in finding["fix"]
@@ -179,3 +181,38 @@ def test_offline_asks_no_model(home: Home, monkeypatch: pytest.MonkeyPatch, prov
     home.add_conversation("hello")
     assert "Model" not in diagnose(home, "--offline")
     assert provider.requests == []
+
+
+# -- repairs ------------------------------------------------------------------------------------------------
+
+
+def damage_counters(home: Home) -> str:
+    session_id = home.add_conversation("hello", "hi")
+    with home.open_store() as store:
+        store.engine.run(Write(lambda tx: tx.execute("UPDATE session SET message_count = 9")))
+    return session_id
+
+
+def test_wrong_counters_are_found_with_the_command_that_repairs_them(home: Home) -> None:
+    session_id = damage_counters(home)
+    [finding] = diagnose(home, "--full", "--offline", code=1)["Logs, counters and search index"]
+    assert finding["code"] == "integrity_repairable"
+    assert "doctor --repair" in finding["fix"]
+    assert "--yes" in home.get_error("doctor", "--repair", code=2)
+    assert "integrity_repairable" in str(diagnose(home, "--full", "--offline", code=1))  # nothing was changed
+    text = home.get_text("doctor", "--repair", "--yes")
+    assert text == f"Repaired: conversation {session_id}: number of messages was 9, now 2.\n"
+    assert diagnose(home, "--full", "--offline")["Logs, counters and search index"][0]["severity"] == "ok"
+    assert home.get_text("doctor", "--repair") == "Nothing to repair.\n"
+
+
+def test_a_repair_as_json_names_what_it_changed_and_what_it_left(home: Home) -> None:
+    damage_counters(home)
+    lost = home.add_conversation("hello", "hi")
+    with home.open_store() as store:
+        delete = "DELETE FROM event WHERE session_no = (SELECT no FROM session WHERE id = $1)"
+        store.engine.run(Write(lambda tx: tx.execute(delete, lost)))
+    document = json.loads(home("doctor", "--repair", "--yes", "--json", code=1).stdout)
+    assert document["ok"] is False
+    assert len(document["repaired"]) >= 1
+    assert document["left"] == [f"conversation {lost} has no log"]

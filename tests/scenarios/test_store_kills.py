@@ -244,7 +244,7 @@ class PersistentWriters:
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 def test_dropped_server_connections_lose_nothing(store_url: str) -> None:
-    drop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'dropped'"
+    drop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'dropped %'"
     with SessionStore.open(f"{store_url}&application_name=dropped") as store:
         session_id = store.get_or_create_session(SessionSource("telegram", "ada", user_id="ada")).session_id
         with PersistentWriters(store, session_id) as writers:

@@ -87,7 +87,7 @@ def test_an_older_schema_is_a_warning_and_is_not_upgraded(store: SessionStore, s
         assert last in findings[0].text
         assert load_schema_state(store_url).pending == (last,)
     finally:
-        store.engine.run(Write(lambda tx: tx.execute("INSERT INTO migration VALUES ($1, 1)", last)))
+        store.engine.run(Write(lambda tx: tx.execute("INSERT INTO migration (name, applied_at) VALUES ($1, 1)", last)))
 
 
 def test_a_server_that_cannot_be_reached_is_named_without_its_password() -> None:

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 NOW = 1_000_000
+# SQLite has a faster statement of its own, with the same result.
+MARKING_FILES = {
+    "sqlite": ("0012_hidden_ranges.sql", "0012_hidden_ranges.sqlite.sql"),
+    "postgres": ("0012_hidden_ranges.sql",),
+}
 
 
-def read_marking_statement() -> str:
+def read_marking_statement(file_name: str) -> str:
     """Return the statement with which the migration marks the logs that are there already."""
-    script = (migrate.FOLDER / "0012_hidden_ranges.sql").read_text(encoding="utf-8")
+    script = (migrate.FOLDER / file_name).read_text(encoding="utf-8")
     return script[script.index("UPDATE event") :].strip().removesuffix(";")
 
 
@@ -109,8 +114,12 @@ class LogMachine(RuleBasedStateMachine):
         """The log comes from a version without marks."""
 
         def run(tx: Transaction) -> None:
-            tx.execute("UPDATE event SET is_near_hidden = NULL WHERE session_no = $1", self.no)
-            tx.execute(read_marking_statement())
+            marks = []
+            for file_name in MARKING_FILES[tx.name]:
+                tx.execute("UPDATE event SET is_near_hidden = NULL WHERE session_no = $1", self.no)
+                tx.execute(read_marking_statement(file_name))
+                marks.append(tx.fetch_all("SELECT no FROM event WHERE is_near_hidden = 1 ORDER BY no"))
+            assert marks[0] == marks[-1]
 
         self.store.engine.run(Write(run))
 

@@ -78,12 +78,13 @@ export const findingsDe: Readonly<Record<string, { text: string; fix?: string }>
 
   database_missing: { text: "{path} gibt es noch nicht. Sie wird beim ersten Start angelegt." },
   database_driver_missing: { text: "Der Treiber für PostgreSQL fehlt.", fix: "pip install 'palaver[postgres]'" },
-  database_old: { text: "{name} hat ein älteres Schema; der nächste Start aktualisiert es ({migrations}).", fix: "{backup}, danach {serve}" },
+  database_old: { text: "{name} hat ein älteres Schema; der nächste Start des Servers aktualisiert es ({migrations}).", fix: "{backup}, danach {serve}" },
   database: { text: "{name}{server} lässt sich öffnen, und das Schema ist aktuell." },
   database_too_new: { text: "{problem}", fix: "pip install --upgrade palaver" },
   database_damaged: { text: "{problem}", fix: "{command}" },
   database_error: { text: "{problem}", fix: "{advice}" },
   integrity_ok: { text: "Keine Fehler." },
+  integrity_repairable: { text: "Fehler ({count}): {problems}.", fix: "Repariere sie: {command}" },
   integrity_problem: { text: "Fehler ({count}): {problems}.", fix: "Kehre zu einer Sicherung zurück: {command}" },
 
   platforms_none: { text: "Keine Chat-Plattform ist eingerichtet." },

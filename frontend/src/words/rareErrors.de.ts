@@ -46,7 +46,8 @@ export const rareErrorsDe: ErrorTexts = {
   prompt_name_taken: () => "Du hast bereits einen Prompt mit diesem Namen. Wähle einen anderen.",
   push_failed: ({ server_message }) => `Der Push-Dienst des Browsers hat die Benachrichtigung nicht angenommen. Der Server meldet: ${server_message}`,
   request_rejected: ({ server_message }) => `Das wurde abgelehnt. Der Server meldet: ${server_message}`,
-  schema_too_new: () => "Eine neuere Version von Palaver hat diese Datenbank geschrieben. Aktualisiere Palaver, um sie zu öffnen.",
+  schema_too_new: () => "Eine neuere Version von Palaver hat die Datenbank aktualisiert. Verwende die neuere Version.",
+  schema_too_old: () => "Eine frühe Vorabversion von Palaver hat diese Datenbank angelegt. Sie lässt sich nicht aktualisieren.",
   seal_broken: () => "Dieses Geheimnis kann nicht entschlüsselt werden. Setze es neu.",
   send_rejected: ({ server_message }) => `Die Plattform hat die Nachricht abgelehnt. Der Server meldet: ${server_message}`,
   send_retryable: () => "Die Nachricht wurde nicht gesendet. Es wird erneut versucht.",
@@ -56,6 +57,7 @@ export const rareErrorsDe: ErrorTexts = {
   store_damaged: () => "Die Datenbank ist beschädigt, oder sie gehört nicht zu Palaver.",
   store_error: () => "Die Datenbank meldet einen Fehler. Alles zuvor Gespeicherte ist sicher.",
   target_unreachable: () => "Den Chat gibt es nicht mehr, oder der Bot ist nicht mehr darin.",
+  upgrade_required: () => "Eine ältere Version von Palaver hat diese Datenbank geschrieben. Sie muss zuerst aktualisiert werden.",
 };
 
 /** `{name}` stands for what varies. */

@@ -35,6 +35,7 @@ from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
 from palaver.cli.shares import shares
 from palaver.cli.status import status
+from palaver.cli.upgrade import upgrade
 from palaver.invocation import format_command
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ program.add_command(backup)
 program.add_command(backups)
 program.add_command(restore)
 program.add_command(migrate)
+program.add_command(upgrade)
 
 
 def main() -> None:

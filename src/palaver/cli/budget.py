@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import output
-from palaver.cli.options import json_option, load_cli_settings
+from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
 @contextmanager
 def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
     """Open the store, and yield the budgets and the owner of this gateway."""
-    from palaver.app import load_stored_settings, open_store
+    from palaver.app import load_stored_settings
     from palaver.services.budgets.overview import BudgetOverview
     from palaver.services.operation import BlockingRunner
 

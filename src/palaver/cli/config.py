@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.cli import output
-from palaver.cli.options import is_interactive, json_option, load_cli_settings
+from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
 
 @contextmanager
 def open_config(ctx: click.Context) -> Iterator[ConfigAccess]:
-    from palaver.app import make_catalog, make_editor, open_store
+    from palaver.app import make_catalog, make_editor
     from palaver.services.settings.reader import SettingsReader
 
     settings = load_cli_settings(ctx)

@@ -9,7 +9,7 @@ import click
 
 from palaver.cli import lookup, output
 from palaver.cli.import_command import find_person
-from palaver.cli.options import load_cli_settings
+from palaver.cli.options import load_cli_settings, open_store
 
 if TYPE_CHECKING:
     from palaver.services.transfer.formats import ExportResult
@@ -55,7 +55,7 @@ def export_command(
     """
     if sum((bool(sessions), person is not None, everything)) != 1:
         raise click.UsageError("Name conversations, or a person with --person, or use --all.")
-    from palaver.app import make_attachments, open_store
+    from palaver.app import make_attachments
     from palaver.services.transfer.formats import EXPORT_FORMATS, FORMAT_BY_SUFFIX, ExportRequest
 
     chosen = file_format or FORMAT_BY_SUFFIX.get(path.suffix.lower(), "jsonl")

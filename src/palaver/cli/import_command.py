@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import lookup, output
-from palaver.cli.options import json_option, load_cli_settings
+from palaver.cli.options import json_option, load_cli_settings, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,6 @@ def import_command(
         raise click.UsageError("--person: an export of Palaver says whose everything is.")
     if import_format != "open-webui" and account is not None:
         raise click.UsageError("--account: only the files of Open WebUI have accounts.")
-    from palaver.app import open_store
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

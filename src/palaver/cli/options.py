@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.config import Settings
+    from palaver.domain.errors import UpgradeRequired
+    from palaver.services.store import SessionStore
     from palaver.services.view import SessionView
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -51,9 +53,31 @@ def load_cli_settings(ctx: click.Context) -> Settings:
     return load_settings(os.environ, home)
 
 
+def open_store(settings: Settings) -> SessionStore:
+    """Open the store for a command; if it has to be upgraded first, ask the person at the terminal."""
+    from palaver import app
+    from palaver.domain.errors import UpgradeRequired
+    from palaver.domain.upgrade import Upgrade
+
+    try:
+        return app.open_store(settings)
+    except UpgradeRequired as error:
+        if not is_interactive():
+            raise
+        confirm_upgrade(error, skip=False)
+        return app.open_store(settings, upgrade=Upgrade.ALONE)
+
+
+def confirm_upgrade(error: UpgradeRequired, *, skip: bool) -> None:
+    """Explain why the database has to be upgraded, and ask; the command ends if the answer is no."""
+    if not skip and is_interactive():
+        click.echo(str(error), err=True)
+    confirm_or_exit("Upgrade the database now?", skip=skip, canceled="Canceled. Nothing was changed.")
+
+
 def load_current_settings(ctx: click.Context) -> Settings:
     """Load the settings with those of the database, for a command that does not open the store otherwise."""
-    from palaver.app import load_stored_settings, open_store
+    from palaver.app import load_stored_settings
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
@@ -63,8 +87,6 @@ def load_current_settings(ctx: click.Context) -> Settings:
 @contextmanager
 def open_view(ctx: click.Context, *, mine: bool = False, settings: Settings | None = None) -> Iterator[SessionView]:
     """Open the store and yield the owner's view of it: everything, or with `mine` only their own sessions."""
-    from palaver.app import open_store
-
     with open_store(settings or load_cli_settings(ctx)) as store:
         yield store.seen_by(store.get_owner().principal, everything=not mine)
 

@@ -33,6 +33,7 @@ from palaver.cli.running_servers import announce_server, find_running_server
 from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
 from palaver.domain.errors import ConfigError
 from palaver.domain.platform_health import format_account
+from palaver.domain.upgrade import Upgrade
 from palaver.invocation import format_command
 from palaver.logs import configure_logging
 from palaver.services.accounts.accounts import Accounts
@@ -74,7 +75,7 @@ def serve_until_stopped(base: Settings, options: ServeOptions) -> int:
 
     A second server on the same home folder starts only if its port was chosen.
     """
-    with open_store(base) as store:
+    with open_store(base, upgrade=Upgrade.TAKE_OVER) as store:
         loaded = load_stored_settings(store, base)
         settings = loaded.settings
         is_port_chosen = options.port is not None or settings.web.port is not None

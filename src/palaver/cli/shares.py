@@ -10,7 +10,14 @@ from urllib.parse import urlsplit
 import click
 
 from palaver.cli import json_output, output
-from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, load_current_settings, yes_option
+from palaver.cli.options import (
+    confirm_or_exit,
+    json_option,
+    load_cli_settings,
+    load_current_settings,
+    open_store,
+    yes_option,
+)
 from palaver.cli.output import Column
 from palaver.domain.account import is_loopback
 from palaver.invocation import format_command
@@ -158,7 +165,6 @@ def _run_with_shares(ctx: click.Context, run: Callable[[Shares, Principal], Coro
     """Open the store and run a coroutine with all shares, as the owner of this gateway."""
     import asyncio
 
-    from palaver.app import open_store
     from palaver.services.shares import Shares
 
     with open_store(load_cli_settings(ctx)) as store:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import click
 
 from palaver import __version__
-from palaver.cli.options import load_cli_settings
+from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.output import clean_line
 from palaver.domain.platform_health import STATE_WORDS
 
@@ -22,7 +22,7 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 @click.pass_context
 def status(ctx: click.Context) -> None:
     """Show the database, config file, recent conversations, agent and chat platforms."""
-    from palaver.app import describe_agent, load_stored_settings, open_store
+    from palaver.app import describe_agent, load_stored_settings
     from palaver.services.platforms.health import load_health
 
     settings = load_cli_settings(ctx)

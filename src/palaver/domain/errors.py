@@ -72,7 +72,9 @@
         │   └── StoreFileLost     the file of the database was removed, renamed or replaced while in use
         ├── StoreClosed
         ├── AttachmentsUnavailable   the folder for files cannot be used
-        └── SchemaTooNew
+        ├── SchemaTooNew
+        ├── SchemaTooOld          made by an early preview: no version can upgrade it
+        └── UpgradeRequired       its schema is older: a person decides when it is upgraded
 
 The docstring of a class is its message when none is given; `facts` holds the details for logs and JSON. The
 command line and the web API map these classes to exit codes and HTTP statuses, each in one place.
@@ -423,3 +425,11 @@ class AttachmentsUnavailable(StoreError):
 
 class SchemaTooNew(StoreError):
     """This database was written by a newer version of Palaver. Upgrade Palaver to open it."""
+
+
+class SchemaTooOld(StoreError):
+    """This database was made by an early preview of Palaver. It can't be upgraded."""
+
+
+class UpgradeRequired(StoreError):
+    """This database was written by an older version of Palaver. Upgrade it first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.storage import invariants
 from palaver.storage.engines.base import Read
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Engine, Transaction
+
+T = TypeVar("T")
 
 SESSIONS_PER_READ: Final = 500
 FILES_PER_READ: Final = 500
@@ -37,10 +39,15 @@ class CheckResult:
     problems: list[str] = field(default_factory=list)  # sentences without a period, at most MAX_LISTED
     problem_count: int = 0
     checked_count: int | None = None  # files that were looked at
+    repairable_count: int = 0  # of the problems, those that `palaver doctor --repair` solves
 
     @property
     def is_ok(self) -> bool:
         return self.problem_count == 0
+
+    @property
+    def is_repairable(self) -> bool:
+        return 0 < self.problem_count == self.repairable_count
 
     def add(self, problems: list[str]) -> None:
         self.problem_count += len(problems)
@@ -96,10 +103,13 @@ def check_integrity(
 
 def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) -> None:
     parts: tuple[tuple[str, str, Callable[[Transaction, int, int, int], list[str]]], ...] = (
-        ("log", "Logs, counters and search index", invariants.find_wrong_counters),
         ("turns", "Running turns", invariants.find_double_turns),
         ("lanes", "Chats and their conversations", invariants.find_wrong_lanes),
     )
+    result = start("log", "Logs, counters and search index")
+    for wrong in iterate_wrong_sessions(engine):
+        result.add([wrong.problem])
+        result.repairable_count += wrong.is_repairable
     for name, title, find in parts:
         result = start(name, title)
         for after, up_to in _iterate_ranges(engine):
@@ -108,9 +118,15 @@ def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) ->
             result.add(engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)))
 
 
+def iterate_wrong_sessions(engine: Engine) -> Iterator[invariants.WrongSession]:
+    """Yield the sessions that contradict themselves; each range of sessions is read by itself."""
+    for after, up_to in _iterate_ranges(engine):
+        yield from engine.run(Read(partial(_call_on_range, invariants.find_wrong_counters, after, up_to)))
+
+
 def _call_on_range(
-    find: Callable[[Transaction, int, int, int], list[str]], after: int, up_to: int, tx: Transaction
-) -> list[str]:
+    find: Callable[[Transaction, int, int, int], list[T]], after: int, up_to: int, tx: Transaction
+) -> list[T]:
     return find(tx, after, up_to, SESSIONS_PER_READ)
 
 

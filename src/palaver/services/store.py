@@ -18,6 +18,7 @@ from palaver.domain.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.domain.message import Message
 from palaver.domain.source import SessionSource
 from palaver.domain.text import is_storable
+from palaver.domain.upgrade import Upgrade
 from palaver.domain.usage import TurnUsage
 from palaver.services.argument_checks import check_count, check_minutes
 from palaver.services.deletions import build_deletion
@@ -410,6 +411,7 @@ class SessionStore(StoreOperations[BlockingRunner]):
         clock: Clock | None = None,
         is_busy: IsBusy | None = None,
         state_folder: Path | None = None,
+        upgrade: Upgrade = Upgrade.ALONE,
     ) -> SessionStore:
         """Open a store from `sqlite:///…`, `postgresql://…` or the path of a file.
 
@@ -417,9 +419,10 @@ class SessionStore(StoreOperations[BlockingRunner]):
         `is_busy(session_id)` says whether background work runs in a session, which is then not reset: True, or the
         time since when (work older than a day counts as forgotten). The store calls it inside a transaction, so it
         must be fast and must not call the store. In `state_folder` it is remembered which PostgreSQL server has the
-        store, so that after a failover the old one is refused.
+        store, so that after a failover the old one is refused. A store of an older version is upgraded; `upgrade` says
+        otherwise.
         """
-        engine = open_engine(str(url), state_folder=state_folder)
+        engine = open_engine(str(url), state_folder=state_folder, upgrade=upgrade)
         return cls(engine, config or GatewayConfig(), clock or engine.clock, is_busy)
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import InvalidInput, MigrationFailed
+from palaver.domain.upgrade import Upgrade
 from palaver.services.postgres_commands import remove_password
 from palaver.storage import table_copy
 from palaver.storage.engines.base import Read, Write
@@ -104,7 +105,7 @@ class StoreMigration:
     def _open_source(self, stack: ExitStack) -> Engine:
         if not _is_server(self._source_url) and not (path := Path(get_database_path(self._source_url))).is_file():
             raise InvalidInput(f"The database {path} does not exist.", path=str(path))
-        source = open_engine(self._source_url, is_exclusive=True)
+        source = open_engine(self._source_url, is_exclusive=True, upgrade=Upgrade.REFUSE)
         stack.callback(source.close)
         return source
 

@@ -437,11 +437,7 @@ def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -
 
 def update_counters(tx: Transaction, session_no: int, change: int) -> None:
     """Add `change` to the number of visible messages, and set last message and preview to the newest visible ones."""
-    last_message_at, preview = None, ""
-    for row in _iter_newest_messages(tx, session_no, END_OF_LOG, 8):
-        last_message_at = row[2] if last_message_at is None else last_message_at
-        if (text := get_text(row)) and row[3] in PREVIEW_ROLES and (preview := make_preview(text)):
-            break
+    last_message_at, preview = find_last_message(tx, session_no)
     tx.execute(
         "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1",
         session_no,
@@ -449,6 +445,16 @@ def update_counters(tx: Transaction, session_no: int, change: int) -> None:
         last_message_at,
         preview,
     )
+
+
+def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str]:
+    """Return when the newest visible message was stored, and the preview of the newest one that has a text."""
+    last_message_at, preview = None, ""
+    for row in _iter_newest_messages(tx, session_no, END_OF_LOG, 8):
+        last_message_at = row[2] if last_message_at is None else last_message_at
+        if (text := get_text(row)) and row[3] in PREVIEW_ROLES and (preview := make_preview(text)):
+            break
+    return last_message_at, preview
 
 
 class CopiedMessages(NamedTuple):

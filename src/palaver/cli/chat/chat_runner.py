@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from palaver import __version__
-from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings, open_store
+from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings
 from palaver.cli.chat import ChatMode
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped, get_exit_code, print_error
+from palaver.cli.options import open_store
 from palaver.cli.output import clean_line, is_stdout_terminal, print_hint
 from palaver.domain.errors import PalaverError, StoreError
 

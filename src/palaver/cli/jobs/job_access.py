@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from palaver.cli import output
-from palaver.cli.options import load_cli_settings
+from palaver.cli.options import load_cli_settings, open_store
 from palaver.invocation import format_command
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run_with_jobs(ctx: click.Context, run: Callable[[JobAccess], Coroutine[None,
     """Open the store and run a coroutine with all jobs, as the owner of this gateway."""
     import asyncio
 
-    from palaver.app import load_stored_settings, make_jobs, open_store
+    from palaver.app import load_stored_settings, make_jobs
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import lookup, output
-from palaver.cli.options import is_interactive, json_option, load_cli_settings, yes_option
+from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store, yes_option
 from palaver.cli.people.people_access import load_members
 from palaver.domain.erasure import check_typed_name
 from palaver.domain.errors import InvalidInput, NotFound
@@ -40,7 +40,6 @@ def erase(ctx: click.Context, person: str, dry_run: bool, rewrite_file: bool, ye
     """
     import asyncio
 
-    from palaver.app import open_store
     from palaver.services.accounts.accounts import Accounts
     from palaver.services.attachments import Attachments
     from palaver.services.erasure import Erasures

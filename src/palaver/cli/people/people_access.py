@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from palaver.cli import json_output, output
-from palaver.cli.options import load_cli_settings
+from palaver.cli.options import load_cli_settings, open_store
 from palaver.domain.person import Role
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def run_with_accounts(ctx: click.Context, run: Callable[[Accounts, People], Coro
     """Open the store and run a coroutine with all accounts, as the owner of this gateway."""
     import asyncio
 
-    from palaver.app import open_store
     from palaver.services.accounts.accounts import Accounts
 
     with open_store(load_cli_settings(ctx)) as store:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import json_output, output
-from palaver.cli.options import json_option, load_cli_settings
+from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.domain.platform_health import AccountState
 from palaver.invocation import format_command
@@ -51,8 +51,6 @@ def test(ctx: click.Context, account: str, as_json: bool) -> None:
 
 def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) -> None:
     import asyncio
-
-    from palaver.app import open_store
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import output
-from palaver.cli.options import load_cli_settings
+from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.cli.platforms.linking_screen import LinkingScreen
 from palaver.domain.platform_health import STATE_WORDS, AccountState
@@ -39,7 +39,6 @@ def link(ctx: click.Context, account: str) -> None:
     ACCOUNT is a platform, such as signal, or one of several accounts there, such as signal@work. A server has to run
     it. The exit code is 0 when it is linked.
     """
-    from palaver.app import open_store
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

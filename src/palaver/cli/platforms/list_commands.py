@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import json_output, output
-from palaver.cli.options import json_option, load_cli_settings
+from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.cli.running_servers import find_running_server
@@ -71,7 +71,6 @@ def show(ctx: click.Context, account: str, as_json: bool) -> None:
 
 def _load_accounts(ctx: click.Context) -> tuple[Sequence[Account], bool]:
     """Return all accounts, and whether a server runs that could connect them."""
-    from palaver.app import open_store
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

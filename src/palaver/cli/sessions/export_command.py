@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from palaver.cli import lookup, output
-from palaver.cli.options import load_cli_settings, mine_option, session_argument
+from palaver.cli.options import load_cli_settings, mine_option, open_store, session_argument
 
 _FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".jsonl": "jsonl"}
 
@@ -49,7 +49,6 @@ def _export_document(
     ctx: click.Context, session: str, path: Path | None, file_format: str, *, force: bool, mine: bool
 ) -> None:
     """Write a document as it is made, piece by piece."""
-    from palaver.app import open_store
     from palaver.services.atomic_file import write_pieces_atomically
     from palaver.services.attachments import Attachments
     from palaver.services.transfer.document_format import DocumentFormat

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import output
-from palaver.cli.options import confirm_or_exit, json_option, load_current_settings, platform_option, yes_option
+from palaver.cli.options import (
+    confirm_or_exit,
+    json_option,
+    load_current_settings,
+    open_store,
+    platform_option,
+    yes_option,
+)
 from palaver.domain.errors import InvalidInput
 from palaver.domain.source import Platform
 
@@ -48,7 +55,6 @@ def prune(ctx: click.Context, age: timedelta, platform: str | None, dry_run: boo
     """
     import asyncio
 
-    from palaver.app import open_store
     from palaver.services.retention import Retention
 
     settings = load_current_settings(ctx)

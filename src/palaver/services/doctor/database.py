@@ -66,9 +66,9 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
             yield make_ok(FindingCode.INTEGRITY_OK, subject=result.title)
         else:
             yield make_problem(
-                FindingCode.INTEGRITY_PROBLEM,
+                FindingCode.INTEGRITY_REPAIRABLE if result.is_repairable else FindingCode.INTEGRITY_PROBLEM,
                 subject=result.title,
                 count=result.problem_count,
                 problems="; ".join(result.problems[:3]),
-                command=commands.format("restore BACKUP"),
+                command=commands.format("doctor --repair" if result.is_repairable else "restore BACKUP"),
             )

@@ -67,6 +67,7 @@ class FindingCode(StrEnum):
     DATABASE_ERROR = "database_error"
     INTEGRITY_OK = "integrity_ok"
     INTEGRITY_PROBLEM = "integrity_problem"
+    INTEGRITY_REPAIRABLE = "integrity_repairable"
 
     PLATFORMS_NONE = "platforms_none"
     ACCOUNT_PROBLEM = "account_problem"
@@ -196,7 +197,7 @@ _DATABASE: Final[Mapping[FindingCode, FindingText]] = {
     ),
     FindingCode.DATABASE_OLD: FindingText(
         "Database",
-        "{name} has an older schema; the next start upgrades it ({migrations}).",
+        "{name} has an older schema; the next start of the server upgrades it ({migrations}).",
         "{backup}, and then {serve}",
     ),
     FindingCode.DATABASE: FindingText("Database", "{name}{server} opens, and its schema is up to date."),
@@ -205,6 +206,7 @@ _DATABASE: Final[Mapping[FindingCode, FindingText]] = {
     FindingCode.DATABASE_ERROR: FindingText("Database", "{problem}", "{advice}"),
     FindingCode.INTEGRITY_OK: FindingText("{subject}", "No errors."),
     FindingCode.INTEGRITY_PROBLEM: FindingText("{subject}", "Errors ({count}): {problems}.", _BACK_TO_BACKUP),
+    FindingCode.INTEGRITY_REPAIRABLE: FindingText("{subject}", "Errors ({count}): {problems}.", "Repair it: {command}"),
 }
 
 _ACCOUNTS: Final[Mapping[FindingCode, FindingText]] = {

@@ -38,7 +38,7 @@ class FolderLock:
             if time.monotonic() > deadline:
                 os.close(descriptor)
                 raise StoreBusy(
-                    f"The database in {folder} is being restored or moved by another process."
+                    f"The database in {folder} is being restored, moved or upgraded by another process."
                     " Try again when that is done.",
                     folder=str(folder),
                 )

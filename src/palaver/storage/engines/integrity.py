@@ -149,6 +149,7 @@ def _check_with(db: apsw.Connection, path: Path, dialect: Dialect) -> None:
         if not names:
             return
         applied = {name for (name,) in db.execute("SELECT name FROM migration")} if "migration" in names else set()
+        migrate.refuse_preview(applied, names)
         migrations = migrate.load_migrations(dialect)
         if names != {"migration", "sqlite_autoindex_migration_1"} and not applied & migrations.keys():
             raise StoreDamaged(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import ConfigError
+from palaver.domain.upgrade import Upgrade
 from palaver.storage.engines.sqlite import SqliteEngine
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def open_engine(
     allow_unfinished_copy: bool = False,
     is_exclusive: bool = False,
     state_folder: Path | None = None,
+    upgrade: Upgrade = Upgrade.ALONE,
 ) -> Engine:
     """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date.
 
@@ -28,9 +30,14 @@ def open_engine(
     if url.startswith(("postgresql://", "postgres://")):
         from palaver.storage.engines.postgres import PostgresEngine  # psycopg is an extra
 
-        return PostgresEngine.open(url, allow_unfinished_copy=allow_unfinished_copy, state_folder=state_folder)
+        return PostgresEngine.open(
+            url, allow_unfinished_copy=allow_unfinished_copy, state_folder=state_folder, upgrade=upgrade
+        )
     return SqliteEngine.open(
-        get_database_path(url), allow_unfinished_copy=allow_unfinished_copy, is_exclusive=is_exclusive
+        get_database_path(url),
+        allow_unfinished_copy=allow_unfinished_copy,
+        is_exclusive=is_exclusive,
+        upgrade=upgrade,
     )
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from palaver.storage.engines import migrate
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.postgres_identity import ServerIdentity
 
 CONNECT_TIMEOUT_SECONDS: Final = 5
+MAX_NAME_CHARS: Final = 40  # of an application, before our own part
 
 # In milliseconds. `options` in the database URL win.
 TIME_LIMITS: Final[Mapping[str, int]] = {
@@ -119,12 +122,18 @@ def connect(address: str | Mapping[str, Any], *, is_pooled: bool = False) -> Poo
     """Open a connection with the settings that the store needs; parameters in the URL win."""
     given = conninfo_to_dict(address) if isinstance(address, str) else address
     parameters: dict[str, Any] = {**_DEFAULT_PARAMETERS, **given}
+    parameters["application_name"] = name_application(parameters.get("application_name"))
     if not is_pooled:
         options = [f"-c {name}={value}" for name, value in TIME_LIMITS.items()]
         parameters["options"] = " ".join([*options, parameters.get("options", "")]).strip()
     connection = PooledConnection.connect(autocommit=True, prepare_threshold=None if is_pooled else 1, **parameters)
     connection.is_pooled = is_pooled
     return connection
+
+
+def name_application(given: str | None) -> str:
+    """Return the name under which the server lists a connection: the given one, and which migrations we know."""
+    return f"{(given or 'palaver')[:MAX_NAME_CHARS]} schema:{migrate.get_newest_number()}"
 
 
 def list_addresses(url: str) -> list[dict[str, Any]]:

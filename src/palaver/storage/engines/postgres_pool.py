@@ -5,7 +5,8 @@ callers are served as soon as the server accepts connections again, however many
 
 Always true: while the server is away, all callers together wait at most `OUTAGE_WAIT_SECONDS` from the first failure
 on. After that, callers fail at once, and one of them at a time finds out whether the server is back. Each kind of work
-has connections of its own, so none can take them all. All connections are to the same server on the same timeline.
+has connections of its own, so none can take them all. All connections are to the same server on the same timeline, and
+none is lent that was opened before a newer version upgraded the schema, or after it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from palaver.domain.errors import StoreBusy, StoreClosed
+from palaver.domain.errors import SchemaTooNew, StoreBusy, StoreClosed
 from palaver.storage.engines.base import WorkKind
 from palaver.storage.engines.postgres_connection import CONNECT_TIMEOUT_SECONDS, connect, list_addresses
 from palaver.storage.engines.postgres_errors import ServerAway, get_first_line
 from palaver.storage.engines.postgres_identity import TimelineFile, WrongServer, read_report
+from palaver.storage.engines.postgres_migration import refuse_newer_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,6 +96,7 @@ class PostgresPool:
         self._lent: set[PooledConnection] = set()
         self._lock = threading.Lock()
         self._outage: _Outage | None = None
+        self._upgrade: SchemaTooNew | None = None
         self._closed = False
         self._timeline_file = TimelineFile(state_folder)
         self._identity: ServerIdentity | None = None
@@ -278,15 +281,31 @@ class PostgresPool:
             time.sleep(RETRY_SECONDS)
 
     def _try_to_connect(self) -> PooledConnection | None:
+        if self._upgrade is not None:
+            raise SchemaTooNew(str(self._upgrade), **self._upgrade.facts)
         if not self._may_connect():
             return None
         try:
             connection = self.connect()
+            self._check_schema(connection)
         except psycopg.OperationalError as error:
             self._note_outage(error)
             return None
         self._outage = None
         return connection
+
+    def _check_schema(self, connection: PooledConnection) -> None:
+        """Raise `SchemaTooNew` if a newer version has upgraded the schema: it has ended all connections to say so."""
+        try:
+            refuse_newer_schema(connection)
+        except SchemaTooNew as error:
+            connection.close()
+            self._upgrade = error
+            log.error("store_upgraded", extra={"error": str(error)})
+            raise
+        except psycopg.Error:
+            connection.close()
+            raise
 
     def _may_connect(self) -> bool:
         """Whether this caller should try to connect: during an outage one caller at a time does."""

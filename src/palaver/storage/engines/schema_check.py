@@ -28,7 +28,7 @@ def find_schema_problems(engine: Engine) -> list[str]:
     if engine.name == "sqlite":
         dialect = SQLITE_DIALECT
     else:
-        from palaver.storage.engines.postgres import DIALECT as dialect  # noqa: N811  (psycopg is an extra)
+        from palaver.storage.engines.postgres_migration import DIALECT as dialect  # noqa: N811  (psycopg is an extra)
     expected = list_expected_names(migrate.load_migrations(dialect).values())
     missing = expected - engine.run(Read(invariants.list_schema_names))
     return [describe_missing_names(missing).rstrip(".")] if missing else []

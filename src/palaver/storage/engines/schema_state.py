@@ -13,8 +13,6 @@ from palaver.storage.engines.damage import make_damage_error
 from palaver.storage.engines.integrity import check_before_use
 from palaver.storage.engines.sqlite_file import translate_error
 
-_READ_APPLIED = "SELECT name FROM migration"
-
 
 class SchemaState(NamedTuple):
     """What a database says about itself."""
@@ -45,7 +43,7 @@ def _load_sqlite_state(path: Path) -> SchemaState:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             db.execute("PRAGMA query_only = ON")
-            applied = [name for (name,) in db.execute(_READ_APPLIED)]
+            applied = migrate.parse_applied(db.execute(migrate.READ_APPLIED))
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise make_damage_error(path, f"{error}.") from error
     except apsw.Error as error:
@@ -54,8 +52,8 @@ def _load_sqlite_state(path: Path) -> SchemaState:
 
 
 def _load_postgres_state(url: str) -> SchemaState:
-    from palaver.storage.engines import postgres  # psycopg is an extra
+    from palaver.storage.engines import postgres, postgres_migration  # psycopg is an extra
 
     version, applied = postgres.read_server_state(url)
-    pending = tuple(name for name, _ in migrate.list_pending(postgres.DIALECT, applied))
+    pending = tuple(name for name, _ in migrate.list_pending(postgres_migration.DIALECT, applied))
     return SchemaState(pending, f"PostgreSQL {version // 10000}.{version % 10000}")

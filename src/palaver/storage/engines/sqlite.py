@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import re
 import threading
 import time
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import apsw
 
 from palaver.domain.clock import SystemClock
-from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged, StoreError
+from palaver.domain.errors import SchemaTooNew, StoreBusy, StoreClosed, StoreDamaged, StoreError
 from palaver.domain.readiness import ReadinessProblem
+from palaver.domain.upgrade import Upgrade
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
 from palaver.storage.engines.disk_reserve import DiskReserve
@@ -37,6 +39,7 @@ from palaver.storage.engines.sqlite_file import (
     refuse_unfinished_restore,
     translate_error,
 )
+from palaver.storage.engines.sqlite_migration import MustBeAlone, list_applied, migrate_file, read_version
 from palaver.storage.engines.sqlite_presence import FilePresence, copy_content
 from palaver.storage.engines.sqlite_watch import SqliteWatch
 
@@ -62,6 +65,7 @@ DIALECT = Dialect(
 CHECKPOINT_PAGES = 4000  # in the WAL before a checkpoint: the less often, the fewer pages are written twice
 READER_CLOSE_SECONDS = 5.0  # how long closing waits for readers
 LONG_LOCK_SECONDS = 5.0  # that another process holds the write lock, before it is a problem
+OLDER_SERVER_WAIT_SECONDS = 3.0  # how long an upgrade waits for other processes to end
 READER_THREADS = 4  # for awaiting callers; blocking callers read on their own thread
 
 log = logging.getLogger(__name__)
@@ -102,15 +106,19 @@ class SqliteTransaction:
 
 
 class SqliteWriter:
-    """The one connection that writes (`group_commit.WriterConnection`)."""
+    """The one connection that writes (`group_commit.WriterConnection`).
 
-    def __init__(self, db: apsw.Connection) -> None:
+    Always true: it writes nothing after a newer version has upgraded the schema, unless that says that it may.
+    """
+
+    def __init__(self, db: apsw.Connection, schema_version: int) -> None:
         self.db = db
         self.tx = SqliteTransaction(db)
         self._execute = db.cursor().execute
+        self.schema_version = schema_version  # that this program can write
 
     def begin(self, max_wait_seconds: float | None = None) -> None:
-        """Take the write lock, waiting for other processes."""
+        """Take the write lock, waiting for other processes. Raises `SchemaTooNew` after an upgrade."""
         if max_wait_seconds is not None:
             self.db.set_busy_handler(make_busy_handler(max_wait_seconds))
             try:
@@ -126,6 +134,14 @@ class SqliteWriter:
         except apsw.SQLError:  # an interrupt (Ctrl-C) left a transaction open
             self.rollback()
             self._execute("BEGIN IMMEDIATE")
+        try:
+            version = read_version(self._execute)
+            if version != self.schema_version:
+                migrate.check_still_usable(DIALECT, list_applied(self.tx))
+                self.schema_version = version
+        except BaseException:
+            self.rollback()
+            raise
 
     def commit(self) -> None:
         try:
@@ -156,20 +172,23 @@ class SqliteWriter:
 class SqliteEngine:
     """One database file.
 
-    Always true: once damage was met, nothing is written to the file any more. What can be read is still read. Nothing
-    is acknowledged that was written to a file which is no longer in its place, and no connection creates a file.
+    Always true: once damage was met, nothing is written to the file any more. What can be read is still read. Once a
+    newer version has upgraded the file, it is neither written nor read: what may be read, and by whom, is for the newer
+    version to say. Nothing is acknowledged that was written to a file which is no longer in its place, and no
+    connection creates a file.
     """
 
     name: Literal["sqlite"] = "sqlite"
 
-    def __init__(self, path: Path, writer: apsw.Connection, lock: FolderLock) -> None:
+    def __init__(self, path: Path, writer: apsw.Connection, lock: FolderLock, schema_version: int) -> None:
         self.path = path
         self._lock = lock
         self._damage: StoreDamaged | None = None
+        self._upgrade: SchemaTooNew | None = None
         self._reserve = DiskReserve(path)
         self._presence = FilePresence(path, self._copy_content, self._write_log_back)
         self.clock = SystemClock()  # all processes that use a file are on one machine
-        self._writer_connection = SqliteWriter(writer)
+        self._writer_connection = SqliteWriter(writer, schema_version)
         self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check)
         self._idle_readers: list[apsw.Connection] = []
         self._open_reader_count = 0
@@ -181,22 +200,52 @@ class SqliteEngine:
         writer.set_wal_hook(self._handle_commit)
 
     @classmethod
-    def open(cls, path: str | Path, *, allow_unfinished_copy: bool = False, is_exclusive: bool = False) -> SqliteEngine:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        allow_unfinished_copy: bool = False,
+        is_exclusive: bool = False,
+        upgrade: Upgrade = Upgrade.ALONE,
+    ) -> SqliteEngine:
         """Open or create the file and bring its schema up to date; a damaged file is refused and not changed.
 
-        With `is_exclusive`, no other process may use a database in the same folder.
+        With `is_exclusive`, no other process may use a database in the same folder. An upgrade after which older
+        versions must not write needs that, too: servers of the first versions would not notice it.
         """
         path = create_file(Path(path))
         folder = path.resolve().parent  # the same one for every link to the file
-        lock = FolderLock.take(folder) if is_exclusive else FolderLock.share(folder)
-        if lock is None:
-            raise StoreBusy(f"Another process uses the database {path}. Stop it first.", path=str(path))
+        open_locked = partial(cls._open, path, allow_unfinished_copy=allow_unfinished_copy, upgrade=upgrade)
+        if is_exclusive:
+            if (lock := FolderLock.take(folder)) is None:
+                raise StoreBusy(f"Another process uses the database {path}. Stop it first.", path=str(path))
+            return open_locked(lock, is_alone=True)
+        deadline = time.monotonic() + OLDER_SERVER_WAIT_SECONDS
+        while True:
+            with contextlib.suppress(MustBeAlone):
+                return open_locked(FolderLock.share(folder), is_alone=False)
+            if (lock := _take_unused(path, folder)) is not None:
+                open_locked(lock, is_alone=True).close()
+            elif time.monotonic() > deadline:
+                raise StoreBusy(
+                    f"The database {path} has to be upgraded, but another Palaver process still uses it, such as a"
+                    " server of an older version. Stop that first, then try again. Nothing was changed.",
+                    path=str(path),
+                )
+            else:
+                time.sleep(random.uniform(0.01, 0.05))  # noqa: S311
+
+    @classmethod
+    def _open(
+        cls, path: Path, lock: FolderLock, *, allow_unfinished_copy: bool, upgrade: Upgrade, is_alone: bool
+    ) -> SqliteEngine:
         try:
             refuse_unfinished_restore(path.resolve())
             check_before_use(path, DIALECT)
             db = connect(path)
             try:
-                _migrate(db, allow_unfinished_copy=allow_unfinished_copy)
+                list_pending = partial(migrate.list_pending, DIALECT, allow_unfinished_copy=allow_unfinished_copy)
+                version = migrate_file(db, SqliteTransaction(db), list_pending, upgrade, is_alone=is_alone)
             except BaseException:
                 db.close()
                 raise
@@ -205,7 +254,7 @@ class SqliteEngine:
             if isinstance(error, apsw.Error):
                 raise translate_error(error, path) from error
             raise
-        return cls(path, db, lock)
+        return cls(path, db, lock, version)
 
     def run(self, work: Work[T]) -> T:
         try:
@@ -223,6 +272,9 @@ class SqliteEngine:
                 return self._writer.call(work.run, work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
+        except SchemaTooNew as error:
+            self._note_upgrade(error)
+            raise
 
     async def arun(self, work: Work[T]) -> T:
         from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
@@ -249,6 +301,9 @@ class SqliteEngine:
                 return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
+        except SchemaTooNew as error:
+            self._note_upgrade(error)
+            raise
 
     def watch(self, on_change: OnChange) -> Watch:
         watch = SqliteWatch(self.path, self._connect, on_change, self._watches, self._presence.notice)
@@ -280,14 +335,35 @@ class SqliteEngine:
             log.error("store_damaged", extra={"error": str(translated)})
         return translated
 
+    def _note_upgrade(self, error: SchemaTooNew) -> None:
+        if self._upgrade is None:
+            self._upgrade = error
+            self._checkpointer.stop()
+            log.error("store_upgraded", extra={"error": str(error)})
+
     def find_problems(self) -> Sequence[ReadinessProblem]:
         if self._closed:
             raise StoreClosed
         if self._damage is not None:
             raise StoreDamaged(str(self._damage), **self._damage.facts)
         self._presence.check()
+        self._check_schema()
         found = [self._reserve.find_problem(), self._find_lock_problem()]
         return [problem for problem in found if problem is not None]
+
+    def _check_schema(self) -> None:
+        """Raise `SchemaTooNew` if a newer version has upgraded the file since; the next write would find out, too."""
+
+        def check(tx: Transaction) -> None:
+            row = tx.fetch_one("PRAGMA user_version")
+            if row is None or row[0] != self._writer_connection.schema_version:
+                migrate.check_still_usable(DIALECT, list_applied(tx))
+
+        try:
+            self._read(check)
+        except SchemaTooNew as error:
+            self._note_upgrade(error)
+            raise
 
     def _find_lock_problem(self) -> ReadinessProblem | None:
         since = self._writer.blocked_since
@@ -364,6 +440,8 @@ class SqliteEngine:
             raise StoreClosed
         if self._presence.is_lost:
             self._presence.check()
+        if self._upgrade is not None:
+            raise SchemaTooNew(str(self._upgrade), **self._upgrade.facts)
         try:
             db = self._idle_readers.pop()
         except IndexError:
@@ -455,38 +533,15 @@ class _Checkpointer:
                 self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 
 
-def _migrate(db: apsw.Connection, *, allow_unfinished_copy: bool = False) -> None:
-    list_pending = partial(migrate.list_pending, DIALECT, allow_unfinished_copy=allow_unfinished_copy)
-    tx = SqliteTransaction(db)
-    applied = _list_applied(tx)
-    if applied and not list_pending(applied):
-        return
-    db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second waits and finds it done
-    try:
-        tx.execute(migrate.CREATE_MIGRATION_TABLE)
-        db.execute("COMMIT")
-        while True:
-            db.execute("BEGIN IMMEDIATE")
-            pending = list_pending(_list_applied(tx))
-            if not pending:
-                break
-            name, script = pending[0]
-            migrate.apply_migration(tx, name, time.time_ns() // 1000, partial(_run_script, db, script))
-            db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+def _take_unused(path: Path, folder: Path) -> FolderLock | None:
+    """Lock the folder of a file for this process alone; None if another process uses the file, locked or not."""
+    from palaver.storage.engines.sqlite_backup import is_file_in_use  # imports this module
 
-
-def _list_applied(tx: SqliteTransaction) -> list[str]:
-    if tx.fetch_one("SELECT 1 FROM sqlite_master WHERE name = 'migration'") is None:
-        return []
-    return [name for (name,) in tx.fetch_all("SELECT name FROM migration")]
-
-
-def _run_script(db: apsw.Connection, script: str) -> None:
-    for _ in db.execute(script):
-        pass
+    lock = FolderLock.take(folder)
+    if lock is not None and is_file_in_use(path):  # by a version that locks no folders, or where none can be locked
+        lock.close()
+        return None
+    return lock
 
 
 def _to_sqlite(sql: str) -> str:

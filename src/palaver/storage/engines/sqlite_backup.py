@@ -126,12 +126,13 @@ def _read_facts(db: apsw.Connection, path: Path) -> CopyFacts:
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
     if "migration" not in names:
         raise BackupDamaged(f"{path} is not a database of Palaver.", path=str(path))
-    applied = tuple(name for (name,) in db.execute("SELECT name FROM migration ORDER BY name"))
+    applied = migrate.parse_applied(db.execute(f"{migrate.READ_APPLIED} ORDER BY name"))
+    migrate.refuse_preview(applied, names)
     migrate.list_pending(DIALECT, applied)  # refuses a copy from a newer version
     scripts = migrate.load_migrations(DIALECT)
-    if missing := list_expected_names(scripts[name] for name in applied) - names:
+    if missing := list_expected_names(scripts[name] for name in applied if name in scripts) - names:
         raise BackupDamaged(f"{path} is incomplete: it has no {min(missing)}.", path=str(path))
-    return CopyFacts(applied, {table: _count_rows(db, table) for table in _list_tables(db)})
+    return CopyFacts(tuple(applied), {table: _count_rows(db, table) for table in _list_tables(db)})
 
 
 def _list_tables(db: apsw.Connection) -> list[str]:
