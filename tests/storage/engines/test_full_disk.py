@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import apsw
@@ -53,15 +53,11 @@ def fill(store: SessionStore) -> dict[str, int]:
     raise AssertionError("the disk is not full")
 
 
-def fill_rest(folder: Path) -> Path:
+def fill_rest(folder: Path) -> None:
     """Let another program take what is left."""
-    path = folder / "of-another-program"
-    with path.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            return path
+    with (folder / "of-another-program").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
 
 
 @pytest.mark.usefixtures("small_sizes")
@@ -85,14 +81,15 @@ def test_conversations_can_be_deleted_on_a_full_disk(small_disk: Path) -> None:
 def test_everything_stored_is_there_and_the_store_goes_on_when_there_is_space(small_disk: Path) -> None:
     with SessionStore.open(small_disk / "palaver.db") as store:
         store.engine.maintain()
+        (small_disk / "large").write_bytes(bytes(2 * disk_reserve.RESERVE_BYTES))
         counts = fill(store)
-        taken = fill_rest(small_disk)
+        fill_rest(small_disk)
         with pytest.raises(StoreFull):
             store.record_user_message(SessionSource("telegram", "late", user_id="ada"), "late " * 4000)
         assert len(store.search("word", limit=5)) <= 5  # what is indexed
         assert {each: len(store.load_transcript(each)) for each in counts} == counts
         store.delete_session(next(iter(counts)))
-        taken.unlink()
+        (small_disk / "large").unlink()
         store.record_user_message(SessionSource("telegram", "late", user_id="ada"), "late " * 4000)
         store.engine.maintain()
 
