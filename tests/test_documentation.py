@@ -42,6 +42,14 @@ PUBLIC_NAMES = {
 }
 
 
+def test_the_tests_on_the_page_about_security_exist() -> None:
+    page = (ROOT / "docs/security.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page)
+    assert len(named) > 50
+    texts = {path: (ROOT / path).read_text() if (ROOT / path).exists() else "" for path, _ in named}
+    assert [(path, name) for path, name in named if f"def {name}" not in texts[path]] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_files_resolve(page: Path) -> None:
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
