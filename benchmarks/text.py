@@ -46,12 +46,12 @@ from palaver.logs import remove_secrets
 from palaver.platforms.telegram.outbound import render_markdown
 from palaver.services.attachment_texts import describe_document
 from palaver.services.commands.registry import parse_command
-from palaver.services.commands.reply_text import escape_markdown, quote_text
 from palaver.services.document_text.extraction import DocumentText
 from palaver.services.document_text.html_text import decode_page, read_html
 from palaver.services.document_text.office_text import read_word
 from palaver.services.markdown_export import _format_message
 from palaver.services.platforms.splitting import split_markdown
+from palaver.services.reply_text import escape_markdown, quote_text
 from palaver.services.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ async def test_a_value_that_the_database_refuses_is_not_an_outage(
         ("SELECT pg_terminate_backend(pg_backend_pid())", [], 503, "store_unavailable"),  # 57P01
         ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '55P03'; END $$", [], 503, "store_busy"),
         ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '57014'; END $$", [], 503, "store_busy"),
-        ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '53100'; END $$", [], 503, "store_full"),
+        ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '53100'; END $$", [], 507, "store_full"),
         ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '53300'; END $$", [], 503, "store_busy"),
         ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '25006'; END $$", [], 503, "store_read_only"),
         ("DO $$ BEGIN RAISE 'x' USING ERRCODE = '42501'; END $$", [], 503, "store_read_only"),

@@ -25,7 +25,7 @@ export const notificationState = new Store<NotificationState>(readState());
 window.addEventListener("storage", () => notificationState.update(readState));
 
 function readState(): NotificationState {
-  if (!isSecureContext || !("Notification" in window)) return "unsupported";
+  if (!window.isSecureContext || !("Notification" in window)) return "unsupported";
   if (Notification.permission === "denied") return "denied";
   return storage.get(STORAGE_KEY) === "on" && Notification.permission === "granted" ? "on" : "off";
 }
@@ -61,7 +61,7 @@ export async function notifyAnswer(session: Session): Promise<void> {
 
 /** Closes the notification of a conversation that the person looks at now, whichever tab or worker has shown it. */
 export async function closeNotification(sessionId: string): Promise<void> {
-  if (!isSecureContext || !("serviceWorker" in navigator)) return;
+  if (!window.isSecureContext || !("serviceWorker" in navigator)) return;
   const worker = await navigator.serviceWorker.getRegistration(baseUrl);
   for (const notification of (await worker?.getNotifications({ tag: sessionId })) ?? []) notification.close();
 }

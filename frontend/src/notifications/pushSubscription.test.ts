@@ -3,8 +3,6 @@ import { ApiError } from "../api/errors";
 import * as calls from "../api/calls";
 import { turnPushOn } from "./pushSubscription";
 
-vi.hoisted(() => vi.stubGlobal("isSecureContext", false)); // jsdom has none, and it is read when the module is loaded
-
 const SERVER_KEY = "A".repeat(88);
 
 /** A browser that gets a new address whenever it subscribes after it has unsubscribed. */
@@ -15,7 +13,10 @@ function usePushManager(): void {
     endpoint,
     options: { applicationServerKey: null },
     toJSON: () => ({ endpoint, keys: { p256dh: "p", auth: "a" } }),
-    unsubscribe: () => Promise.resolve((current = null) === null),
+    unsubscribe: () => {
+      current = null;
+      return Promise.resolve(true);
+    },
   });
   const pushManager = {
     getSubscription: () => Promise.resolve(current),

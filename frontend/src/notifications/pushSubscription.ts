@@ -11,7 +11,7 @@ import { storage } from "../lib/storage";
 import { PUSH_STORAGE_KEY } from "./browserNotifications";
 
 export function canUsePush(): boolean {
-  return isSecureContext && "serviceWorker" in navigator && "PushManager" in window;
+  return window.isSecureContext && "serviceWorker" in navigator && "PushManager" in window;
 }
 
 /** Subscribes this browser, which makes it ask for permission, and tells the server. */

@@ -102,7 +102,7 @@ def _read_picture(file: Path) -> str:
 
 
 def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[str, ...]:
-    from palaver.services.commands.reply_text import format_reset_policy
+    from palaver.services.reply_text import format_reset_policy
 
     restarts = "" if policy is None else format_reset_policy(policy)
     cells = (name, profile.title, profile.model or "", restarts, profile.description)

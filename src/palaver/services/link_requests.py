@@ -25,8 +25,8 @@ from palaver.domain.pairing import LINK_CODE_LIFETIME, generate_code
 from palaver.domain.person import ROLE_RANKS
 from palaver.domain.platform_updates import Button
 from palaver.services import linking
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice
+from palaver.services.reply_text import escape_markdown
 from palaver.storage import deliveries, pairing_requests, people, person_merge
 from palaver.storage.pairing_requests import LinkClaim
 from palaver.storage.timestamps import from_micros, to_micros

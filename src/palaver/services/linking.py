@@ -21,8 +21,8 @@ from palaver.domain.keys import DmScope, build_session_key
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType, SessionSource
 from palaver.domain.turn import StopRequest
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice
+from palaver.services.reply_text import escape_markdown
 from palaver.storage import (
     chat_access,
     home_channels,

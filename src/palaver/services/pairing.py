@@ -32,9 +32,9 @@ from palaver.domain.source import ChatType
 from palaver.domain.text import is_storable
 from palaver.services import link_requests, linking, sender_folding
 from palaver.services.commands.command import CommandCall
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.link_requests import LinkResult
 from palaver.services.notices import send_notice
+from palaver.services.reply_text import escape_markdown
 from palaver.storage import chat_access, pairing_requests, people, sign_in_attempts
 from palaver.storage.timestamps import to_micros
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from palaver.domain.inbound import find_delivery_address
 from palaver.domain.keys import DmScope
 from palaver.domain.source import ChatType, Platform
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice, send_notice_to_address
+from palaver.services.reply_text import escape_markdown
 from palaver.storage import lanes, turns
 
 if TYPE_CHECKING:

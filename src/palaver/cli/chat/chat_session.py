@@ -22,9 +22,9 @@ from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.source import SessionSource
 from palaver.services.commands.conversation_commands import resume_session, start_session
 from palaver.services.commands.profile_commands import choose_personality, choose_profile, choose_workspace
-from palaver.services.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
 from palaver.services.commands.setting_commands import DEFAULT
 from palaver.services.profiles import find_default_model
+from palaver.services.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
 
 if TYPE_CHECKING:
     from datetime import datetime

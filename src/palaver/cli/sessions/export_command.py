@@ -63,6 +63,8 @@ def _export_document(
         if file_format == "json":
             ascii_only = path is None and not output.can_print_unicode()
             pieces = (output.escape_json(piece, ascii_only=ascii_only) for piece in pieces)
+        elif file_format == "markdown":
+            pieces = map(output.clean_text, pieces)
         if path is None:
             for piece in pieces:
                 click.echo(piece, nl=False)

@@ -19,9 +19,9 @@ from palaver.services.budgets.texts import (
     name_budget,
 )
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.commands.scopes import ADMIN, READ, CommandScopes
 from palaver.services.commands.setting_commands import read_settings
+from palaver.services.reply_text import escape_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from palaver.domain.account import Scope
 from palaver.domain.errors import NothingToDo, SessionBusy, SessionNotFound
 from palaver.domain.person import Action, Role, check_action_allowed
-from palaver.services.commands.reply_text import format_count, format_last_exchange
+from palaver.services.reply_text import format_count, format_last_exchange
 from palaver.storage import events, lanes, sessions, turns
 from palaver.storage.timestamps import to_micros
 

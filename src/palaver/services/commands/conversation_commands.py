@@ -16,7 +16,9 @@ from palaver.services.commands.command_context import (
     enter_lane,
     switch_lane,
 )
-from palaver.services.commands.reply_text import (
+from palaver.services.commands.scopes import READ_AND_WRITE, WRITE, CommandScopes
+from palaver.services.memory_turns.queue import queue_memory_turn
+from palaver.services.reply_text import (
     format_age,
     format_code,
     format_count,
@@ -24,8 +26,6 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.services.commands.scopes import READ_AND_WRITE, WRITE, CommandScopes
-from palaver.services.memory_turns.queue import queue_memory_turn
 from palaver.storage import lanes, session_settings, sessions, turns
 
 if TYPE_CHECKING:

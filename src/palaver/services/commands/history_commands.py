@@ -16,8 +16,8 @@ from palaver.services.commands.command import (
     write_action,
 )
 from palaver.services.commands.command_context import build_arrival, describe_last_exchange, find_event
-from palaver.services.commands.reply_text import format_code, format_count, format_session_name, quote_text
 from palaver.services.commands.scopes import WRITE, CommandScopes
+from palaver.services.reply_text import format_code, format_count, format_session_name, quote_text
 from palaver.storage import compactions, events, lanes, turns
 from palaver.storage.timestamps import to_micros
 

@@ -13,12 +13,12 @@ from palaver.domain.job import MAX_JOB_NAME_CHARS
 from palaver.domain.job_proposal import JobDraft
 from palaver.domain.timezones import check_timezone
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
-from palaver.services.commands.reply_text import escape_markdown, format_code
 from palaver.services.commands.scopes import CHAT, READ, WRITE, CommandScopes
 from palaver.services.jobs import job_json, job_words
 from palaver.services.jobs import jobs as job_service  # as a module: it is imported from there, too
 from palaver.services.jobs.job_fields import MAX_REPEAT, JobEnvironment
 from palaver.services.operation import TransactionRunner
+from palaver.services.reply_text import escape_markdown, format_code
 from palaver.storage import people
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import NotAllowed
 from palaver.domain.memory import MemoryOrigin
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
-from palaver.services.commands.reply_text import escape_markdown, format_age, format_code, shorten_text
 from palaver.services.commands.scopes import READ_AND_WRITE
+from palaver.services.reply_text import escape_markdown, format_age, format_code, shorten_text
 
 if TYPE_CHECKING:
     from palaver.domain.memory import MemoryEntry

@@ -18,8 +18,8 @@ from palaver.services.commands.command import (
     read_action,
     write_action,
 )
-from palaver.services.commands.reply_text import escape_markdown, format_age, format_code
 from palaver.services.commands.scopes import ADMIN, NO_SCOPE, NO_TOKEN, READ, CommandScopes, check_scopes
+from palaver.services.reply_text import escape_markdown, format_age, format_code
 from palaver.storage import chat_access, linked_rows, pairing_requests, people
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from palaver.domain.targets import format_target, parse_target
 from palaver.services import surfaces
 from palaver.services.commands.command import BadArguments, Command, CommandReply, write_action
 from palaver.services.commands.command_context import describe_last_exchange, describe_open_turns
-from palaver.services.commands.reply_text import format_code, format_session_name
 from palaver.services.commands.scopes import ADMIN, WRITE, CommandScopes
 from palaver.services.home_channels import load_home_channels
 from palaver.services.notices import send_notice
+from palaver.services.reply_text import format_code, format_session_name
 from palaver.storage import home_channels, lanes, people
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.platform_health import STATE_WORDS, AccountState
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
-from palaver.services.commands.reply_text import escape_markdown, format_age, format_code, format_count
 from palaver.services.commands.scopes import READ, CommandScopes
 from palaver.services.home_channels import load_home_channels
 from palaver.services.platforms.health import read_account_health
+from palaver.services.reply_text import escape_markdown, format_age, format_code, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,10 @@ from palaver.services.commands.command import (
     parse_number,
     read_action,
 )
-from palaver.services.commands.reply_text import (
+from palaver.services.commands.scopes import READ, CommandScopes
+from palaver.services.export import export_session
+from palaver.services.markdown_export import export_markdown
+from palaver.services.reply_text import (
     format_age,
     format_code,
     format_count,
@@ -26,9 +29,6 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.services.commands.scopes import READ, CommandScopes
-from palaver.services.export import export_session
-from palaver.services.markdown_export import export_markdown
 from palaver.services.transfer.document_format import DocumentFormat
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from palaver.services.commands.command import (
     read_action,
 )
 from palaver.services.commands.permissions import can_use_command
-from palaver.services.commands.reply_text import format_code, shorten_text
 from palaver.services.commands.scopes import ANY, CommandScopes, Scopes
+from palaver.services.reply_text import format_code, shorten_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.turn import BusyPolicy
 from palaver.services import profiles, toolsets
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
-from palaver.services.commands.reply_text import format_code
 from palaver.services.commands.scopes import READ_AND_WRITE
 from palaver.services.models import check_model_choice, list_allowed_models
+from palaver.services.reply_text import format_code
 from palaver.storage import session_settings
 from palaver.storage.session_settings import SessionSettings
 

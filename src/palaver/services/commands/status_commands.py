@@ -13,7 +13,9 @@ from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, StartReas
 from palaver.domain.turn import InterruptReason
 from palaver.services import profiles
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
-from palaver.services.commands.reply_text import (
+from palaver.services.commands.scopes import READ, CommandScopes
+from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin, read_settings
+from palaver.services.reply_text import (
     escape_markdown,
     format_age,
     format_code,
@@ -24,8 +26,6 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.services.commands.scopes import READ, CommandScopes
-from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin, read_settings
 from palaver.services.reset_explanation import describe_origin, explain_automatic_start
 from palaver.storage import compactions, delivery_queries, events, lanes, session_activity, turns, versions
 

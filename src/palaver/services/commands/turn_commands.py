@@ -14,8 +14,8 @@ from palaver.services.commands.command import (
     write_action,
 )
 from palaver.services.commands.command_context import find_event
-from palaver.services.commands.reply_text import format_age, format_count, quote_text
 from palaver.services.commands.scopes import READ, TALK, WRITE, CommandScopes
+from palaver.services.reply_text import format_age, format_count, quote_text
 from palaver.storage import turns
 
 if TYPE_CHECKING:

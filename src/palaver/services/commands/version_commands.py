@@ -25,8 +25,8 @@ from palaver.services.commands.command import (
     write_action,
 )
 from palaver.services.commands.command_context import iterate_newest_messages
-from palaver.services.commands.reply_text import format_code, quote_text
 from palaver.services.commands.scopes import READ, WRITE, CommandScopes
+from palaver.services.reply_text import format_code, quote_text
 from palaver.storage import attachments, events, message_edits, message_log, sessions, turns, versions
 
 if TYPE_CHECKING:

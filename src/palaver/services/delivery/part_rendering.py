@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import DeliveryPart
 from palaver.domain.errors import SendRejected
-from palaver.services.commands.reply_text import escape_markdown
+from palaver.services.reply_text import escape_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.draft import PieceKind
-from palaver.services.commands.reply_text import escape_markdown
+from palaver.services.reply_text import escape_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from palaver.domain.errors import InvalidInput
 from palaver.domain.job import ALERT_AFTER_FAILURES, MAX_JOB_NAME_CHARS, PAUSE_AFTER_FAILURES, JobRunKind, JobState
 from palaver.domain.schedule import load_zone
 from palaver.domain.source import ChatType
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.messaging.person_notices import notify_person
+from palaver.services.reply_text import escape_markdown
 from palaver.storage import jobs
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.job import MAX_JOB_NAME_CHARS
 from palaver.domain.job_proposal import format_cost_per_day
 from palaver.domain.platform_updates import Button
-from palaver.services.commands.reply_text import escape_markdown, format_code
+from palaver.services.reply_text import escape_markdown, format_code
 from palaver.storage import deliveries, events, job_proposals
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from palaver.domain.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Messag
 from palaver.domain.source import Platform
 from palaver.domain.turn import InterruptReason, TurnKind, TurnState
 from palaver.services.budgets import call_records
-from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.jobs.run_end import EndedTurn, finish_job_run
+from palaver.services.reply_text import escape_markdown
 from palaver.storage import deliveries, drafts, events, message_log, people, push, turn_leases, turns, usage
 
 if TYPE_CHECKING:
