@@ -13,6 +13,7 @@ import pytest
 
 from palaver import SessionStore
 from palaver.domain.errors import StoreDamaged, StoreError, StoreFileLost, StoreUnavailable
+from palaver.storage.engines import file_events
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.sqlite import SqliteEngine
 from palaver.storage.engines.sqlite_file import connect
@@ -75,8 +76,13 @@ def list_texts(path: Path) -> list[str]:
         )
 
 
+@pytest.mark.parametrize("has_events", [True, False], ids=["file events", "no file events"])
 @pytest.mark.parametrize("lose", ALL_LOSSES)
-def test_nothing_is_stored_once_the_file_is_lost(path: Path, dm: Source, lose: Callable[[Path], None]) -> None:
+def test_nothing_is_stored_once_the_file_is_lost(
+    path: Path, dm: Source, lose: Callable[[Path], None], has_events: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_events:
+        monkeypatch.setattr(file_events, "_open_inotify", lambda _folders, _mask: None)
     with SessionStore.open(path) as store:
         store.record_user_message(dm(), "before")
         lose(path)

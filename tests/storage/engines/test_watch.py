@@ -122,7 +122,9 @@ def test_changes_are_noticed_without_file_events(
     other_folder = tmp_path / "elsewhere"  # as if the events of the file never came
     other_folder.mkdir()
     open_inotify = file_events._open_inotify
-    monkeypatch.setattr(file_events, "_open_inotify", lambda _: open_inotify(other_folder) if has_events else None)
+    monkeypatch.setattr(
+        file_events, "_open_inotify", lambda _, mask: open_inotify([other_folder], mask) if has_events else None
+    )
     monkeypatch.setattr(sqlite_watch, "MAX_WAIT_SECONDS", 0.05)
     path, changes = tmp_path / "palaver.db", Changes()
     with closing(open_file(path)) as engine, closing(OtherProcess(path)) as other, closing(engine.watch(changes)):

@@ -1,6 +1,6 @@
-"""Waits for changes of one file, with inotify on Linux: waiting costs nothing.
+"""Changes of files, with inotify on Linux: waiting for one costs nothing, and asking for one a microsecond.
 
-The folder is watched, not the file, so that the file may be deleted and created again.
+Folders are watched, not files, so that a file may be deleted and created again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 _IN_MODIFY: Final = 0x0002
 _IN_CREATE: Final = 0x0100
+_NAME_CHANGES: Final = 0x0FC0  # of what is in a folder, or of the folder: created, deleted, moved
 _IN_Q_OVERFLOW: Final = 0x4000  # there were more events than the system could keep
 _HEADER: Final = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 _BUFFER_BYTES: Final = 65536
@@ -56,7 +58,7 @@ class FileEvents:
     def __init__(self, path: Path) -> None:
         """Start to watch. Without inotify, `wait` returns only after its timeout or a `wake`."""
         self._name = os.fsencode(path.name)
-        self._events = _open_inotify(path.parent)
+        self._events = _open_inotify([path.parent], _IN_MODIFY | _IN_CREATE)
         self._wake_up = WakeUp()
         self._poll = select.poll()
         self._poll.register(self._wake_up.fd, select.POLLIN)
@@ -96,15 +98,42 @@ class FileEvents:
         return False
 
 
-def _open_inotify(folder: Path) -> int | None:
-    """Return a file descriptor with the events of a folder; None if this system does not offer that."""
+class NameChanges:
+    """Says whether a file in some folders was created, deleted or renamed, or one of the folders, since the last call.
+
+    The system queues an event before the change is finished, so none that came earlier is missed.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._events = _open_inotify(folders, _NAME_CHANGES)
+        self._poll = select.poll()
+        if self._events is not None:
+            self._poll.register(self._events, select.POLLIN)
+
+    def has_any(self) -> bool:
+        """Return whether there was a change; always True if this system does not say."""
+        if self._events is None:
+            return True
+        if not self._poll.poll(0):
+            return False
+        os.read(self._events, _BUFFER_BYTES)
+        return True
+
+    def close(self) -> None:
+        if self._events is not None:
+            os.close(self._events)
+            self._events = None
+
+
+def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
+    """Return a file descriptor with events of some folders; None if this system does not offer that."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None, use_errno=True)
     fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if fd < 0:
         return None
-    if libc.inotify_add_watch(fd, os.fsencode(folder), _IN_MODIFY | _IN_CREATE) < 0:
+    if any(libc.inotify_add_watch(fd, os.fsencode(folder), mask) < 0 for folder in folders):
         os.close(fd)
         return None
     return fd

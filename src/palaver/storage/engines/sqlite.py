@@ -189,7 +189,7 @@ class SqliteEngine:
         self._presence = FilePresence(path, self._copy_content, self._write_log_back)
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer, schema_version)
-        self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check)
+        self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check_quickly)
         self._idle_readers: list[apsw.Connection] = []
         self._open_reader_count = 0
         self._threads: ThreadPoolExecutor | None = None
@@ -321,6 +321,7 @@ class SqliteEngine:
         if self._damage is None:
             self._presence.save_before_close()
         self._writer.close(self._close_writer)
+        self._presence.close()
         if self._threads is not None:
             self._threads.shutdown()
         self._close_readers()

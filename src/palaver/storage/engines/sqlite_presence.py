@@ -17,15 +17,16 @@ import secrets
 import shutil
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import apsw
 
 from palaver.domain.errors import StoreFileLost, StoreFull
+from palaver.storage.engines.file_events import NameChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _PAGES_PER_STEP: Final = 4096
 
@@ -49,6 +50,8 @@ class FilePresence:
         self._is_written_back = False
         real_path = path.resolve()  # SQLite's other files are beside the one that a link leads to
         names = (str(path), f"{real_path}-wal", f"{real_path}-shm")
+        self._folders = {path.parent, real_path.parent}
+        self._name_changes: NameChanges | None = None
         self._identities = tuple((name, identity) for name in names if (identity := _identify(name)) is not None)
         self.is_lost = False
         self._copy: Path | None = None
@@ -63,6 +66,21 @@ class FilePresence:
                 raise _make_error(name, self._copy, is_written_back=self._is_written_back)
         if self.is_lost:
             self._handle_return()
+
+    def check_quickly(self) -> None:
+        """The same for every commit: the files are looked at only if a name in their folder has changed.
+
+        Asking the system for the state of a log that is being written makes the next write to it much slower.
+        """
+        if self._name_changes is None:
+            self._name_changes = NameChanges(self._folders)
+            self.check()
+        elif self.is_lost or self._name_changes.has_any():
+            self.check()
+
+    def close(self) -> None:
+        if self._name_changes is not None:
+            self._name_changes.close()
 
     def notice(self) -> None:
         """Check without raising an error: the next caller gets it."""
@@ -138,7 +156,7 @@ class FilePresence:
 
 def _identify(name: str) -> tuple[int, int] | None:
     try:
-        stat = os.stat(name)  # noqa: PTH116  (faster, and called after every commit)
+        stat = Path(name).stat()
     except OSError:
         return None
     return stat.st_dev, stat.st_ino

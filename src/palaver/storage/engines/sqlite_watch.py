@@ -48,7 +48,7 @@ class SqliteWatch:
     ) -> None:
         self._path = path
         self._open_reader = open_reader
-        self._check_files = check_files  # called at least once a second
+        self._check_files = check_files  # called once a second
         self._on_change = on_change
         self._watches = watches
         real_path = path.resolve()  # SQLite puts the WAL beside the file that a link points to
@@ -86,7 +86,7 @@ class SqliteWatch:
             version = self._read_version(db)
             self._has_started.set()
             is_reliable = self._events.is_supported
-            last_event = 0.0
+            last_event = last_check = 0.0
             while not self._closed:
                 since_event = time.monotonic() - last_event
                 wait = min(MAX_WAIT_SECONDS, max(MIN_WAIT_SECONDS, since_event * WAIT_GROWTH))
@@ -94,7 +94,9 @@ class SqliteWatch:
                 is_expected, self._has_own_commit = has_event or self._has_own_commit, False
                 if has_event:
                     last_event = time.monotonic()
-                self._check_files()
+                if time.monotonic() - last_check >= MAX_WAIT_SECONDS:
+                    last_check = time.monotonic()
+                    self._check_files()
                 new_version = self._read_version(db)
                 if new_version == version or self._closed:
                     continue
