@@ -16,6 +16,7 @@ from palaver.services.backups import BackupRequest
 from palaver.storage.engines import integrity, migrate
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.folder_lock import FolderLock
+from palaver.storage.engines.sqlite import SqliteEngine
 from palaver.storage.engines.sqlite_file import connect, create_file
 
 if TYPE_CHECKING:
@@ -218,3 +219,12 @@ def test_a_file_that_another_process_migrates_meanwhile_is_not_damaged(
     SessionStore.open(path).close()
     assert apsw.connection_hooks == [], "the other process came in between"
     first.close()
+
+
+def test_whether_a_server_is_ready_is_answered_with_the_damage(database: Path) -> None:
+    with closing(SqliteEngine.open(database)) as engine:
+        with database.open("r+b") as file:
+            file.write(b"no database any more")
+        for _ in range(2):
+            with pytest.raises(StoreDamaged):
+                engine.find_problems()

@@ -206,6 +206,28 @@ def test_work_that_older_programs_share_in_one_transaction_is_refused_for_all(ur
         assert errors == [SchemaTooNew] * 8
 
 
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_an_older_program_that_starts_during_the_upgrade_waits_and_then_refuses(url: str) -> None:
+    errors: list[BaseException | None] = []
+
+    def start_older() -> None:
+        try:
+            open_engine(url).close()
+        except SchemaTooNew as error:
+            errors.append(error)
+        else:
+            errors.append(None)
+
+    older = threading.Thread(target=start_older)
+    with psycopg.connect(url, application_name="palaver schema:9998") as newer:
+        newer.execute("SELECT pg_advisory_xact_lock(%s)", (postgres_migration.MIGRATION_LOCK_KEY,))
+        newer.execute("INSERT INTO migration (name, applied_at) VALUES (%s, 7)", (NEWER,))
+        older.start()
+        older.join(0.5)  # it would be ready by now if it had not waited
+    older.join()
+    assert [type(error) for error in errors] == [SchemaTooNew]
+
+
 # -- the first versions, which look at nothing --------------------------------------------------------------
 
 

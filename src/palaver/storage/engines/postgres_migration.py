@@ -77,17 +77,24 @@ def refuse_newer_schema(connection: PooledConnection) -> None:
 
 
 def migrate_database(connection: PooledConnection, upgrade: Upgrade, *, allow_unfinished_copy: bool) -> None:
-    """Apply the pending migrations; if there are none, nothing is locked."""
-    list_pending = partial(_list_pending, connection, allow_unfinished_copy=allow_unfinished_copy)
-    is_new = not read_applied(connection)
-    pending = list_pending(refuses=upgrade is Upgrade.REFUSE)
+    """Apply the pending migrations. If there are none, wait until no newer program applies its own.
+
+    Raises `SchemaTooNew` if one has: its upgrade has not seen this connection, which may have come after it began.
+    """
+    list_pending = partial(migrate.list_pending, DIALECT, allow_unfinished_copy=allow_unfinished_copy)
+    applied = read_applied(connection)
+    pending = list_pending(applied)
+    if not pending:
+        refuse_newer_schema(connection)
+    elif applied and upgrade is Upgrade.REFUSE:
+        migrate.refuse_upgrade(pending)
     while pending:
         with connection.begin(_TIME_LIMITS) as tx:
             tx.fetch_one("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK_KEY)
             tx.execute(migrate.CREATE_MIGRATION_TABLE)
-            pending = list_pending()
+            pending = list_pending(read_applied(connection))
             numbers = [int(name[:4]) for name, script in pending if not migrate.lets_older_write(script)]
-            if numbers and not is_new:
+            if numbers and applied:
                 _end_older_programs(connection, max(numbers), upgrade)
             if pending:
                 name, script = pending.pop(0)
@@ -96,16 +103,6 @@ def migrate_database(connection: PooledConnection, upgrade: Upgrade, *, allow_un
 
 def _run_script(connection: PooledConnection, script: str) -> None:
     connection.execute(script, prepare=False)  # our own file
-
-
-def _list_pending(
-    connection: PooledConnection, *, allow_unfinished_copy: bool, refuses: bool = False
-) -> list[tuple[str, str]]:
-    applied = read_applied(connection)
-    pending = migrate.list_pending(DIALECT, applied, allow_unfinished_copy=allow_unfinished_copy)
-    if refuses and applied and pending:
-        migrate.refuse_upgrade(pending)
-    return pending
 
 
 def read_applied(connection: PooledConnection) -> dict[str, bool]:

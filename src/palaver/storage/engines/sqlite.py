@@ -360,11 +360,7 @@ class SqliteEngine:
             if row is None or row[0] != self._writer_connection.schema_version:
                 migrate.check_still_usable(DIALECT, list_applied(tx))
 
-        try:
-            self._read(check)
-        except SchemaTooNew as error:
-            self._note_upgrade(error)
-            raise
+        self.run(Read(check))
 
     def _find_lock_problem(self) -> ReadinessProblem | None:
         since = self._writer.blocked_since
