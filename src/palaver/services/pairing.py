@@ -33,7 +33,6 @@ from palaver.domain.text import is_storable
 from palaver.services import link_requests, linking, sender_folding
 from palaver.services.commands.command import CommandCall
 from palaver.services.commands.reply_text import escape_markdown
-from palaver.services.link_requests import LinkResult
 from palaver.services.notices import send_notice
 from palaver.storage import chat_access, pairing_requests, people, sign_in_attempts
 from palaver.storage.timestamps import to_micros
@@ -128,7 +127,7 @@ def use_code(
     now: datetime,
     *,
     asked: str | None = None,
-) -> LinkResult:
+) -> link_requests.LinkResult:
     """Use what a person sends with /link: the code of their other account, or `confirm` or `cancel`.
 
     `person` is None for a stranger. A wrong code is no error, so that the attempt stays counted.
@@ -136,14 +135,14 @@ def use_code(
     seconds = count_code_attempt(tx, source, now, is_stranger=person is None)
     if seconds:
         text = TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds)
-        return LinkResult(text, problem="too_many", retry_after=seconds)
+        return link_requests.LinkResult(text, problem="too_many", retry_after=seconds)
     verb = text.strip().lower()
     if verb in {link_requests.CONFIRM, link_requests.CANCEL}:
         return link_requests.answer(tx, verb, source, person, config, now, asked=asked)
     code = parse_code(text)
     found = None if code is None else pairing_requests.find_link_code(tx, hash_secret(code), to_micros(now))
     result = None if found is None else link_requests.claim_code(tx, found, source, now)
-    return LinkResult(INVALID_LINK_CODE_TEXT, problem="wrong_code") if result is None else result
+    return link_requests.LinkResult(INVALID_LINK_CODE_TEXT, problem="wrong_code") if result is None else result
 
 
 def count_code_attempt(tx: Transaction, source: SessionSource, now: datetime, *, is_stranger: bool) -> int:
