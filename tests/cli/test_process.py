@@ -7,16 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import palaver
 from cli.pseudo_terminal import run_in_terminal
 from palaver import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cli.conftest import Home
     from support.warm_process import WarmLauncher
 
@@ -47,6 +47,19 @@ for command in json.loads(sys.argv[1]):
         main()
     except SystemExit as end:
         assert not end.code, command
+"""
+
+IMPORT_EACH_MODULE_FIRST_CODE = """
+import importlib, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+for path in sorted(folder.rglob("*.py")):
+    name = ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+    for loaded in [each for each in sys.modules if each.partition(".")[0] == "palaver"]:
+        del sys.modules[loaded]
+    try:
+        path.name == "__main__.py" or importlib.import_module(name)
+    except ImportError as error:
+        print(name, error)
 """
 
 
@@ -125,6 +138,15 @@ def test_a_server_loads_libraries_that_few_need_when_they_are_used(tmp_path: Pat
     loaded = set(json.loads(errors.splitlines()[-1]))
     assert {"fastapi", "palaver.web.app"} <= loaded
     assert {name.partition(".")[0] for name in loaded} & SELDOM_USED_MODULES == set()
+
+
+@pytest.mark.soak
+def test_every_module_can_be_imported_first() -> None:
+    """Whether modules import each other in a circle depends on the first of them."""
+    folder = str(Path(palaver.__file__).parent)
+    code = [sys.executable, "-c", IMPORT_EACH_MODULE_FIRST_CODE, folder]
+    result = subprocess.run(code, capture_output=True, text=True, check=True)
+    assert result.stdout == ""
 
 
 def test_a_warm_process_has_imported_what_an_answer_needs(launcher: WarmLauncher, home: Home) -> None:
