@@ -199,9 +199,14 @@ async def test_a_worker_marks_a_repeated_attempt_before_it_calls_the_agent(
         marks.append(gateway.store.engine.run(read_mark))
         yield TextDelta("Here I am.")
 
-    other = await start_gateway(ScriptedAgent(answer))
+    class SlowAgent(ScriptedAgent):
+        async def warm_up(self) -> None:
+            marks.append(gateway.store.engine.run(read_mark))
+
+    other = await start_gateway(SlowAgent(answer))
     await wait_for_turn(other, lease.turn_id)
-    assert [tuple(mark) for mark in marks] == [(2, 2)]
+    assert tuple(marks[-1]) == (2, 2)
+    assert {mark[1] for mark in marks[:-1]} == {0}, "what the agent loads first is no part of the call"
 
 
 async def test_two_workers_do_not_recover_the_same_turn(start_gateway: StartGateway, dm: MakeSource) -> None:

@@ -278,8 +278,13 @@ class Run:
         )
 
     async def _record_begin(self) -> None:
-        """Store durably that the agent is called, before it is: if it kills the process, that counts."""
+        """Store durably that the agent is called, before it is: if it kills the process, that counts.
+
+        What the agent loads first is no part of the call: a process that dies meanwhile is not the message's fault.
+        """
         if not self._is_begin_recorded:
+            with contextlib.suppress(AgentError):  # the call itself says what is wrong
+                await self._dependencies.agent.warm_up()
             await self._engine.arun(Write(partial(turn_leases.mark_begun, lease=self.lease)))
             self._is_begin_recorded = True
 
