@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sqlite3
 import sys
 import time
@@ -74,7 +75,7 @@ class AttackedServer:
         await self._check_output()
 
     async def stop(self) -> None:
-        self.process.send_signal(15)
+        self.process.send_signal(signal.SIGTERM)
         await self._check_output()
 
     async def _check_output(self) -> None:

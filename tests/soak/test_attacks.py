@@ -321,7 +321,7 @@ async def test_hostile_requests_are_refused_and_never_break_the_server(
             return answer[9:12].decode() or "closed"
 
         async def send(method: str, path: str) -> str:
-            body = {} if method in {"POST", "PUT", "PATCH"} else None
+            body: dict[str, object] | None = {} if method in {"POST", "PUT", "PATCH"} else None
             return str((await server.owner.request(method, path, json=body)).status_code)
 
         for method, path in chance.sample(addresses, 400):
