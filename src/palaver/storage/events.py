@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 END_OF_LOG = 2**62  # a seq after every event
-# That one transaction hides or copies: other writers wait for about a tenth of a second.
-MAX_CHANGED_EVENTS = 20_000
-MAX_CHANGED_BYTES = 32_000_000
+# That one transaction hides or copies: other writers wait for some hundredths of a second.
+MAX_CHANGED_EVENTS = 5_000
+MAX_CHANGED_BYTES = 8_000_000
+_MAX_FIRST_MESSAGES = 16  # that are read at first: each may be large
 UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
@@ -300,9 +301,7 @@ def check_change_size(tx: Transaction, session_no: int, first_seq: int) -> None:
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
     """Hide the last `turns` turns: each a user message and what follows it."""
     previous_seq = _lock_redo_seq(tx, session_no)
-    turns = min(turns, MAX_CHANGED_EVENTS)  # so many messages are too many anyway
-    newest = _iter_newest_messages(tx, session_no, END_OF_LOG, turns * 4)
-    questions = list(islice(((row[0], get_text(row)) for row in newest if row[3] == "user"), turns))
+    questions = _find_last_questions(tx, session_no, turns)
     if not questions:
         raise NothingToUndo
     first_seq, prompt = questions[-1]
@@ -324,6 +323,21 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
     end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
     return UndoResult(turns=len(questions), messages=hidden_count, prompt=prompt or "")
+
+
+def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[tuple[int, str | None]]:
+    """Return seq and text of the last messages of people, newest first; refuse to read more than may be changed."""
+    questions: list[tuple[int, str | None]] = []
+    left_bytes = MAX_CHANGED_BYTES
+    for row in _iter_newest_messages(tx, session_no, END_OF_LOG, min(turns * 4, _MAX_FIRST_MESSAGES)):
+        left_bytes -= len(row[4] or "") + len(row[5] or "")
+        if left_bytes < 0 and questions:
+            raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
+        if row[3] == "user":
+            questions.append((row[0], get_text(row)))
+        if len(questions) == min(turns, MAX_CHANGED_EVENTS):
+            break
+    return questions
 
 
 def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> UndoResult:
