@@ -430,6 +430,7 @@ async def test_budgets_are_added_and_taken_away_again(town: Town) -> None:
     assert await get_used() == [1100, 20, 3]
 
 
+@pytest.mark.both_engines
 async def test_with_dm_scope_person_each_has_a_lane_of_their_own_again(open_store: OpenStore, clock: FakeClock) -> None:
     town = Town(open_store(GatewayConfig(dm_scope=DmScope.PERSON)), clock)
     await town.add_person(ADA)
