@@ -172,7 +172,7 @@ def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path) -> None:
 
 
 def rewrite_manifest(backup: backups_module.Backup, **changes: object) -> backups_module.Backup:
-    """Let a manifest say that the backup is as it is now, as somebody would who has changed it."""
+    """Let a manifest say that the backup is as it is now, as an attacker would who has changed it."""
     document = json.loads((backup.path / "backup.json").read_text())
     document |= {
         "database_bytes": backup.database.stat().st_size,

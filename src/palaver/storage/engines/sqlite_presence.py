@@ -145,7 +145,7 @@ class FilePresence:
         target.unlink(missing_ok=True)  # the file was put back meanwhile
 
     def _is_content_in_place(self) -> bool:
-        """Whether the database and its log are in place: the index is made anew from them."""
+        """Whether the database and its log are in place: SQLite makes the index again from them."""
         return all(_identify(name) == identity for name, identity in self._identities[:2])
 
     def _has_lost_only_log(self) -> bool:
