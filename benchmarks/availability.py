@@ -5,9 +5,9 @@
 A real `palaver serve` runs on a store with a very long conversation of the attacker (`--megabytes`, `--messages`). The
 second person, Ben, sends messages, lists conversations and searches, all the time: first in quiet, then during each
 attack, then in quiet again. The table has the median and the 99th percentile of what Ben waited, the ratio of the
-latter to the quiet one, and how many of Ben's requests failed. Each attack is a process of its own (`--attack`), so that
-only the server and the processor are shared with Ben. Attacks stay on loopback and are bounded in number and time.
-Their order comes from the seed.
+latter to the quiet one, and how many of Ben's requests failed. Each attack is a process of its own (`--attack`), with
+the lowest priority, because a real attacker is on another machine; `--same-priority` lets it compete with Ben and the
+server for the processor. Attacks stay on loopback and are bounded in number and time. Their order comes from the seed.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 TIMEOUT_SECONDS = 60.0
+ATTACKER_NICENESS = 19
 PROBE_PAUSE_SECONDS = 0.02
 BEN_CONVERSATIONS = 40
 WEBHOOK_SECRET = base64.b64encode(b"k" * 32).decode()
@@ -68,6 +69,7 @@ class World:
     long_session: str  # of Mallory: very many messages
     seed: int
     import_messages: int
+    has_attacker_same_priority: bool = False
     documents: list[tuple[str, bytes]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)  # of the attacker's requests, by status
     keys: Any = field(default_factory=lambda: itertools.count(1))
@@ -415,7 +417,9 @@ async def open_world(args: argparse.Namespace) -> AsyncIterator[World]:
             ben, mallory = await invite("ben"), await invite("mallory")
             found = give_sessions(home, (await mallory.get("/api/me")).json()["person"]["id"])
             ben_sessions = [(await ben.post("/api/sessions", json={})).json()["id"] for _ in range(BEN_CONVERSATIONS)]
-            yield World(url, home, ben, mallory, ben_sessions, *found, args.seed, args.import_messages)
+            yield World(
+                url, home, ben, mallory, ben_sessions, *found, args.seed, args.import_messages, args.same_priority
+            )
     finally:
         if process is not None:
             process.send_signal(signal.SIGTERM)
@@ -474,6 +478,7 @@ async def start_attack(world: World, name: str) -> asyncio.subprocess.Process:
         *(sys.executable, "-m", "benchmarks.availability", "--attack", name, "--world", json.dumps(facts)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        preexec_fn=None if world.has_attacker_same_priority else lambda: os.nice(ATTACKER_NICENESS),
     )
     assert process.stdout is not None
     await process.stdout.readline()  # it begins
@@ -562,6 +567,7 @@ def main() -> None:
     parser.add_argument("--import-messages", type=int, default=50_000)
     parser.add_argument("--only", help=f"some of {', '.join(ATTACKS)}")
     parser.add_argument("--seed", type=int, default=20261118)
+    parser.add_argument("--same-priority", action="store_true", help="let the attacker take processor time of Ben, too")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--attack", help=argparse.SUPPRESS)
     parser.add_argument("--world", help=argparse.SUPPRESS)

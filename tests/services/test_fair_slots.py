@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from palaver.services.fair_slots import FairSlots, QueueFull
+from support.gateway import wait_until
 
 
 class Work:
@@ -101,3 +102,22 @@ async def test_a_waiter_that_was_just_canceled_gets_no_place() -> None:
     await asyncio.sleep(0)
     assert work.running == ["c1"]
     await work.end("c1", last)
+
+
+async def test_a_key_rests_after_its_work_while_others_have_its_place() -> None:
+    work = Work(FairSlots(1, per_key=1, min_rest=3600))
+    tasks = {name: await work.start(name) for name in ("a1", "a2", "b1")}
+    await work.end("a1", tasks["a1"])
+    assert work.running == ["b1"]
+    await work.end("b1", tasks["b1"])
+    assert work.running == []
+    tasks["a2"].cancel()
+    await asyncio.gather(tasks["a2"], return_exceptions=True)
+
+
+async def test_a_key_gets_its_next_place_after_its_rest() -> None:
+    work = Work(FairSlots(1, per_key=1, min_rest=0.001))
+    tasks = {name: await work.start(name) for name in ("a1", "a2")}
+    await work.end("a1", tasks["a1"])
+    await wait_until(lambda: work.running == ["a2"])
+    await work.end("a2", tasks["a2"])

@@ -9,8 +9,8 @@ import pytest
 from palaver.services.attachments import Attachments
 from palaver.services.cleanup import Cleanup
 from palaver.services.indexer import Indexer
-from palaver.storage import search
-from palaver.storage.engines.base import Read
+from palaver.storage import search, search_merge, session_deletion, sessions
+from palaver.storage.engines.base import Read, Write
 from support.gateway import wait_until
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from conftest import OpenStore
     from palaver import SessionSource, SessionStore
+    from palaver.storage.engines.base import Transaction
 
 
 @pytest.mark.both_engines
@@ -51,3 +52,41 @@ async def test_a_server_indexes_what_another_process_has_left(
     assert store.engine.run(Read(search.has_unindexed))
     await Cleanup(store, Attachments(store, tmp_path / "attachments")).run_once()
     await wait_until(lambda: not store.engine.run(Read(search.has_unindexed)))
+
+
+def count_parts(tx: Transaction) -> int:
+    row = tx.fetch_one("SELECT COUNT(DISTINCT segid) FROM search_idx")
+    assert row is not None
+    return int(row[0])
+
+
+async def test_the_parts_of_the_index_are_merged_in_steps_of_their_own(
+    open_store: OpenStore, dm: Callable[..., SessionSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No message and no search waits for a merge: each only adds a part, and the thread merges some pages at a time."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Indexer, "notify", lambda _: None)
+        store = open_store()
+        for number in range(40):
+            store.record_user_message(dm(), f"message {number}")
+            store.search("nothing")  # it indexes the message
+    assert store.engine.run(Read(count_parts)) == 40
+    store.indexer.notify()
+    await wait_until(lambda: store.engine.run(Read(count_parts)) < 4)
+    assert len(store.search("message", limit=100)) == 40
+
+
+def test_the_index_is_not_merged_while_a_conversation_is_being_deleted(
+    store: SessionStore, dm: Callable[..., SessionSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge would have to read very many deleted messages in one step."""
+    monkeypatch.setattr(Indexer, "notify", lambda _: None)
+    for number in range(20):
+        session_id = store.record_user_message(dm(), f"message {number}").session_id
+        store.search("nothing")
+    monkeypatch.setattr(session_deletion, "MAX_SHORT_ROWS", 5)
+    store.engine.run(Write(lambda tx: session_deletion.delete(tx, sessions.get(tx, session_id))))
+    assert not store.engine.run(Write(search_merge.merge_parts))
+    while (no := store.engine.run(Read(session_deletion.find_hidden))) is not None:
+        store.engine.run(Write(lambda tx, no=no: session_deletion.delete_piece(tx, no)))
+    assert store.engine.run(Write(search_merge.merge_parts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 from hypothesis import settings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.domain.session_summary import TranscriptPage
     from palaver.domain.version import VersionInfo
-    from palaver.storage.engines.base import Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 pytestmark = pytest.mark.both_engines
 
@@ -116,6 +116,27 @@ class Conversation:
         return self.read(run)
 
 
+class RecordingTransaction:
+    """Runs statements and keeps every value that they return."""
+
+    def __init__(self, tx: Transaction, values: list[object]) -> None:
+        self._tx = tx
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def fetch_one(self, sql: str, *params: object) -> Row | None:
+        row = self._tx.fetch_one(sql, *params)
+        self._values += row or ()
+        return row
+
+    def fetch_all(self, sql: str, *params: object) -> list[Row]:
+        rows = self._tx.fetch_all(sql, *params)
+        self._values += [value for row in rows for value in row]
+        return rows
+
+
 @pytest.fixture
 def conversation(store: SessionStore) -> Conversation:
     return Conversation(store)
@@ -159,6 +180,28 @@ def test_what_would_keep_others_waiting_is_refused_and_changes_nothing(
             conversation.write(change)
     assert conversation.read(lambda tx: events.list_events(tx, conversation.no)) == before
     assert conversation.write(lambda tx: events.undo_turns(tx, conversation.no, 1, NOW)).turns == 1
+
+
+def test_a_change_that_is_refused_reads_no_texts(conversation: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused in a write transaction, for which others wait."""
+    monkeypatch.setattr(events, "MAX_CHANGED_BYTES", 50_000)
+    question, answer = "q" * 10_000, "a" * 10_000
+    first, *_ = [conversation.say(question, answer) for _ in range(6)]
+    texts: list[object] = []
+
+    def refuse(change: Callable[[Transaction], object]) -> None:
+        def run(tx: Transaction) -> None:
+            recording = RecordingTransaction(tx, texts)
+            change(cast("Transaction", recording))
+
+        with pytest.raises(ChangeTooLarge):
+            conversation.write(run)
+
+    refuse(lambda tx: events.undo_turns(tx, conversation.no, 6, NOW))
+    refuse(lambda tx: versions.start_version(tx, conversation.no, first, NOW))
+    assert texts
+    assert question not in texts
+    assert answer not in texts
 
 
 def test_versions_inside_versions_come_back_as_they_were_left(conversation: Conversation) -> None:

@@ -29,7 +29,7 @@ SQLITE_ONLY = frozenset(
         *("message_log.append_message_on_lane", "message_log._append_in_steps"),
         *("retention.measure_database.<locals>.<genexpr>", "search.index_batch", "search.find_messages"),
         *("search_merge.merge_piece", "search_merge.merge_pages", "search_merge.set_delete_merge"),
-        *("session_deletion.delete", "session_deletion._let_index_merge", "session_deletion._delete_events"),
+        *("session_deletion.delete", "session_deletion._delete_events"),
         *(
             "table_copy.read_serial",
             "table_copy.write_serial",

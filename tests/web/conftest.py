@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def use_cheap_password_hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash passwords cheaply, to keep tests fast; tests marked `real_hashing` use the real cost."""
+    """Hash passwords cheaply and refuse at once, to keep tests fast; tests marked `real_hashing` use the real cost."""
+    monkeypatch.setattr(passwords, "REFUSAL_DELAY_SECONDS", 0)
     if "real_hashing" not in request.keywords:
         cheap = PasswordHasher.from_parameters(CHEAPEST)
         monkeypatch.setattr(passwords, "_create_hasher", lambda: cheap)

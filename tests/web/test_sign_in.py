@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import httpx2
 import pytest
 
 from palaver.domain.account import MIN_PASSWORD_CHARS
-from palaver.services.accounts import passwords
+from palaver.services.accounts import passwords, sign_in
 from palaver.services.accounts.passwords import DUMMY_HASH
 from palaver.storage.engines.base import Read
 from palaver.storage.timestamps import to_micros
@@ -664,3 +666,36 @@ async def test_guesses_from_one_address_keep_nobody_else_from_signing_in(
     assert len(too_many) == refused
     assert all(int(each.headers["retry-after"]) >= 1 for each in too_many)
     assert {each.status_code for each in answers} == {401, 429}
+
+
+async def test_a_refusal_comes_late_and_nobody_else_waits_for_it(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address with few connections can't send hundreds of guesses a second, each of which would cost something."""
+    web = await start_web(clock=FakeClock())
+    await set_password(web)
+    assert await guess_at(web, "127.0.0.2", 10) == [401] * 10
+    refusals: list[float] = []
+
+    async def refuse_attempt(wait_seconds: float) -> NoReturn:
+        refusals.append(wait_seconds)
+        await passwords.refuse_attempt(wait_seconds)
+
+    monkeypatch.setattr(passwords, "REFUSAL_DELAY_SECONDS", 3600)
+    monkeypatch.setattr(sign_in, "refuse_attempt", refuse_attempt)
+    guess = asyncio.create_task(guess_at(web, "127.0.0.2", 1))
+    await wait_until(lambda: len(refusals) == 1)
+    assert await try_password_at(web, "127.0.0.3") == 200
+    assert not guess.done()
+    guess.cancel()
+    await asyncio.gather(guess, return_exceptions=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+async def test_passwords_are_hashed_with_a_lower_priority() -> None:
+    def get_priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    own = get_priority()
+    assert await passwords.Passwords()._run("address", get_priority) == min(own + passwords.NICENESS, 19)
+    assert get_priority() == own

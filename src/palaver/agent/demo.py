@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from palaver.domain.budget import TokenPrice
 
 DEMO_MODEL = "demo"
+MAX_QUESTION_CHARS = 2000  # of a message that are looked at: the text of a document may follow them
 CONTEXT_WINDOW_TOKENS = 8000  # the agent has no limit; this one lets people see automatic compaction
 DEFAULT_DESCRIPTION = (
     "Demo agent with scripted answers. For a real model, choose one on the page, set OPENAI_API_KEY, ANTHROPIC_API_KEY "
@@ -175,8 +176,9 @@ def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
         return _Plan(_build_summary(request))
     if text.startswith(LEARNING_REQUEST):
         return _Plan("done")
+    question = text[:MAX_QUESTION_CHARS]
     for pattern, make_plan in _RULES:
-        match = pattern.search(text)
+        match = pattern.search(question)
         if match:
             plan = make_plan(match)
             if plan.tool_plan is None or plan.tool_plan.tool in tools:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
+THREAD_SWITCH_SECONDS = 0.0005
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ def serve_until_stopped(base: Settings, options: ServeOptions) -> int:
             if running is not None:
                 return asyncio.run(_show_running_server(store, options, running))
         return_freed_memory()
+        _share_interpreter_fairly()
         configure_logging()
         raise_open_file_limit()
         log_problems(loaded)
@@ -213,6 +215,15 @@ async def _open_page(accounts: Accounts, url: str, options: ServeOptions) -> Non
     sys.stdout.flush()
     if options.open_browser if options.open_browser is not None else _should_open_browser():
         await asyncio.to_thread(webbrowser.open, url)
+
+
+def _share_interpreter_fairly() -> None:
+    """Let the event loop interrupt a busy thread soon.
+
+    A request takes the interpreter lock several times. Each time that a thread makes an export or reads an import, the
+    event loop waits for this interval, which is 5 ms by default.
+    """
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
 
 
 def _set_garbage_collector() -> None:

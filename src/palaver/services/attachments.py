@@ -51,6 +51,7 @@ from palaver.domain.person import check_can_view_all
 from palaver.services.attachment_texts import DocumentReader, describe_document
 from palaver.services.deletions import PIECE_PAUSE_SECONDS
 from palaver.services.disk_space import check_room
+from palaver.services.fair_slots import FairSlots
 from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -71,6 +72,7 @@ MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the
 MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
 RECORDS_PER_PIECE: Final = 300  # of unused files, in one transaction
 READ_CHUNK_BYTES: Final = 256 * 1024
+MAX_CONCURRENT_UPLOADS: Final = 8  # one of each person
 _TRASH_SUFFIX = ".trash"
 _UPLOAD_PREFIX = ".upload-"
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -86,6 +88,8 @@ class Attachments:
         self._engine = store.engine
         self._folder = folder
         self._documents = DocumentReader(folder)
+        # For files that have arrived and are now stored: what they wait for is this machine, not the network.
+        self.arrived_files = FairSlots(MAX_CONCURRENT_UPLOADS, per_key=1, min_rest=0)
 
     # -- receiving and serving ------------------------------------------------------------------------------
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound
+from palaver.domain.pace import MIN_COPY_REST_SECONDS
 from palaver.domain.person import Action
 from palaver.domain.source import ChatType, Platform, SessionSource
 from palaver.services.commands.permissions import check_permission
+from palaver.services.fair_slots import FairSlots
 from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import (
     events,
@@ -30,12 +32,15 @@ from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from palaver.domain.person import Person, Principal
     from palaver.domain.session_summary import SessionSummary
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
+MAX_CONCURRENT_COPIES = 64  # of different people; each may wait for a lock
 # Idempotency keys are stored as inbound messages. These accounts keep them apart from the keys of messages.
 EDIT_NAMESPACE = "edits"
 START_NAMESPACE = "beginnings"
@@ -67,6 +72,7 @@ class Conversations:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
+        self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_rest=MIN_COPY_REST_SECONDS)
 
     async def start(
         self, person: Person, new: NewConversation, platform: Platform = Platform.WEB, *, key: str | None = None
@@ -117,9 +123,7 @@ class Conversations:
                 sessions.rename(tx, row, title, now, principal.person_id)
             return _load_summary(tx, row, principal)
 
-        summary = await self._store.engine.arun(Write(run))
-        self._store.indexer.notify()
-        return summary
+        return await self._store_copy(principal, run)
 
     async def fork_before(self, person: Person, session_id: str, at: int, key: str) -> SessionSummary:
         """Fork a conversation before message `at` of a person, so that they can send another message there.
@@ -148,7 +152,11 @@ class Conversations:
             inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
             return _load_summary(tx, row, principal)
 
-        summary = await self._store.engine.arun(Write(run))
+        return await self._store_copy(principal, run)
+
+    async def _store_copy(self, principal: Principal, run: Callable[[Transaction], SessionSummary]) -> SessionSummary:
+        async with self._copies.hold(principal.person_id):
+            summary = await self._store.engine.arun(Write(run))
         self._store.indexer.notify()
         return summary
 

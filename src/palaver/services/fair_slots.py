@@ -2,15 +2,19 @@
 
 Always true: there are never more holders than places, nor more of one key (a person, an address) than its share, and
 those who wait get the next free place in turns, key by key. So one key never keeps the others from all places,
-however much it asks for: another key's next wish comes right after the work that is being done.
+however much it asks for: another key's next wish comes right after the work that is being done. With `min_rest`, a key
+also pauses after each piece of work (`domain/pace.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+
+from palaver.domain.pace import compute_rest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,12 +25,18 @@ class QueueFull(Exception):
 
 
 class FairSlots:
-    """A number of places, of which one key gets at most `per_key` at the same time."""
+    """A number of places, of which one key gets at most `per_key` at the same time.
 
-    def __init__(self, total: int, *, per_key: int, max_waiting_per_key: int | None = None) -> None:
+    With `min_rest`, in seconds, a key gets its next place only after a rest; its place is free for other keys at once.
+    """
+
+    def __init__(
+        self, total: int, *, per_key: int, max_waiting_per_key: int | None = None, min_rest: float | None = None
+    ) -> None:
         self._free = total
         self._per_key = per_key
         self._max_waiting_per_key = max_waiting_per_key
+        self._min_rest = min_rest
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the key whose turn is next comes first
 
@@ -34,10 +44,17 @@ class FairSlots:
     async def hold(self, key: str) -> AsyncIterator[None]:
         """Hold a place inside the block. Raises QueueFull."""
         await self._acquire(key)
+        started = time.perf_counter()
         try:
             yield
         finally:
-            self._release(key)
+            self._free += 1
+            if self._min_rest is not None:
+                rest = compute_rest(time.perf_counter() - started, self._min_rest)
+                asyncio.get_running_loop().call_later(rest, self._end_hold, key)
+                self._give_free_places()
+            else:
+                self._end_hold(key)
 
     async def _acquire(self, key: str) -> None:
         if key not in self._waiting and self._free and self._held[key] < self._per_key:
@@ -54,15 +71,16 @@ class FairSlots:
         except asyncio.CancelledError:
             self._remove(key, place)
             if not place.cancelled():  # it was given a place at the same moment
-                self._release(key)
+                self._free += 1
+                self._end_hold(key)
             raise
 
     def _take(self, key: str) -> None:
         self._free -= 1
         self._held[key] += 1
 
-    def _release(self, key: str) -> None:
-        self._free += 1
+    def _end_hold(self, key: str) -> None:
+        """Let a key have another place."""
         self._held[key] -= 1
         if not self._held[key]:
             del self._held[key]

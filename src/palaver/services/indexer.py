@@ -1,6 +1,7 @@
 """Keeps the search index up to date in the background, so that no message waits for it.
 
-A thread waits until no message has been stored for a moment, then indexes in small batches. A search first indexes, for
+A thread waits until no message has been stored for a moment, then indexes in small batches, and merges the parts of the
+index in small steps. Between them it rests (`domain/pace.py`). A search first indexes, for
 a moment, what is missing of the messages that its reader may see: normally all of them. After an import there can be
 more; then the search says so (`SearchHits.is_indexing`), and the thread does the rest.
 """
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.domain.ids import SESSION_ID_PATTERN
+from palaver.domain.pace import compute_rest
 from palaver.domain.search_filter import NO_FILTER
 from palaver.domain.search_text import Query, parse_query
 from palaver.domain.session import SearchHits
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import ReadAfterWork
-from palaver.storage import search
+from palaver.storage import search, search_merge
 from palaver.storage.engines.base import Read, WorkKind, Write, write_kind
 from palaver.storage.search_scope import SearchConditions
 from palaver.storage.timestamps import to_micros
@@ -35,13 +37,12 @@ if TYPE_CHECKING:
     from palaver.storage.search_scope import Author
 
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
-BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers rather than many
+BATCH_EVENTS = 128  # in one transaction: other writers wait for a few milliseconds
 MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits for a quiet moment
 CLOSE_SECONDS = 5.0  # for the batch in progress when the store is closed
 MAX_HITS = 200
 MAX_SEARCH_WAIT_SECONDS = 0.5  # for other writers, before a search goes on with what is indexed
 MAX_CATCH_UP_SECONDS = 0.5  # that a search spends on indexing; it finishes the batch that it has begun
-BATCH_PAUSE_SECONDS = 0.002  # between two batches of the thread, so that messages of others are stored in between
 _CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
 
 
@@ -94,6 +95,7 @@ class Indexer:
             if self._closed.wait(QUIET_SECONDS):
                 return
             if notified != self._notified and self._notified - indexed < MAX_BACKLOG_MESSAGES:
+                self._merge_parts()  # searches have indexed meanwhile
                 continue
             self._wake.clear()
             if self._closed.is_set():  # `close` set it before the wake-up that was just cleared
@@ -106,19 +108,35 @@ class Indexer:
     def _index_until_done(self, notified: int, indexed: int) -> bool:
         """Index until nothing is left; returns False early when new messages come, because storing them goes first."""
         while not self._closed.is_set():
+            started = time.perf_counter()
             try:
                 batch = self._engine.run(
                     Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS, _yield_to_other_threads))
                 )
-                if batch is None:
-                    return True
-                self._engine.run(_index_batch(batch))
-                self._closed.wait(BATCH_PAUSE_SECONDS)
+                if batch is not None:
+                    self._engine.run(_index_batch(batch))
+                    self._closed.wait(compute_rest(time.perf_counter() - started))
             except StoreError:  # the disk is full or the server is down: the next message or search tries again
+                return True
+            self._merge_parts()
+            if batch is None:
                 return True
             if self._notified != notified and self._notified - indexed < MAX_BACKLOG_MESSAGES:
                 return False
         return True
+
+    def _merge_parts(self) -> None:
+        if self._engine.name != "sqlite":
+            return
+        with suppress(StoreError):  # it is tried again with the next message
+            is_merging = True
+            while is_merging and not self._closed.is_set():
+                started = time.perf_counter()
+                is_merging = self._engine.run(_MERGE_PARTS)
+                self._closed.wait(compute_rest(time.perf_counter() - started))
+
+
+_MERGE_PARTS = Write(search_merge.merge_parts)
 
 
 def build_search(

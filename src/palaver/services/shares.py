@@ -24,6 +24,7 @@ from palaver.domain.share import (
     check_expiry,
 )
 from palaver.services.argument_checks import check_count
+from palaver.services.fair_slots import FairSlots
 from palaver.storage import events, people, sessions, shares
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 
 
 MAX_SHARED_EVENTS: Final = 20_000
-MAX_SHARED_BYTES: Final = 4_000_000  # of text
+MAX_SHARED_BYTES: Final = 8_000_000  # of the log; calls of tools and their results, which are not shown, count too
 EVENTS_PER_READ: Final = 200
+MAX_CONCURRENT_COPIES: Final = 2
 
 
 class Shares:
@@ -52,6 +54,7 @@ class Shares:
     def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._engine = store.engine
+        self._slots = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_rest=0)
 
     async def create(
         self,
@@ -83,9 +86,10 @@ class Shares:
                 row.session.shown_title, log, _list_names(tx, row.session, log), _get_sharer(tx, principal.person_id)
             )
 
-        source = await self._engine.arun(Read(collect))
-        # Not in a transaction: a long conversation takes a while, and other writers would wait.
-        body = await asyncio.to_thread(build_shared_copy, source.title, source.log, source.names, source.sharer)
+        async with self._slots.hold(principal.person_id):
+            source = await self._engine.arun(Read(collect))
+            # Not in a transaction: a long conversation takes a while, and other writers would wait.
+            body = await asyncio.to_thread(build_shared_copy, source.title, source.log, source.names, source.sharer)
 
         def add(tx: Transaction) -> Share:
             row = get_session_row(tx)  # again: meanwhile it may have been deleted
@@ -180,15 +184,13 @@ def _has_messages_of_others(log: Sequence[Event], person_id: PersonId) -> bool:
 
 
 def _iterate_log(tx: Transaction, session_no: int) -> Iterator[Event]:
-    """Yield the whole log; raise `ConversationTooLong` where it gets longer than a shared page may be."""
-    after, count, left_bytes = 0, 0, MAX_SHARED_BYTES
+    """Yield the whole log; raise `ConversationTooLong`, having read nothing, if a shared page can't be so long."""
+    if events.is_larger_than(tx, session_no, 1, MAX_SHARED_EVENTS, MAX_SHARED_BYTES):
+        raise ConversationTooLong(max_messages=MAX_SHARED_EVENTS, max_bytes=MAX_SHARED_BYTES)
+    after = 0
     while batch := events.list_events(tx, session_no, after=after, limit=EVENTS_PER_READ):
         yield from batch
         after = batch[-1].seq
-        count += len(batch)
-        left_bytes -= sum(len(event.message.text) for event in batch if event.message is not None)
-        if count > MAX_SHARED_EVENTS or left_bytes < 0:
-            raise ConversationTooLong(max_messages=MAX_SHARED_EVENTS, max_bytes=MAX_SHARED_BYTES)
 
 
 def _list_names(tx: Transaction, session: Session, log: Sequence[Event]) -> list[str]:

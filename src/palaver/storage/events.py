@@ -28,6 +28,7 @@ from palaver.storage.message_log import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_RO
 from palaver.storage.message_rows import (
     EDITED_TEXT,
     SELECT_EVENT,
+    SELECT_EVENT_SIZES,
     UnreadableRow,
     decode_body,
     decode_message,
@@ -46,10 +47,9 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 END_OF_LOG = 2**62  # a seq after every event
-# That one transaction hides or copies: other writers wait for some hundredths of a second.
-MAX_CHANGED_EVENTS = 5_000
-MAX_CHANGED_BYTES = 8_000_000
-_MAX_FIRST_MESSAGES = 16  # that are read at first: each may be large
+# That one transaction hides or copies: other writers wait for about a hundredth of a second.
+MAX_CHANGED_EVENTS = 2_000
+MAX_CHANGED_BYTES = 1_000_000
 UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
@@ -286,26 +286,32 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
 # -- changing -----------------------------------------------------------------------------------------------
 
 
-def check_change_size(tx: Transaction, session_no: int, first_seq: int) -> None:
-    """Raise `ChangeTooLarge` if so much follows an event that other writers would wait while all of it is changed."""
+def is_larger_than(tx: Transaction, session_no: int, first_seq: int, max_events: int, max_bytes: int) -> bool:
+    """Return whether the log from this event on has more entries or bytes, without reading their content."""
     sizes = tx.fetch_all(
         f"SELECT {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
         session_no,
         first_seq,
-        MAX_CHANGED_EVENTS + 1,
+        max_events + 1,
     )
-    if len(sizes) > MAX_CHANGED_EVENTS or sum(size for (size,) in sizes) > MAX_CHANGED_BYTES:
+    return len(sizes) > max_events or sum(size for (size,) in sizes) > max_bytes
+
+
+def check_change_size(tx: Transaction, session_no: int, first_seq: int) -> None:
+    """Raise `ChangeTooLarge` if so much follows an event that other writers would wait while all of it is changed."""
+    if is_larger_than(tx, session_no, first_seq, MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES):
         raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
 
 
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
     """Hide the last `turns` turns: each a user message and what follows it."""
     previous_seq = _lock_redo_seq(tx, session_no)
-    questions = _find_last_questions(tx, session_no, turns)
-    if not questions:
+    seqs = _find_last_questions(tx, session_no, turns)
+    if not seqs:
         raise NothingToUndo
-    first_seq, prompt = questions[-1]
+    first_seq = seqs[-1]
     check_change_size(tx, session_no, first_seq)
+    prompt = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, first_seq)
     kept = find_kept_ranges(tx, session_no, first_seq)
     seq = append_event(
         tx,
@@ -313,7 +319,7 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
         EventKind.UNDONE,
         now,
         person_id,
-        turns=len(questions),
+        turns=len(seqs),
         first_seq=first_seq,
         previous_seq=previous_seq,
         **kept,
@@ -322,22 +328,27 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
     end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
-    return UndoResult(turns=len(questions), messages=hidden_count, prompt=prompt or "")
+    return UndoResult(turns=len(seqs), messages=hidden_count, prompt=(prompt and get_text(prompt)) or "")
 
 
-def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[tuple[int, str | None]]:
-    """Return seq and text of the last messages of people, newest first; refuse to read more than may be changed."""
-    questions: list[tuple[int, str | None]] = []
-    left_bytes = MAX_CHANGED_BYTES
-    for row in _iter_newest_messages(tx, session_no, END_OF_LOG, min(turns * 4, _MAX_FIRST_MESSAGES)):
-        left_bytes -= len(row[4] or "") + len(row[5] or "")
-        if left_bytes < 0 and questions:
+def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[int]:
+    """Return the numbers of the last messages of people, newest first, without reading the text of any message.
+
+    Raises `ChangeTooLarge` where more follows than may be changed.
+    """
+    seqs: list[int] = []
+    left_events, left_bytes = MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES
+    expected = min(turns * 4, MAX_ROWS_PER_READ)
+    for row in iterate_backwards(tx, session_no, END_OF_LOG, expected, select=SELECT_EVENT_SIZES):
+        left_events -= 1
+        left_bytes -= row[4] + row[5]
+        if left_events < 0 or left_bytes < 0:
             raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
-        if row[3] == "user":
-            questions.append((row[0], get_text(row)))
-        if len(questions) == min(turns, MAX_CHANGED_EVENTS):
-            break
-    return questions
+        if row[1] == "message" and row[3] == "user":
+            seqs.append(row[0])
+            if len(seqs) == turns:
+                break
+    return seqs
 
 
 def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> UndoResult:

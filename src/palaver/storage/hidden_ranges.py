@@ -48,14 +48,15 @@ def iterate_backwards(
     *,
     session_condition: str = BY_NO,
     first_seq: int = 0,
+    select: str = SELECT_EVENT,
 ) -> Iterator[Row]:
-    """Yield the visible events from before `before` back to `first_seq`, newest first, as rows of `SELECT_EVENT`."""
+    """Yield the visible events from before `before` back to `first_seq`, newest first, as rows of `select`."""
     is_before = f"near.{session_condition} AND near.seq < $2"
     previous = f"(SELECT MAX(near.seq) FROM event near WHERE {is_before} AND {IS_NEAR_HIDDEN})"
     row_limit, end = _get_first_limit(expected), "< $2"
     while True:
         rows = tx.fetch_all(
-            f"{SELECT_EVENT} WHERE {session_condition} AND seq {end} AND seq >= $3 ORDER BY seq DESC LIMIT $4",
+            f"{select} WHERE {session_condition} AND seq {end} AND seq >= $3 ORDER BY seq DESC LIMIT $4",
             session,
             before,
             first_seq,

@@ -25,6 +25,9 @@ EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content
     WHERE edit.session_no = event.session_no AND edit.seq = event.edited_by) END"""
 SELECT_EVENT = f"""SELECT seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by,
     {EDITED_TEXT} FROM event"""
+# The same columns with sizes instead of texts, which are not read.
+SELECT_EVENT_SIZES = """SELECT seq, kind, created_at, role, COALESCE(octet_length(content), 0),
+    COALESCE(octet_length(body), 0), person_id, platform_message_id, hidden_by, NULL FROM event"""
 
 
 class UnreadableRow(Exception):

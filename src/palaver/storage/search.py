@@ -50,7 +50,7 @@ _SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created
 # then, for a word that is not common, everything that the word index returns.
 NEWEST_MESSAGE_COUNT = 200
 NO_CONDITIONS = SearchConditions()
-MAX_BATCH_CHARS = 500_000  # of the messages in one batch, which has at least one
+MAX_BATCH_CHARS = 100_000  # of the messages in one batch, which has at least one: other writers wait for it
 _EVENTS_PER_LOOKUP = 100
 _EVENTS_PER_READ = 64
 _IS_VISIBLE = "e.hidden_by IS NULL AND s.is_deleted = 0"  # a session that is being deleted has words in the index

@@ -1,12 +1,16 @@
-"""Merges SQLite's search index a few pages at a time, so that words of deleted messages leave it and no writer waits.
+"""Merges SQLite's search index a few pages at a time, so that no writer waits for a merge.
 
-FTS5 keeps the words of a deleted message in the part of the index that has them until that part is merged. While much
-is deleted, merging by itself is off, because one merge can take seconds (`session_deletion.py`, migration 13).
+Every transaction that indexes messages adds a part to the index, and a search looks into all parts. By itself, FTS5
+merges hundreds of pages in the transaction that happens to come then, so that is off (migration 21), and the indexer
+calls `merge_parts` instead. FTS5 also keeps the words of a deleted message until the part that has them is merged:
+`merge_piece` does that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from palaver.storage import session_deletion
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
@@ -14,6 +18,14 @@ if TYPE_CHECKING:
 MERGED_PAGES: Final = 20  # in one transaction
 MAX_MERGE_STEPS: Final = 100_000  # one after the other, also of a very large index
 MERGED_DELETIONS_PERCENT: Final = 5  # of the messages of a part are deleted: it is merged
+
+
+def merge_parts(tx: Transaction) -> bool:
+    """Merge a few pages of the parts that new messages have added; return whether there may be more to merge.
+
+    Not while a conversation is being deleted: a merge that writes few pages may then have to read very many.
+    """
+    return tx.name == "sqlite" and session_deletion.find_hidden(tx) is None and merge_pages(tx, MERGED_PAGES)
 
 
 def merge_piece(tx: Transaction) -> bool:

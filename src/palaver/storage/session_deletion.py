@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MAX_SHORT_ROWS: Final = 60  # entries of a session that is deleted at once
 ROWS_PER_PIECE: Final = 300  # entries of a log, turns and deliveries together
 _EVENTS_PER_STATEMENT: Final = 100
-_MERGED_SEGMENTS: Final = 4  # FTS5's own default of `automerge`
 # What must be gone at once, because a reader gets there without the session, or because it would still be done.
 _TABLES_TO_EMPTY: Final = ("share", "push_message", "memory_turn", "memory_block", "read_mark")
 _OPEN_DELIVERIES: Final = "session_no = $1 AND state IN ('pending', 'sending')"
@@ -84,8 +83,6 @@ def delete_piece(tx: Transaction, session_no: int) -> None:
     if left == ROWS_PER_PIECE:
         tx.execute("DELETE FROM session WHERE no = $1", session_no)
         tx.execute("DELETE FROM audience WHERE no = $1", session[0])
-        if find_hidden(tx) is None:
-            _let_index_merge(tx, is_on=True)
 
 
 def _is_short(tx: Transaction, session_no: int) -> bool:
@@ -97,7 +94,6 @@ def _is_short(tx: Transaction, session_no: int) -> bool:
 
 def _hide(tx: Transaction, session_no: int) -> None:
     """Let a session disappear: what is left of it are rows that nothing finds."""
-    _let_index_merge(tx, is_on=False)
     for table in _TABLES_TO_EMPTY:
         tx.execute(f"DELETE FROM {table} WHERE session_no = $1", session_no)
     tx.execute(f"DELETE FROM delivery WHERE {_OPEN_DELIVERIES}", session_no)
@@ -122,13 +118,6 @@ def _hide(tx: Transaction, session_no: int) -> None:
         f"deleted-{session_no}",
         audience[0],
     )
-
-
-def _let_index_merge(tx: Transaction, *, is_on: bool) -> None:
-    """Let SQLite's search index merge its parts by itself, or not: while much is deleted, that would take seconds."""
-    if tx.name == "sqlite":
-        segments = _MERGED_SEGMENTS if is_on else 0
-        tx.execute("INSERT INTO search (search, rank) VALUES ('automerge', $1)", segments)
 
 
 def _delete_events(tx: Transaction, session_no: int, limit: int) -> int:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from palaver.domain.errors import StoreClosed, StoreError
+from palaver.domain.errors import StoreBusy, StoreClosed, StoreError
+from palaver.storage.engines import group_commit
 from palaver.storage.engines.base import Write
 from palaver.storage.engines.group_commit import MAX_BATCH_SIZE, GroupWriter, WriteRequest
 from palaver.storage.engines.sqlite import SqliteEngine
@@ -229,6 +230,29 @@ async def test_a_callers_failure_rolls_back_only_its_own_work(connection: FakeCo
     assert connection.steps.count("commit") == 2
     last_begin = len(connection.steps) - connection.steps[::-1].index("begin")  # earlier ones were rolled back
     assert [step for step in connection.steps[last_begin:] if step in {"a", "b", "commit"}] == ["a", "b", "commit"]
+
+
+async def test_work_that_fails_alone_is_not_done_twice(connection: FakeConnection, writer: GroupWriter) -> None:
+    runs: list[str] = []
+
+    def fail(_tx: Transaction) -> None:
+        runs.append("run")
+        raise ZeroDivisionError
+
+    assert [type(each) for each in await gather_results(await submit_all(writer, [fail]))] == [ZeroDivisionError]
+    assert (runs, connection.steps) == (["run"], ["begin", "rollback"])
+
+
+async def test_work_that_can_be_done_later_does_not_wait_behind_a_long_lock(
+    connection: FakeConnection, writer: GroupWriter
+) -> None:
+    loop = asyncio.get_running_loop()
+    writer.blocked_since = time.monotonic() - 2 * group_commit.SHORT_LOCK_SECONDS
+    with pytest.raises(StoreBusy):
+        await writer.acall(make_work("later"), loop, max_wait_seconds=TIMEOUT_SECONDS)
+    assert connection.steps == []
+    assert await writer.acall(make_work("message"), loop) == "message"
+    assert await writer.acall(make_work("later"), loop, max_wait_seconds=TIMEOUT_SECONDS) == "later"
 
 
 async def test_every_caller_gets_an_error_if_even_the_rollback_fails(

@@ -2,13 +2,18 @@
 
 Argon2id takes time and memory on purpose, so only a few run at once. Always true: verifying without a hash takes as
 long as verifying with one, so the time does not reveal whether a name exists. One address never has all places, and
-those who wait take turns: guesses from one address keep nobody else from signing in.
+those who wait take turns: guesses from one address keep nobody else from signing in. Hashing threads have a lower
+priority than the rest of the server, and a refusal comes late: refusing at once would let one address send hundreds of
+guesses a second.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from palaver.domain.account import normalize_password
 from palaver.domain.errors import TooManyAttempts
@@ -23,11 +28,20 @@ MAX_CONCURRENT_HASHES = 2  # 64 MiB each
 MAX_CONCURRENT_HASHES_PER_KEY = 1
 MAX_WAITING_PER_KEY = 10
 RETRY_SECONDS = 5
+REFUSAL_DELAY_SECONDS = 1.0
+NICENESS = 10
 
 _T = TypeVar("_T")
 
 # The hash of a random password that was not kept, made with the same cost parameters as all others.
 DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjYTRdXM/42+X0ufmoXL2Vfc7zW4kBoN4o"
+
+
+async def refuse_attempt(wait_seconds: float) -> NoReturn:
+    """Raise `TooManyAttempts`, after a while: an address has few connections, so it can't send many more attempts."""
+    await asyncio.sleep(REFUSAL_DELAY_SECONDS)
+    message = f"Too many attempts. Try again in {int(wait_seconds) + 1} seconds."
+    raise TooManyAttempts(message, retry_after=wait_seconds) from None
 
 
 class Passwords:
@@ -37,6 +51,7 @@ class Passwords:
         self._slots = FairSlots(
             MAX_CONCURRENT_HASHES, per_key=MAX_CONCURRENT_HASHES_PER_KEY, max_waiting_per_key=MAX_WAITING_PER_KEY
         )
+        self._threads: ThreadPoolExecutor | None = None
 
     async def hash(self, password: str, key: str) -> str:
         """Return the hash of a password. `key` is whose place this takes. Raises TooManyAttempts."""
@@ -53,10 +68,23 @@ class Passwords:
     async def _run(self, key: str, work: Callable[[], _T]) -> _T:
         try:
             async with self._slots.hold(key):
-                return await asyncio.to_thread(work)
+                return await asyncio.get_running_loop().run_in_executor(self._get_threads(), work)
         except QueueFull:
-            message = f"Too many attempts. Try again in {RETRY_SECONDS} seconds."
-            raise TooManyAttempts(message, retry_after=RETRY_SECONDS - 1) from None
+            await refuse_attempt(RETRY_SECONDS - 1)
+
+    def _get_threads(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MAX_CONCURRENT_HASHES, "palaver-password", _lower_priority)
+        return self._threads
+
+
+def _lower_priority() -> None:
+    """Let this thread, and those that Argon2 starts from it, wait for all others.
+
+    Only Linux has priorities of threads. Argon2 does not hold the interpreter lock, so no other thread waits for it.
+    """
+    if sys.platform == "linux":
+        os.nice(NICENESS)
 
 
 def _create_hasher() -> PasswordHasher:

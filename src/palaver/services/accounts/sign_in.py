@@ -22,8 +22,8 @@ from palaver.domain.account import (
     hash_secret,
     normalize_name,
 )
-from palaver.domain.errors import TooManyAttempts
 from palaver.domain.text import make_storable
+from palaver.services.accounts.passwords import refuse_attempt
 from palaver.storage import accounts, known_devices, sign_in_attempts
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -84,7 +84,7 @@ async def count_attempt(engine: Engine, clock: Clock, limits: Limits) -> None:
     now = to_micros(clock.now())
     wait = await engine.arun(Write(lambda tx: sign_in_attempts.count_attempt(tx, limits, now)))
     if wait:
-        raise TooManyAttempts(f"Too many attempts. Try again in {int(wait) + 1} seconds.", retry_after=wait)
+        await refuse_attempt(wait)
 
 
 def start_sign_in(

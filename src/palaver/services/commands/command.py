@@ -54,6 +54,7 @@ class CommandAction(Generic[P]):
     uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
     makes_file: bool = False  # it takes longer than others: a file is made for its reply
     runs_agent: bool = False  # it makes the agent work, at once or later
+    changes_many_events: bool = False  # it may hide, show or copy a large part of a conversation
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> CommandCall:
         """Build a call. Actions take named arguments only, so `args` is empty."""
@@ -103,10 +104,16 @@ class Command:
 
 
 def write_action(
-    command: str, *, uses_prices: bool = False, runs_agent: bool = False
+    command: str, *, uses_prices: bool = False, runs_agent: bool = False, changes_many_events: bool = False
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that may change the database."""
-    return lambda function: CommandAction(command, function, uses_prices=uses_prices, runs_agent=runs_agent)
+    return lambda function: CommandAction(
+        command,
+        function,
+        uses_prices=uses_prices,
+        runs_agent=runs_agent,
+        changes_many_events=changes_many_events,
+    )
 
 
 def read_action(

@@ -193,7 +193,7 @@ def _find_choice(context: CommandContext, target: str) -> Session:
 # ---- branching ---------------------------------------------------------------------------------------------
 
 
-@write_action("branch")
+@write_action("branch", changes_many_events=True)
 def branch_session(context: CommandContext, *, title: str | None = None) -> CommandReply:
     """Copy the session and continue in the copy."""
     row = context.require_session(Action.FORK)

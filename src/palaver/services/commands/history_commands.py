@@ -34,7 +34,7 @@ MAX_FOCUS_CHARS = 500
 # ---- exchanges ---------------------------------------------------------------------------------------------
 
 
-@write_action("undo")
+@write_action("undo", changes_many_events=True)
 def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
     row = context.require_idle_session(Action.UNDO)
     undone = events.undo_turns(context.tx, row.no, turns, context.now_micros, context.person_id)
@@ -45,7 +45,7 @@ def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
     return CommandReply(text=text, data=_build_result_data(undone))
 
 
-@write_action("redo")
+@write_action("redo", changes_many_events=True)
 def redo_turns(context: CommandContext) -> CommandReply:
     row = context.require_idle_session(Action.UNDO)
     redone = events.redo_turns(context.tx, row.no, context.now_micros, context.person_id)

@@ -47,7 +47,7 @@ _STEPS: Final = {"next": 1, "›": 1, ">": 1, "previous": -1, "prev": -1, "‹":
 # ---- new versions ------------------------------------------------------------------------------------------
 
 
-@write_action("retry")
+@write_action("retry", changes_many_events=True)
 def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandReply:
     """Ask a message again in place: the last one, or the one with this number. The version before it is kept."""
     row = context.require_idle_session(Action.UNDO)
@@ -64,7 +64,7 @@ def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandRep
     return CommandReply(text=text, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
 
 
-@write_action("retry")
+@write_action("retry", changes_many_events=True)
 def edit_message(
     context: CommandContext, *, seq: int, content: str | Sequence[Any], attachment_ids: Sequence[str] = ()
 ) -> CommandReply:
@@ -143,7 +143,7 @@ def list_versions(context: CommandContext) -> CommandReply:
     return CommandReply(text="\n\n".join([head, "\n".join(lines), foot]), data=data)
 
 
-@write_action("version")
+@write_action("version", changes_many_events=True)
 def choose_version(
     context: CommandContext, *, number: int | None = None, step: int = 0, seq: int | None = None
 ) -> CommandReply:

@@ -7,7 +7,6 @@ file that was sent.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from dataclasses import replace
@@ -19,7 +18,7 @@ from palaver.services.transfer.document_format import DocumentFormat
 from palaver.services.transfer.documents import Documents, make_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from palaver.domain.attachment import Attachment
     from palaver.domain.inbound import ExportRequest, Receipt
@@ -57,10 +56,8 @@ class ExportFiles:
             raise PalaverError("Files can't be stored here.")
         document_format = DocumentFormat(request.format)
         session = await self._store.aio.seen_by(request.principal).get(request.session_id)
-        document = await asyncio.to_thread(
-            self._documents.iterate, request.principal, request.session_id, document_format
-        )
-        chunks = _encode(document, min(request.max_bytes, MAX_FILE_BYTES))
+        document = await self._documents.stream(request.principal, request.session_id, document_format)
+        chunks = _limit_chunks(document, min(request.max_bytes, MAX_FILE_BYTES))
         return await self._files.receive(request.principal, make_file_name(session, document_format.suffix), chunks)
 
 
@@ -71,12 +68,11 @@ def use_fallback_reply(receipt: Receipt) -> Receipt:
     return replace(receipt, export=None, reply=receipt.export.fallback_reply)
 
 
-async def _encode(document: Iterator[str], max_bytes: int) -> AsyncIterator[bytes]:
-    """Yield the bytes of a document, made on a thread; raises if it is too large or takes too long."""
+async def _limit_chunks(document: AsyncIterator[bytes], max_bytes: int) -> AsyncIterator[bytes]:
+    """Yield the bytes of a document; raises if it is too large or takes too long."""
     ends_at = time.monotonic() + MAX_EXPORT_SECONDS
     size = 0
-    while (chunk := await asyncio.to_thread(next, document, None)) is not None:
-        data = chunk.encode()
+    async for data in document:
         size += len(data)
         if size > max_bytes:
             raise AttachmentTooLarge

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import InvalidInput, InvalidMessage
 from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.pace import MIN_COPY_REST_SECONDS
 from palaver.domain.platform_updates import ButtonPressed
 from palaver.domain.profile import AgentProfile
 from palaver.domain.text import is_storable
@@ -16,6 +17,7 @@ from palaver.services import access, pairing, sender_folding
 from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, MessageCall
 from palaver.services.commands.runner import CommandRejected, CommandRunner, check_message_call, find_session
+from palaver.services.fair_slots import FairSlots
 from palaver.services.inbox import buttons, group_chats
 from palaver.services.inbox.bot_limit import BotLimit
 from palaver.services.inbox.buttons import ButtonHandler
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     Call = CommandCall | MessageCall | None
 
+MAX_CONCURRENT_CHANGES = 64  # of conversations, by different people; each may wait for a lock
 _TOO_LONG = "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved."
 
 log = logging.getLogger(__name__)
@@ -81,6 +84,7 @@ class Inbox:
         self._files = FileReceiver(store, rules, files, speech)
         self._export_files = ExportFiles(store, files)
         self._bot_limit = BotLimit(rules)
+        self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_rest=MIN_COPY_REST_SECONDS)
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
@@ -162,9 +166,13 @@ class Inbox:
         receipt = None
         if isinstance(call, CommandCall) and call.action.reads:
             receipt = await self._try_accept_with_read(inbound, call, checkpoint)
-        if receipt is None:
-            receipt = await self._accept_with_write(inbound, call, checkpoint)
-        return receipt
+        if receipt is not None:
+            return receipt
+        if isinstance(call, CommandCall) and call.action.changes_many_events:
+            source = inbound.source
+            async with self._large_changes.hold(f"{source.platform}:{source.user_id or source.chat_id}"):
+                return await self._accept_with_write(inbound, call, checkpoint)
+        return await self._accept_with_write(inbound, call, checkpoint)
 
     async def _accept_with_write(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
         try:

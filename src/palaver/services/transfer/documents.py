@@ -7,6 +7,7 @@ started is not in it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.errors import PalaverError
 from palaver.domain.session_json import event_to_json, session_to_json
 from palaver.services.export import EXPORT_FORMAT
+from palaver.services.fair_slots import FairSlots
 from palaver.services.markdown_export import iterate_markdown
 from palaver.services.transfer.document_entry import DocumentEntry
 from palaver.services.transfer.document_format import DocumentFormat
@@ -26,7 +28,7 @@ from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from palaver.domain.attachment import Attachment
     from palaver.domain.ids import SessionId
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from palaver.services.view import SessionView
     from palaver.storage.engines.base import Engine, Transaction
 
-PAGE_EVENTS: Final = 50
+PAGE_EVENTS: Final = 20
+MAX_CONCURRENT_CHUNKS: Final = 4  # one of each person
 CHUNK_CHARS: Final = 64 * 1024
 MAX_NAME_CHARS: Final = 50  # a file system takes 255 bytes
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")
@@ -65,17 +68,36 @@ class ConversationImages:
 
 
 class Documents:
-    """Writes conversations of one store as documents. It blocks: call it on a thread."""
+    """Writes conversations of one store as documents."""
 
     def __init__(self, store: SessionStore, files: Attachments | None) -> None:
         self._store = store
         self._files = files
         self._exporter = Exporter(store, files)
+        self._chunks = FairSlots(MAX_CONCURRENT_CHUNKS, per_key=1, min_rest=0)
+
+    async def stream(
+        self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
+    ) -> AsyncIterator[bytes]:
+        """Return the document of a conversation in chunks, each made on a thread; raises SessionNotFound.
+
+        All documents of a person together take a part of the time, so that others are served in between.
+        """
+        document = await asyncio.to_thread(self.iterate, principal, session_id, document_format, everything=everything)
+        return self._encode_chunks(principal, document)
+
+    async def _encode_chunks(self, principal: Principal, document: Iterator[str]) -> AsyncIterator[bytes]:
+        while True:
+            async with self._chunks.hold(principal.person_id):
+                chunk = await asyncio.to_thread(_encode_next, document)
+            if chunk is None:
+                return
+            yield chunk
 
     def iterate(
         self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
     ) -> Iterator[str]:
-        """Yield the document of a conversation in chunks; raises SessionNotFound before the first one."""
+        """Yield the document of a conversation in chunks; raises SessionNotFound before the first one. It blocks."""
         view = self._store.seen_by(principal, everything=everything)
         session = view.get(session_id)
         if document_format is DocumentFormat.JSONL:
@@ -130,6 +152,11 @@ def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[Docu
             yield DocumentEntry(event, page.versions.get(event.seq))
             after = event.seq
         has_more = page.has_more_after and bool(page.events)
+
+
+def _encode_next(document: Iterator[str]) -> bytes | None:
+    chunk = next(document, None)
+    return None if chunk is None else chunk.encode()
 
 
 def join_chunks(pieces: Iterator[str]) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import TooManyAttempts
+from palaver.domain.pace import compute_rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +60,14 @@ class PersonExports:
         with self._lock:
             self._running.add(principal.person_id)
         try:
-            yield from self._archives.iterate(principal)
+            archive = self._archives.iterate(principal)
+            while True:
+                started = time.perf_counter()
+                if (chunk := next(archive, None)) is None:
+                    return
+                rest = compute_rest(time.perf_counter() - started)
+                yield chunk
+                time.sleep(rest)
         finally:
             with self._lock:
                 self._running.discard(principal.person_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
@@ -17,6 +18,7 @@ from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.domain.ids import PersonId
 from palaver.domain.imported import InvalidImport
+from palaver.domain.pace import compute_rest
 from palaver.domain.person import Role
 from palaver.services.transfer.readers import open_reader
 from palaver.services.transfer.recognition import extract_own_file, recognize_format
@@ -68,6 +70,7 @@ class PersonalImports:
         self._get_max_bytes = get_max_bytes
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._progress: dict[str, int] = {}
+        self._step_ended: dict[str, float] = {}  # when the last conversation of a running import was done
         self._is_stopping = False
         self._changes = asyncio.Lock()  # one change of an upload's state at a time
         self._slots = asyncio.Semaphore(MAX_RUNNING)
@@ -158,6 +161,7 @@ class PersonalImports:
         if self._tasks.get(upload_id) is task:  # else it was confirmed as soon as its check had ended
             del self._tasks[upload_id]
             self._progress.pop(upload_id, None)
+            self._step_ended.pop(upload_id, None)
             self._deleted.discard(upload_id)
 
     async def _run(self, upload: Upload) -> None:
@@ -233,6 +237,9 @@ class PersonalImports:
         self._stop_if_asked(upload_id)
         self._uploads.check_space()
         self._progress[upload_id] = count
+        now = time.perf_counter()
+        time.sleep(compute_rest(now - self._step_ended.get(upload_id, now)))
+        self._step_ended[upload_id] = time.perf_counter()
 
     def _stop_if_asked(self, upload_id: str) -> None:
         if self._is_stopping or upload_id in self._deleted:

@@ -16,8 +16,8 @@ from palaver.storage.engines.base import Write
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Engine, Transaction
 
-MAX_BATCH_ROWS: Final = 2000
-MAX_BATCH_CHARS: Final = 2_000_000  # of the texts in one transaction
+MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
+MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
 
 
 class Batch:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_BATCH_SIZE = 256  # callers in one transaction; bounds how long the first of them waits
+SHORT_LOCK_SECONDS = 0.1  # that another process may hold the write lock before work for later is refused
 
 
 class WriterConnection(Protocol):
@@ -132,7 +133,13 @@ class GroupWriter:
     async def acall(
         self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop, max_wait_seconds: float | None = None
     ) -> T:
-        """Do the work on the writer thread; after `max_wait_seconds`, raise `StoreBusy` and let it go on alone."""
+        """Do the work on the writer thread; after `max_wait_seconds`, raise `StoreBusy` and let it go on alone.
+
+        If another process has held the write lock for a while, work that can be done later is refused at once.
+        """
+        blocked_since = self.blocked_since
+        if max_wait_seconds and blocked_since and time.monotonic() - blocked_since > SHORT_LOCK_SECONDS:
+            raise StoreBusy
         request = WriteRequest(run, loop)
         self._submit(request)
         if max_wait_seconds is None:
@@ -235,15 +242,17 @@ class GroupWriter:
         _notify_callers(batch)
 
     def _run_as_one(self, batch: list[WriteRequest[Any]]) -> bool:
-        """Run the batch without savepoints; return False, having changed nothing, if anything fails."""
+        """Run the batch without savepoints; return False, having changed nothing, if one of several callers fails."""
         connection = self._connection
         try:
             for request in batch:
                 request.result = request.run(connection.tx)
             connection.commit()
-        except BaseException:  # noqa: BLE001  (running the callers one by one shows whose error it is)
+        except BaseException:
             connection.rollback()
-            return False
+            if len(batch) == 1:
+                raise
+            return False  # running the callers one by one shows whose error it is
         return True
 
     def _run_with_savepoints(self, batch: list[WriteRequest[Any]]) -> None:

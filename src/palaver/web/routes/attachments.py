@@ -89,7 +89,8 @@ async def upload_attachment(request: Request, state: State, caller: Caller) -> A
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise InvalidInput("Send one file as multipart/form-data, in a field named `file`.")
-        attachment = await state.attachments.receive(caller.principal, file.filename, _read_chunks(file))
+        async with state.attachments.arrived_files.hold(caller.principal.person_id):
+            attachment = await state.attachments.receive(caller.principal, file.filename, _read_chunks(file))
     finally:
         await form.close()
     return AttachmentOut(id=attachment.id, name=attachment.name, media_type=attachment.media_type, size=attachment.size)

@@ -5,7 +5,6 @@ Actions that slash commands offer too run the same command through the inbox, so
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -231,11 +230,9 @@ async def export_session(
     check_permission(caller.principal, "export")
     document_format = DocumentFormat(form)
     # It is made page by page, on a thread, while it is sent.
-    document = await asyncio.to_thread(
-        state.documents.iterate, caller.principal, session_id, document_format, everything=include_all
-    )
+    document = await state.documents.stream(caller.principal, session_id, document_format, everything=include_all)
     return StreamingResponse(
-        (chunk.encode() for chunk in document),
+        document,
         media_type=document_format.media_type,
         headers=_build_download_headers(session_id, document_format.suffix),
     )
