@@ -1,6 +1,6 @@
 """Measures whether one person can slow another: what a second person waits while the first one attacks the server.
 
-    python -m benchmarks.availability [--seconds N] [--only NAME,…] [--seed N] [--json]
+    python -m benchmarks.availability [--postgres] [--seconds N] [--only NAME,…] [--seed N] [--json]
 
 A real `palaver serve` runs on a store with a very long conversation of the attacker (`--megabytes`, `--messages`). The
 second person, Ben, sends messages, lists conversations and searches, all the time: first in quiet, then during each
@@ -38,13 +38,16 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
+from benchmarks.postgres_server import DATABASE_PREFIX, PostgresServer
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 TIMEOUT_SECONDS = 60.0
 ATTACKER_NICENESS = 19
 PROBE_PAUSE_SECONDS = 0.02
 BEN_CONVERSATIONS = 40
+DATABASE = f"{DATABASE_PREFIX}availability"
 WEBHOOK_SECRET = base64.b64encode(b"k" * 32).decode()
 CONFIG = f"""
 model: demo
@@ -62,6 +65,7 @@ class World:
 
     url: str
     home: Path
+    database_url: str
     ben: httpx2.AsyncClient
     mallory: httpx2.AsyncClient
     ben_sessions: list[str]
@@ -73,6 +77,10 @@ class World:
     documents: list[tuple[str, bytes]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)  # of the attacker's requests, by status
     keys: Any = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.database_url.startswith("sqlite:")
 
     async def attempt(self, request: Awaitable[httpx2.Response]) -> httpx2.Response | None:
         """Send a request of the attacker and count what came of it."""
@@ -310,8 +318,11 @@ async def guess_passwords(world: World, stop: asyncio.Event) -> None:
         await asyncio.gather(*(guess() for _ in range(50)))
 
 
-async def hold_write_lock(world: World, stop: asyncio.Event) -> None:
-    """Another program holds the write lock of the SQLite file; Ben only reads meanwhile."""
+async def hold_lock(world: World, stop: asyncio.Event) -> None:
+    """Another program holds a lock: of the SQLite file, or of a row that twenty messages at a time want to change."""
+    if not world.is_sqlite:
+        await send_to_locked_row(world, stop)
+        return
     script = (
         "import apsw, sys; db = apsw.Connection(sys.argv[1]); db.set_busy_timeout(20000); db.execute('BEGIN IMMEDIATE');"
         " print('held', flush=True); sys.stdin.read()"
@@ -330,6 +341,42 @@ async def hold_write_lock(world: World, stop: asyncio.Event) -> None:
         await process.wait()
 
 
+async def send_to_locked_row(world: World, stop: asyncio.Event) -> None:
+    import psycopg
+
+    async def send() -> None:
+        while not stop.is_set():
+            body = {"content": "good morning", "key": f"locked-{next(world.keys)}"}
+            await world.attempt(world.mallory.post(f"/api/sessions/{world.large_session}/messages", json=body))
+
+    with psycopg.connect(world.database_url) as connection:
+        connection.execute("SELECT 1 FROM session WHERE id = %s FOR UPDATE", [world.large_session])
+        tasks = [asyncio.create_task(send()) for _ in range(20)]
+        await stop.wait()
+        connection.rollback()
+        await asyncio.gather(*tasks)
+
+
+async def pause_server(world: World, stop: asyncio.Event) -> None:
+    """Another server on the same database is paused again and again, in the middle of whatever it does."""
+    home = Path(tempfile.mkdtemp(prefix="palaver-availability-"))
+    (home / "config.yaml").write_text(CONFIG + f"database_url: {json.dumps(world.database_url)}\n")
+    process = start_server(home)
+    numbers = random.Random(world.seed)
+    try:
+        await asyncio.to_thread(read_address, process, home)
+        while not stop.is_set():
+            process.send_signal(signal.SIGSTOP)
+            world.outcomes["paused"] += 1
+            await asyncio.sleep(1.0)
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(numbers.uniform(0, 0.5))
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(home, ignore_errors=True)
+
+
 ATTACKS: dict[str, Callable[[World, asyncio.Event], Awaitable[None]]] = {
     "streams": open_streams,
     "uploads": upload_files,
@@ -340,21 +387,22 @@ ATTACKS: dict[str, Callable[[World, asyncio.Event], Awaitable[None]]] = {
     "webhooks": send_slow_webhooks,
     "documents": send_costly_documents,
     "passwords": guess_passwords,
-    "lock": hold_write_lock,
+    "lock": hold_lock,
+    "pause": pause_server,
 }
-READ_ONLY = {"lock"}  # what is sent meanwhile has to wait
+POSTGRES_ONLY = {"pause"}
 
 
 # ---- the server --------------------------------------------------------------------------------------------
 
 
-def fill_store(home: Path, megabytes: int, messages: int) -> None:
+def fill_store(database_url: str, megabytes: int, messages: int) -> None:
     """Put two conversations that nobody could have typed into a new store."""
     from palaver import SessionSource, SessionStore
     from palaver.storage import events, sessions
     from palaver.storage.engines.base import Read, Write
 
-    with SessionStore.open(home / "palaver.db") as store:
+    with SessionStore.open(database_url) as store:
         for chat, count, text in (("large", megabytes, "x" * 1_000_000), ("long", messages, "morning")):
             source = SessionSource("telegram", chat, user_id="mallory")
             session_id = store.record_user_message(source, chat).session_id
@@ -382,28 +430,48 @@ def fill_store(home: Path, megabytes: int, messages: int) -> None:
             pass
 
 
+def start_server(home: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "palaver", "serve", "--port", "0", "--no-open", "--link"]
+    with (home / "server.log").open("wb") as log:
+        return subprocess.Popen(
+            command, env=os.environ | {"PALAVER_HOME": str(home)}, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+
+
+def read_address(process: subprocess.Popen[str], home: Path) -> tuple[str, str]:
+    """Return where a server listens, and a token that signs in, as soon as it says so."""
+    for line in process.stdout or ():
+        if found := re.search(r"(http://\S+)/sign-in#(\S+)", line):
+            return found[1], found[2]
+    raise SystemExit(f"The server did not start: {(home / 'server.log').read_text()[-2000:]}")
+
+
+@contextlib.contextmanager
+def open_database(home: Path, *, is_postgres: bool) -> Iterator[str]:
+    if not is_postgres:
+        yield f"sqlite:///{home / 'palaver.db'}"
+        return
+    with PostgresServer() as server:
+        server.create_database(DATABASE)
+        yield server.build_url(DATABASE)
+
+
 @contextlib.asynccontextmanager
 async def open_world(args: argparse.Namespace) -> AsyncIterator[World]:
     home = Path(tempfile.mkdtemp(prefix="palaver-availability-"))
     process = None
+    stack = contextlib.AsyncExitStack()
     try:
-        (home / "config.yaml").write_text(CONFIG)
-        fill_store(home, args.megabytes, args.messages)
-        environment = os.environ | {"PALAVER_HOME": str(home)}
-        command = [sys.executable, "-m", "palaver", "serve", "--port", "0", "--no-open", "--link"]
-        log = (home / "server.log").open("wb")
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
-        match = next(
-            (found for line in process.stdout or () if (found := re.search(r"(http://\S+)/sign-in#(\S+)", line))), None
-        )
-        if match is None:
-            raise SystemExit(f"The server did not start: {(home / 'server.log').read_text()[-2000:]}")
-        url, token = match[1], match[2]
-        async with contextlib.AsyncExitStack() as stack:
+        database_url = stack.enter_context(open_database(home, is_postgres=args.postgres))
+        (home / "config.yaml").write_text(CONFIG + f"database_url: {json.dumps(database_url)}\n")
+        fill_store(database_url, args.megabytes, args.messages)
+        process = start_server(home)
+        url, token = read_address(process, home)
+        async with contextlib.AsyncExitStack() as clients:
 
             async def sign_in(secret: str) -> httpx2.AsyncClient:
                 limits = httpx2.Limits(max_connections=100)
-                client = await stack.enter_async_context(
+                client = await clients.enter_async_context(
                     httpx2.AsyncClient(base_url=url, headers={"Origin": url}, timeout=TIMEOUT_SECONDS, limits=limits)
                 )
                 (await client.post("/api/sign-in/link", json={"token": secret})).raise_for_status()
@@ -415,10 +483,11 @@ async def open_world(args: argparse.Namespace) -> AsyncIterator[World]:
 
             owner = await sign_in(token)
             ben, mallory = await invite("ben"), await invite("mallory")
-            found = give_sessions(home, (await mallory.get("/api/me")).json()["person"]["id"])
+            found = give_sessions(database_url, (await mallory.get("/api/me")).json()["person"]["id"])
             ben_sessions = [(await ben.post("/api/sessions", json={})).json()["id"] for _ in range(BEN_CONVERSATIONS)]
             yield World(
-                url, home, ben, mallory, ben_sessions, *found, args.seed, args.import_messages, args.same_priority
+                *(url, home, database_url, ben, mallory, ben_sessions, *found),
+                *(args.seed, args.import_messages, args.same_priority),
             )
     finally:
         if process is not None:
@@ -428,22 +497,25 @@ async def open_world(args: argparse.Namespace) -> AsyncIterator[World]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        await stack.aclose()
         shutil.rmtree(home, ignore_errors=True)
 
 
-def give_sessions(home: Path, person_id: str) -> tuple[str, str]:
+def give_sessions(database_url: str, person_id: str) -> tuple[str, str]:
     """Let the two conversations belong to this person; return their ids."""
-    import apsw
+    from palaver import SessionStore
+    from palaver.storage.engines.base import Write
 
-    db = apsw.Connection(str(home / "palaver.db"))
-    db.set_busy_timeout(20_000)
-    db.execute(
-        "UPDATE audience_member SET person_id = ? WHERE audience_no IN (SELECT audience_no FROM session)", [person_id]
-    )
-    rows = dict(db.execute("SELECT preview, id FROM session ORDER BY no").fetchall())
-    ids = [session_id for (session_id,) in db.execute("SELECT id FROM session ORDER BY no")]
-    db.close()
-    return str(rows.get("large", ids[0])), str(rows.get("long", ids[1]))
+    def give(tx: Any) -> list[Any]:
+        tx.execute(
+            "UPDATE audience_member SET person_id = $1 WHERE audience_no IN (SELECT audience_no FROM session)",
+            person_id,
+        )
+        return list(tx.fetch_all("SELECT id FROM session ORDER BY no LIMIT 2"))
+
+    with SessionStore.open(database_url) as store:
+        (large,), (long,) = store.engine.run(Write(give))
+    return str(large), str(long)
 
 
 # ---- measuring ---------------------------------------------------------------------------------------------
@@ -452,8 +524,9 @@ def give_sessions(home: Path, person_id: str) -> tuple[str, str]:
 async def measure(world: World, name: str | None, seconds: float) -> tuple[Waits, Counter[str]]:
     """Let Ben work for so long, during an attack or in quiet."""
     waits, stop = Waits(), asyncio.Event()
+    is_locked = name == "lock" and world.is_sqlite  # what is sent meanwhile has to wait
     attacker = await start_attack(world, name) if name else None
-    task = asyncio.create_task(probe(world, waits, stop) if name not in READ_ONLY else probe_reads(world, waits, stop))
+    task = asyncio.create_task(probe(world, waits, stop) if not is_locked else probe_reads(world, waits, stop))
     await asyncio.sleep(seconds)
     stop.set()
     await asyncio.wait_for(task, 2 * TIMEOUT_SECONDS)
@@ -468,6 +541,7 @@ async def start_attack(world: World, name: str) -> asyncio.subprocess.Process:
     facts = {
         "url": world.url,
         "home": str(world.home),
+        "database_url": world.database_url,
         "cookies": dict(world.mallory.cookies),
         "large_session": world.large_session,
         "long_session": world.long_session,
@@ -498,7 +572,7 @@ async def run_attack(name: str, facts: dict[str, Any]) -> Counter[str]:
         limits=limits,
     ) as mallory:
         world = World(
-            facts["url"], Path(facts["home"]), mallory, mallory, [], facts["large_session"], facts["long_session"],
+            facts["url"], Path(facts["home"]), facts["database_url"], mallory, mallory, [], facts["large_session"], facts["long_session"],
             facts["seed"], facts["import_messages"],
         )  # fmt: skip
         if name == "documents":
@@ -525,7 +599,8 @@ def get_percentile(times: list[float], share: float) -> float:
 
 
 async def run(args: argparse.Namespace) -> list[dict[str, Any]]:
-    names = args.only.split(",") if args.only else list(ATTACKS)
+    all_names = [name for name in ATTACKS if args.postgres or name not in POSTGRES_ONLY]
+    names = args.only.split(",") if args.only else all_names
     random.Random(args.seed).shuffle(names)
     rows = []
     async with open_world(args) as world:
@@ -560,6 +635,7 @@ async def run(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measures what a second person waits while one person attacks.")
+    parser.add_argument("--postgres", action="store_true", help="on PostgreSQL instead of SQLite")
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement")
     parser.add_argument("--pause", type=float, default=3.0, help="seconds between two attacks")
     parser.add_argument("--megabytes", type=int, default=300, help="of the large conversation")

@@ -16,7 +16,8 @@ from palaver.storage.engines.open import open_engine
 
 
 def main(url: str, moment: str) -> None:
-    apply, started = migrate.apply_migration, []
+    apply = migrate.apply_migration
+    started: list[str] = []
 
     def kill(at: str) -> None:
         if at == moment:

@@ -104,8 +104,8 @@ async def test_a_waiter_that_was_just_canceled_gets_no_place() -> None:
     await work.end("c1", last)
 
 
-async def test_a_key_rests_after_its_work_while_others_have_its_place() -> None:
-    work = Work(FairSlots(1, per_key=1, min_rest=3600))
+async def test_a_key_pauses_after_its_work_while_others_have_its_place() -> None:
+    work = Work(FairSlots(1, per_key=1, min_pause=3600))
     tasks = {name: await work.start(name) for name in ("a1", "a2", "b1")}
     await work.end("a1", tasks["a1"])
     assert work.running == ["b1"]
@@ -115,8 +115,8 @@ async def test_a_key_rests_after_its_work_while_others_have_its_place() -> None:
     await asyncio.gather(tasks["a2"], return_exceptions=True)
 
 
-async def test_a_key_gets_its_next_place_after_its_rest() -> None:
-    work = Work(FairSlots(1, per_key=1, min_rest=0.001))
+async def test_a_key_gets_its_next_place_after_its_pause() -> None:
+    work = Work(FairSlots(1, per_key=1, min_pause=0.001))
     tasks = {name: await work.start(name) for name in ("a1", "a2")}
     await work.end("a1", tasks["a1"])
     await wait_until(lambda: work.running == ["a2"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,6 +61,10 @@ def count_parts(tx: Transaction) -> int:
     return int(row[0])
 
 
+def delete_piece(session_no: int, tx: Transaction) -> None:
+    session_deletion.delete_piece(tx, session_no)
+
+
 async def test_the_parts_of_the_index_are_merged_in_steps_of_their_own(
     open_store: OpenStore, dm: Callable[..., SessionSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,5 +93,5 @@ def test_the_index_is_not_merged_while_a_conversation_is_being_deleted(
     store.engine.run(Write(lambda tx: session_deletion.delete(tx, sessions.get(tx, session_id))))
     assert not store.engine.run(Write(search_merge.merge_parts))
     while (no := store.engine.run(Read(session_deletion.find_hidden))) is not None:
-        store.engine.run(Write(lambda tx, no=no: session_deletion.delete_piece(tx, no)))
+        store.engine.run(Write(partial(delete_piece, no)))
     assert store.engine.run(Write(search_merge.merge_parts))

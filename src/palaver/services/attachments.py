@@ -89,7 +89,7 @@ class Attachments:
         self._folder = folder
         self._documents = DocumentReader(folder)
         # For files that have arrived and are now stored: what they wait for is this machine, not the network.
-        self.arrived_files = FairSlots(MAX_CONCURRENT_UPLOADS, per_key=1, min_rest=0)
+        self.arrived_files = FairSlots(MAX_CONCURRENT_UPLOADS, per_key=1, min_pause=0)
 
     # -- receiving and serving ------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound
-from palaver.domain.pace import MIN_COPY_REST_SECONDS
 from palaver.domain.person import Action
 from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.work_pause import MIN_COPY_PAUSE_SECONDS
 from palaver.services.commands.permissions import check_permission
 from palaver.services.fair_slots import FairSlots
 from palaver.services.view import SessionViewInTransaction, ViewScope
@@ -72,7 +72,7 @@ class Conversations:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_rest=MIN_COPY_REST_SECONDS)
+        self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
 
     async def start(
         self, person: Person, new: NewConversation, platform: Platform = Platform.WEB, *, key: str | None = None

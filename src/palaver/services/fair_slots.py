@@ -2,8 +2,8 @@
 
 Always true: there are never more holders than places, nor more of one key (a person, an address) than its share, and
 those who wait get the next free place in turns, key by key. So one key never keeps the others from all places,
-however much it asks for: another key's next wish comes right after the work that is being done. With `min_rest`, a key
-also pauses after each piece of work (`domain/pace.py`).
+however much it asks for: another key's next wish comes right after the work that is being done. With `min_pause`, a key
+also pauses after each piece of work (`domain/work_pause.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter, deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from palaver.domain.pace import compute_rest
+from palaver.domain.work_pause import compute_pause
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,16 +27,16 @@ class QueueFull(Exception):
 class FairSlots:
     """A number of places, of which one key gets at most `per_key` at the same time.
 
-    With `min_rest`, in seconds, a key gets its next place only after a rest; its place is free for other keys at once.
+    With `min_pause`, in seconds, a key gets its next place only after a pause; other keys can have it at once.
     """
 
     def __init__(
-        self, total: int, *, per_key: int, max_waiting_per_key: int | None = None, min_rest: float | None = None
+        self, total: int, *, per_key: int, max_waiting_per_key: int | None = None, min_pause: float | None = None
     ) -> None:
         self._free = total
         self._per_key = per_key
         self._max_waiting_per_key = max_waiting_per_key
-        self._min_rest = min_rest
+        self._min_pause = min_pause
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the key whose turn is next comes first
 
@@ -49,9 +49,9 @@ class FairSlots:
             yield
         finally:
             self._free += 1
-            if self._min_rest is not None:
-                rest = compute_rest(time.perf_counter() - started, self._min_rest)
-                asyncio.get_running_loop().call_later(rest, self._end_hold, key)
+            if self._min_pause is not None:
+                pause = compute_pause(time.perf_counter() - started, self._min_pause)
+                asyncio.get_running_loop().call_later(pause, self._end_hold, key)
                 self._give_free_places()
             else:
                 self._end_hold(key)

@@ -1,7 +1,7 @@
 """Keeps the search index up to date in the background, so that no message waits for it.
 
 A thread waits until no message has been stored for a moment, then indexes in small batches, and merges the parts of the
-index in small steps. Between them it rests (`domain/pace.py`). A search first indexes, for
+index in small steps. Between them it pauses (`domain/work_pause.py`). A search first indexes, for
 a moment, what is missing of the messages that its reader may see: normally all of them. After an import there can be
 more; then the search says so (`SearchHits.is_indexing`), and the thread does the rest.
 """
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.domain.ids import SESSION_ID_PATTERN
-from palaver.domain.pace import compute_rest
 from palaver.domain.search_filter import NO_FILTER
 from palaver.domain.search_text import Query, parse_query
 from palaver.domain.session import SearchHits
+from palaver.domain.work_pause import compute_pause
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import ReadAfterWork
 from palaver.storage import search, search_merge
@@ -115,7 +115,7 @@ class Indexer:
                 )
                 if batch is not None:
                     self._engine.run(_index_batch(batch))
-                    self._closed.wait(compute_rest(time.perf_counter() - started))
+                    self._closed.wait(compute_pause(time.perf_counter() - started))
             except StoreError:  # the disk is full or the server is down: the next message or search tries again
                 return True
             self._merge_parts()
@@ -133,7 +133,7 @@ class Indexer:
             while is_merging and not self._closed.is_set():
                 started = time.perf_counter()
                 is_merging = self._engine.run(_MERGE_PARTS)
-                self._closed.wait(compute_rest(time.perf_counter() - started))
+                self._closed.wait(compute_pause(time.perf_counter() - started))
 
 
 _MERGE_PARTS = Write(search_merge.merge_parts)

@@ -54,7 +54,7 @@ class Shares:
     def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._engine = store.engine
-        self._slots = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_rest=0)
+        self._slots = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=0)
 
     async def create(
         self,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import InvalidInput, InvalidMessage
 from palaver.domain.inbound import Inbound, Outcome, Receipt
-from palaver.domain.pace import MIN_COPY_REST_SECONDS
 from palaver.domain.platform_updates import ButtonPressed
 from palaver.domain.profile import AgentProfile
 from palaver.domain.text import is_storable
+from palaver.domain.work_pause import MIN_COPY_PAUSE_SECONDS
 from palaver.services import access, pairing, sender_folding
 from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, MessageCall
@@ -84,7 +84,7 @@ class Inbox:
         self._files = FileReceiver(store, rules, files, speech)
         self._export_files = ExportFiles(store, files)
         self._bot_limit = BotLimit(rules)
-        self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_rest=MIN_COPY_REST_SECONDS)
+        self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:

@@ -74,7 +74,7 @@ class Documents:
         self._store = store
         self._files = files
         self._exporter = Exporter(store, files)
-        self._chunks = FairSlots(MAX_CONCURRENT_CHUNKS, per_key=1, min_rest=0)
+        self._chunks = FairSlots(MAX_CONCURRENT_CHUNKS, per_key=1, min_pause=0)
 
     async def stream(
         self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False

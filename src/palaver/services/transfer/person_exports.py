@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import TooManyAttempts
-from palaver.domain.pace import compute_rest
+from palaver.domain.work_pause import compute_pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,9 +65,9 @@ class PersonExports:
                 started = time.perf_counter()
                 if (chunk := next(archive, None)) is None:
                     return
-                rest = compute_rest(time.perf_counter() - started)
+                pause = compute_pause(time.perf_counter() - started)
                 yield chunk
-                time.sleep(rest)
+                time.sleep(pause)
         finally:
             with self._lock:
                 self._running.discard(principal.person_id)

@@ -18,8 +18,8 @@ from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.domain.ids import PersonId
 from palaver.domain.imported import InvalidImport
-from palaver.domain.pace import compute_rest
 from palaver.domain.person import Role
+from palaver.domain.work_pause import compute_pause
 from palaver.services.transfer.readers import open_reader
 from palaver.services.transfer.recognition import extract_own_file, recognize_format
 from palaver.services.transfer.uploads import translate_errors
@@ -238,7 +238,7 @@ class PersonalImports:
         self._uploads.check_space()
         self._progress[upload_id] = count
         now = time.perf_counter()
-        time.sleep(compute_rest(now - self._step_ended.get(upload_id, now)))
+        time.sleep(compute_pause(now - self._step_ended.get(upload_id, now)))
         self._step_ended[upload_id] = time.perf_counter()
 
     def _stop_if_asked(self, upload_id: str) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-REST_RATIO: Final = 2.0
-MAX_REST_SECONDS: Final = 1.0  # also after work that had to wait for a slow disk or a lock
-MIN_COPY_REST_SECONDS: Final = 0.1  # after a copy of a conversation: it is soon made, and then the disk has to write it
+PAUSE_RATIO: Final = 2.0
+MAX_PAUSE_SECONDS: Final = 1.0  # also after work that had to wait for a slow disk or a lock
+MIN_COPY_PAUSE_SECONDS: Final = 0.1  # after a copy of a conversation: it is soon made, but the disk has to write it
 
 
-def compute_rest(work_seconds: float, min_seconds: float = 0) -> float:
+def compute_pause(work_seconds: float, min_seconds: float = 0) -> float:
     """Return how long to pause after a piece of work that took so long."""
-    return max(min(work_seconds * REST_RATIO, MAX_REST_SECONDS), min_seconds)
+    return max(min(work_seconds * PAUSE_RATIO, MAX_PAUSE_SECONDS), min_seconds)
