@@ -16,12 +16,13 @@ from palaver.domain.crash_points import set_crash_hook
 from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import InvalidMessage, SessionNotFound
 from palaver.domain.ids import SessionId
-from palaver.domain.inbound import Inbound, Outcome
+from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.platform_updates import Cursor
 from palaver.domain.policy import ResetMode
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.commands.history_commands import undo_turns
-from palaver.services.inbox import message_queue
+from palaver.services.inbox import inbox, message_queue
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import FakeClock, ScriptedAgent
 from support.agents import LookupAgent
@@ -606,3 +607,27 @@ async def test_guests_can_not_queue_or_steer(
     assert (receipt.outcome, receipt.facts) == (Outcome.REJECTED, {"error": "not_allowed", "command": command})
     assert str(receipt.reply).startswith(f"Guests can't use /{command}.")
     assert len(load_texts(gateway.store, turn.session_id)) == 2
+
+
+async def test_changes_of_one_person_pause_but_nobody_in_a_chat_waits_for_them(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program or the page asks for waits; the updates of a connection come one after the other, and must not."""
+    monkeypatch.setattr(inbox, "MIN_COPY_PAUSE_SECONDS", 3600)
+    gateway = await start_gateway(ScriptedAgent("Good day."))
+    for source in (dm(), dm("ben")):
+        await ask(gateway, source, "Hello")
+        last = await ask(gateway, source, "And then?")
+
+    def undo(source: SessionSource, cursor: str | None = None) -> asyncio.Task[Receipt]:
+        update = Inbound(source=source, content="/undo")
+        return asyncio.create_task(gateway.inbox.accept(update, cursor=Cursor(cursor) if cursor else None))
+
+    assert [(await undo(dm(), cursor)).outcome for cursor in ("1", "2")] == [Outcome.COMMAND] * 2
+    assert (await undo(dm("ben"))).outcome is Outcome.COMMAND
+    second = undo(dm("ben"))
+    await ask(gateway, dm(), "Hello again")
+    assert not second.done()
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert len(load_texts(gateway.store, last.session_id)) == 2

@@ -168,7 +168,8 @@ class Inbox:
             receipt = await self._try_accept_with_read(inbound, call, checkpoint)
         if receipt is not None:
             return receipt
-        if isinstance(call, CommandCall) and call.action.changes_many_events:
+        # Not in a chat: the messages of others would wait behind it on the same connection.
+        if checkpoint.is_empty and isinstance(call, CommandCall) and call.action.changes_many_events:
             source = inbound.source
             async with self._large_changes.hold(f"{source.platform}:{source.user_id or source.chat_id}"):
                 return await self._accept_with_write(inbound, call, checkpoint)
