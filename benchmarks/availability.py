@@ -161,11 +161,11 @@ async def upload_files(world: World, stop: asyncio.Event) -> None:
 
 
 async def export_large_session(world: World, stop: asyncio.Event) -> None:
-    """One person downloads a very large conversation as JSON, again and again."""
+    """One person downloads a very large conversation, as JSON and as a page, again and again."""
 
-    async def download() -> None:
+    async def download(document_format: str) -> None:
         while not stop.is_set():
-            path = f"/api/sessions/{world.large_session}/export?format=json"
+            path = f"/api/sessions/{world.large_session}/export?format={document_format}"
             with contextlib.suppress(httpx2.HTTPError):
                 async with world.mallory.stream("GET", path) as response:
                     world.outcomes[str(response.status_code)] += 1
@@ -173,7 +173,7 @@ async def export_large_session(world: World, stop: asyncio.Event) -> None:
                         if stop.is_set():
                             return
 
-    await asyncio.gather(download(), download())
+    await asyncio.gather(download("json"), download("html"))
 
 
 async def import_conversations(world: World, stop: asyncio.Event) -> None:
