@@ -17,6 +17,7 @@ from palaver.services.readiness import find_problems
 from palaver.storage.engines import disk_reserve
 from palaver.storage.engines import sqlite as sqlite_engine
 from palaver.storage.engines.base import Write
+from palaver.storage.engines.damage import make_damage_error
 from palaver.web.connections import ConnectionLimits
 from support.gateway import TIMEOUT_SECONDS
 
@@ -173,3 +174,21 @@ async def test_a_turn_that_no_server_takes_is_a_problem(
     store.engine.run(Write(run_turn))
     clock.advance(hours=2)  # the second one waits for the first
     assert await find_problems(store) == []
+
+
+async def test_a_damaged_file_is_told_to_people_without_its_place(web: WebServer) -> None:
+    """Where it is, and how to restore it, is for the operator: in the log, and from `palaver doctor`."""
+    engine = web.gateway.store.engine
+    assert isinstance(engine, sqlite_engine.SqliteEngine)
+    owner = await web.sign_in()
+    engine._damage = make_damage_error(engine.path, "its table event is missing.")
+    body = {"model": "palaver", "messages": [{"role": "user", "content": "hello"}]}
+    refused = [
+        await owner.post("/api/sessions", json={}),
+        await owner.get("/readyz"),
+        await owner.post("/v1/chat/completions", json=body),
+    ]
+    for response in refused:
+        assert response.status_code == 503
+        assert "damaged" in response.text
+        assert str(engine.path.parent) not in response.text

@@ -130,6 +130,7 @@ async def test_a_full_database_refuses_messages_with_words_and_goes_on_when_ther
     refused = await ada.post(url, json={"content": "x" * 30_000, "key": "1"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (507, "store_full")
     assert "Free some space" in refused.json()["error"]["message"]
+    assert str(engine.path.parent) not in refused.text
     for path in ("/api/me", "/api/sessions", url, f"/api/sessions/{session_id}/export", "/api/search?query=before"):
         assert (await ada.get(path)).status_code == 200, path
     engine._writer.run_exclusively(lambda: db.execute("PRAGMA max_page_count = 1000000").fetchall())

@@ -6,6 +6,7 @@ traceback and answered without it. What a person may not see and what does not e
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import math
@@ -139,12 +140,19 @@ def build_retry_headers(error: PalaverError) -> dict[str, str]:
     return {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
 
 
+def describe_error(error: PalaverError) -> tuple[str, Mapping[str, object]]:
+    """Return the message and the facts of an error for clients: where the server's files are is only in its log."""
+    if isinstance(error, StoreError) and "path" in error.facts:
+        return inspect.getdoc(error) or error.code, {}
+    return str(error), error.facts
+
+
 def _respond_to_error(error: PalaverError) -> JSONResponse:
     status = get_error_status(error)
     headers = build_retry_headers(error)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return build_error_response(status, error.code, str(error), error.facts, headers)
+    return build_error_response(status, error.code, *describe_error(error), headers)
 
 
 class _AsciiJSONResponse(JSONResponse):

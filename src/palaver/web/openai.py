@@ -35,7 +35,7 @@ from palaver.services.completions import (
 from palaver.services.models import list_allowed_models
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, require_scope, wait_until_signed_out
-from palaver.web.errors import RequestRejected
+from palaver.web.errors import RequestRejected, describe_error
 from palaver.web.openai_errors import (
     ERROR_RESPONSES,
     AnswerFailed,
@@ -278,7 +278,8 @@ def _build_usage(usage: TurnUsage) -> CompletionUsage:
 
 
 def _encode_error(error: PalaverError) -> bytes:
-    return _encode_event(build_error_body(get_error_status(error), str(error), code=error.code))
+    message, _ = describe_error(error)
+    return _encode_event(build_error_body(get_error_status(error), message, code=error.code))
 
 
 def _encode_event(body: dict[str, Any]) -> bytes:

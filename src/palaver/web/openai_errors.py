@@ -77,7 +77,8 @@ def _respond_to_error(error: PalaverError) -> JSONResponse:
     headers = errors.build_retry_headers(error)
     if isinstance(error, AnswerFailed):
         headers["x-should-retry"] = "false"  # the message is stored; a retry would ask the same question twice
-    return _build_error_response(status, str(error), code=_ERROR_CODES.get(status) or error.code, headers=headers)
+    message, _ = errors.describe_error(error)
+    return _build_error_response(status, message, code=_ERROR_CODES.get(status) or error.code, headers=headers)
 
 
 def _build_error_response(
