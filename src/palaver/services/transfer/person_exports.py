@@ -60,14 +60,12 @@ class PersonExports:
         with self._lock:
             self._running.add(principal.person_id)
         try:
-            archive = self._archives.iterate(principal)
-            while True:
-                started = time.perf_counter()
-                if (chunk := next(archive, None)) is None:
-                    return
+            started = time.perf_counter()
+            for chunk in self._archives.iterate(principal):
                 pause = compute_pause(time.perf_counter() - started)
                 yield chunk
                 time.sleep(pause)
+                started = time.perf_counter()
         finally:
             with self._lock:
                 self._running.discard(principal.person_id)
