@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from palaver import SessionSource, SessionStore
     from palaver.storage.engines.base import Transaction
 
+on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+
 
 @pytest.mark.both_engines
 def test_the_thread_ends_if_the_store_is_closed_just_when_it_starts_to_work(
@@ -65,6 +67,7 @@ def delete_piece(session_no: int, tx: Transaction) -> None:
     session_deletion.delete_piece(tx, session_no)
 
 
+@on_sqlite
 async def test_the_parts_of_the_index_are_merged_in_steps_of_their_own(
     open_store: OpenStore, dm: Callable[..., SessionSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +84,7 @@ async def test_the_parts_of_the_index_are_merged_in_steps_of_their_own(
     assert len(store.search("message", limit=100)) == 40
 
 
+@on_sqlite
 def test_the_index_is_not_merged_while_a_conversation_is_being_deleted(
     store: SessionStore, dm: Callable[..., SessionSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -250,6 +250,9 @@ async def test_no_token_gets_a_code_and_only_an_admin_token_changes_the_server(
         others = [scopes for scopes in SCOPE_SETS if "admin" in scopes]
         for scopes in chance.sample(others, len(others)):
             await attack(scopes)
+        # The last one of the attacks may have been to clear it.
+        program = await server.open_token_client(*sorted({scope for scopes in SCOPE_SETS for scope in scopes}))
+        await program.post("/api/commands", json={"text": "/budget set everyone day $1", "key": "last"})
         for table in tables:
             counts[f"rows in {table} with admin"] = server.fetch(f"SELECT COUNT(*) FROM {table}")[0]
     print_counts(request, counts)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from palaver.testing import FakeClock
     from support.web import StartWebServer, WebServer
 
+on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+
 
 async def get_readiness(web: WebServer) -> tuple[int, dict[str, Any]]:
     anonymous = await web.open_anonymous_client()
@@ -49,6 +51,7 @@ async def post_message(client: httpx2.AsyncClient, session_id: str, text: str) -
     )
 
 
+@on_sqlite
 async def test_no_message_is_accepted_while_the_file_is_away_and_none_is_lost(web: WebServer, store_url: str) -> None:
     path = Path(store_url.removeprefix("sqlite:///"))
     ada = await web.sign_in("ada")
@@ -72,6 +75,7 @@ async def test_no_message_is_accepted_while_the_file_is_away_and_none_is_lost(we
     assert texts[-1] == "after"
 
 
+@on_sqlite
 async def test_the_doctor_reports_what_the_running_server_says(web: WebServer, store_url: str) -> None:
     path = Path(store_url.removeprefix("sqlite:///"))
     path.rename(path.with_name("elsewhere.db"))  # noqa: ASYNC240
@@ -86,6 +90,7 @@ async def test_the_doctor_reports_what_the_running_server_says(web: WebServer, s
     assert finding.code == "server_silent"
 
 
+@on_sqlite
 async def test_a_lock_that_another_process_holds_is_a_problem(
     web: WebServer, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +108,7 @@ async def test_a_lock_that_another_process_holds_is_a_problem(
     assert (await posting).status_code == 202
 
 
+@on_sqlite
 async def test_a_full_disk_and_a_nearly_full_one_are_problems(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_reserve, "NEARLY_FULL_DISK_BYTES", 0)
     assert await list_problems(web) == (200, [])
@@ -176,6 +182,7 @@ async def test_a_turn_that_no_server_takes_is_a_problem(
     assert await find_problems(store) == []
 
 
+@on_sqlite
 async def test_a_damaged_file_is_told_to_people_without_its_place(web: WebServer) -> None:
     """Where it is, and how to restore it, is for the operator: in the log, and from `palaver doctor`."""
     engine = web.gateway.store.engine

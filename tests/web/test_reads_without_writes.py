@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # PostgreSQL has no lock of all rows
 UNKNOWN_IDS = {"secret": "0" * 43, "model": "no-such-model", "platform": "no-such-platform"}
 PARAMS = {"search_messages": {"query": "unindexed"}}
 

@@ -178,6 +178,7 @@ def test_without_fences_and_tables_nothing_is_added(markdown: str, limit: int) -
     assert remove_spaces("".join(split(markdown, limit))) == remove_spaces(markdown)
 
 
+@example(["     ", "     ", "aaaaaaaaa"], 30)
 @given(st.lists(st.text("abc ", min_size=1, max_size=12), min_size=1, max_size=60), st.integers(30, 90))
 def test_code_stays_code_in_every_message(lines: list[str], limit: int) -> None:
     messages = split("```py\n" + "\n".join(lines) + "\n```", limit)

@@ -99,6 +99,8 @@ def _build_message(pieces: list[Piece], start: int, end: int) -> str:
     closing = pieces[end].closing if end < len(pieces) else ""
     if not closing:
         return text.rstrip()
+    if text.strip() == pieces[end].opening.strip():
+        return ""  # only empty lines of code
     return f"{text}{closing}" if text.endswith("\n") else f"{text}\n{closing}"
 
 
