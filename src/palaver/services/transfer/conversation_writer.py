@@ -166,6 +166,7 @@ class ConversationWriter:
         for entry in self._conversation.open_entries():
             if not isinstance(entry, ImportProblem):
                 yield entry
+                self._run.on_entry()
             elif not is_quiet:
                 self._run.report.add_problem(entry)
 

@@ -45,6 +45,7 @@ class ImportRun:
     options: ImportOptions
     report: ImportReport
     on_progress: Callable[[int], None] | None = None  # called with the number of conversations so far
+    on_entry: Callable[[], None] = lambda: None  # called after each entry of a conversation
     now: int = 0
     config: GatewayConfig = field(default_factory=GatewayConfig)
 

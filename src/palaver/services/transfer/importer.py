@@ -69,10 +69,12 @@ class Importer:
         *,
         dry_run: bool = False,
         on_progress: Callable[[int], None] | None = None,
+        on_entry: Callable[[], None] = lambda: None,
     ) -> ImportReport:
         """Import a person's own files on a thread; nothing of other people is written or read.
 
-        `on_progress` is called on that thread, with the number of conversations so far.
+        `on_progress` is called on that thread, with the number of conversations so far, and `on_entry` after each entry
+        of a conversation.
         """
         person = await self._store.engine.arun(Read(lambda tx: people.find_by_id(tx, PersonId(principal.person_id))))
         if person is None:
@@ -81,7 +83,7 @@ class Importer:
             self._options, max_conversations=MAX_PERSONAL_CONVERSATIONS, max_messages=MAX_PERSONAL_MESSAGES
         )
         return await asyncio.to_thread(
-            self._import, reader, person.person, options, on_progress, is_trusted=False, is_dry_run=dry_run
+            self._import, reader, person.person, options, on_progress, on_entry, is_trusted=False, is_dry_run=dry_run
         )
 
     def _import(
@@ -90,6 +92,7 @@ class Importer:
         person: Person,
         options: ImportOptions,
         on_progress: Callable[[int], None] | None,
+        on_entry: Callable[[], None] = lambda: None,
         *,
         is_trusted: bool,
         is_dry_run: bool,
@@ -104,6 +107,7 @@ class Importer:
             options=options,
             report=ImportReport(reader.format, is_dry_run=is_dry_run),
             on_progress=on_progress,
+            on_entry=on_entry,
             now=to_micros(self._store.clock.now()),
             config=self._store.config,
         )

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CLEANUP_SECONDS: Final = 3600.0
 MAX_RUNNING: Final = 2  # checks and imports at the same time, of all people; of one person, one
+SLICE_SECONDS: Final = 0.004  # of work before a pause: about as long as a request takes
 UPLOAD_FORMATS: Final = frozenset({"chatgpt", "claude", "open-webui", "palaver"})
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,6 @@ class PersonalImports:
         self._get_max_bytes = get_max_bytes
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._progress: dict[str, int] = {}
-        self._step_ended: dict[str, float] = {}  # when the last conversation of a running import was done
         self._is_stopping = False
         self._changes = asyncio.Lock()  # one change of an upload's state at a time
         self._slots = asyncio.Semaphore(MAX_RUNNING)
@@ -161,7 +161,6 @@ class PersonalImports:
         if self._tasks.get(upload_id) is task:  # else it was confirmed as soon as its check had ended
             del self._tasks[upload_id]
             self._progress.pop(upload_id, None)
-            self._step_ended.pop(upload_id, None)
             self._deleted.discard(upload_id)
 
     async def _run(self, upload: Upload) -> None:
@@ -215,7 +214,11 @@ class PersonalImports:
             if is_check:
                 upload = replace(upload, total=await asyncio.to_thread(reader.count_conversations))
             report = await self._importer.import_for_person(
-                row.person.principal, reader, dry_run=is_check, on_progress=lambda count: self._report(upload.id, count)
+                row.person.principal,
+                reader,
+                dry_run=is_check,
+                on_progress=lambda count: self._report(upload.id, count),
+                on_entry=_WorkSlices().end_step,
             )
         finally:
             await asyncio.to_thread(reader.close)
@@ -237,13 +240,23 @@ class PersonalImports:
         self._stop_if_asked(upload_id)
         self._uploads.check_space()
         self._progress[upload_id] = count
-        now = time.perf_counter()
-        time.sleep(compute_pause(now - self._step_ended.get(upload_id, now)))
-        self._step_ended[upload_id] = time.perf_counter()
 
     def _stop_if_asked(self, upload_id: str) -> None:
         if self._is_stopping or upload_id in self._deleted:
             raise _ImportStopped
+
+
+class _WorkSlices:
+    """Lets an import pause after every few milliseconds of work, also in the middle of a conversation."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    def end_step(self) -> None:
+        worked = time.perf_counter() - self._started
+        if worked >= SLICE_SECONDS:
+            time.sleep(compute_pause(worked))
+            self._started = time.perf_counter()
 
 
 def _fail(upload: Upload, code: str, message: str, facts: Any) -> Upload:
