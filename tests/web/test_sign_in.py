@@ -675,11 +675,11 @@ async def test_a_refusal_comes_late_and_nobody_else_waits_for_it(
     web = await start_web(clock=FakeClock())
     await set_password(web)
     assert await guess_at(web, "127.0.0.2", 10) == [401] * 10
-    refusals: list[float] = []
+    refusals: list[asyncio.Task[NoReturn]] = []
 
-    async def refuse_attempt(wait_seconds: float) -> NoReturn:
-        refusals.append(wait_seconds)
-        await passwords.refuse_attempt(wait_seconds)
+    async def refuse_attempt(wait_seconds: float) -> None:
+        refusals.append(asyncio.create_task(passwords.refuse_attempt(wait_seconds)))
+        await refusals[0]
 
     monkeypatch.setattr(passwords, "REFUSAL_DELAY_SECONDS", 3600)
     monkeypatch.setattr(sign_in, "refuse_attempt", refuse_attempt)
@@ -687,7 +687,7 @@ async def test_a_refusal_comes_late_and_nobody_else_waits_for_it(
     await wait_until(lambda: len(refusals) == 1)
     assert await try_password_at(web, "127.0.0.3") == 200
     assert not guess.done()
-    guess.cancel()
+    refusals[0].cancel()
     await asyncio.gather(guess, return_exceptions=True)
 
 
