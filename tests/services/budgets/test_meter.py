@@ -28,6 +28,7 @@ from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.services.budgets import call_records
 from palaver.services.budgets.meter import BudgetMeter, Budgets
 from palaver.storage import budget_limits, job_runs, people, person_merge
+from palaver.storage.engines import postgres_connection
 from palaver.storage.engines.base import Write
 from support.job_runs import insert_job
 from support.metered_work import (
@@ -213,7 +214,12 @@ async def test_a_limit_of_an_owner_wins_and_knows_what_was_used_before(
     await meter.hold(make_call())
 
 
-async def test_two_processes_cannot_pass_a_limit_together(open_store: Any, dm: MakeSource) -> None:
+@pytest.mark.usefixtures("new_connections")
+async def test_two_processes_cannot_pass_a_limit_together(
+    open_store: Any, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All twenty wait for one row: on a busy machine the last ones wait for longer than a lock may take.
+    monkeypatch.setitem(postgres_connection.TIME_LIMITS, "lock_timeout", 60_000)
     first, second = open_store(), open_store()
     rules = make_rules(all_day_usd=11_200, person_month_tokens=11_200)
     meters = [make_meter(store, make_work(store, dm(user)), rules) for store in (first, second) for user in ("a", "b")]
