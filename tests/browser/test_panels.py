@@ -19,6 +19,7 @@ from palaver.domain.profile import MemoryRules, ToolsetRule
 from palaver.domain.turn import BusyPolicy
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.services.view.memories import MemoryOperations
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.web import create_shared_memory
@@ -143,7 +144,7 @@ async def test_the_origin_of_memories_is_shown_and_filtered(start_web: StartWebS
     await page.locator("#composer").press("Enter")
     owner = await web.sign_in()
     store = web.gateway.store
-    await wait_until(store.seen_by(store.get_owner().principal).memories.list)
+    await wait_until(store.seen_by(store.get_owner().principal).part(MemoryOperations).list)
     await owner.post("/api/memories", json={"text": "The bins go out on Tuesday."})
     await page.goto(f"{web.url}/memory")
     await expect(page.get_by_text("memory.learn is on")).to_be_visible()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
+from palaver.services.view.memories import MemoryOperations
 
 if TYPE_CHECKING:
     from cli.conftest import Home
@@ -46,7 +47,7 @@ def test_the_list_has_all_pages(home: Home) -> None:
     with home.open_store() as store:
         view = store.seen_by(store.get_owner().principal)
         for number in range(120):
-            view.memories.remember(f"number {number}")
+            view.part(MemoryOperations).remember(f"number {number}")
     assert len(home.get_json("memories", "list")["memories"]) == 120
 
 
@@ -62,8 +63,10 @@ def test_a_memory_is_deleted_by_id_or_text_after_a_confirmation(home: Home) -> N
 
 def test_the_owner_does_not_see_memories_of_others(home: Home) -> None:
     with home.open_store() as store:
-        theirs = store.seen_by(
-            store.get_or_create_person(SessionSource("telegram", "1", user_id="1")).principal
-        ).memories.remember("x")
+        theirs = (
+            store.seen_by(store.get_or_create_person(SessionSource("telegram", "1", user_id="1")).principal)
+            .part(MemoryOperations)
+            .remember("x")
+        )
     assert home.get_json("memories", "list") == {"memories": []}
     home.get_error("memories", "forget", theirs.memory.id, "--yes", code=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
+from palaver.services.view.saved_prompts import SavedPromptOperations
 
 if TYPE_CHECKING:
     from cli.conftest import Home
@@ -42,10 +43,10 @@ def test_mistakes_are_explained(home: Home) -> None:
 def test_prompts_of_other_people_are_not_listed_found_or_changed(home: Home) -> None:
     with home.open_store() as store:
         eve = store.get_or_create_person(SessionSource("telegram", "eve", user_id="eve"))
-        prompt = store.seen_by(eve.principal).saved_prompts.create("Secret plan", "of Eve")
+        prompt = store.seen_by(eve.principal).part(SavedPromptOperations).create("Secret plan", "of Eve")
     assert home.get_json("prompts", "list") == {"prompts": []}
     for name in ("Secret plan", prompt.id):
         for command in (["show", name], ["edit", name, "--text", "x"], ["remove", name, "--yes"]):
             assert "of Eve" not in home.get_error("prompts", *command, code=3)
     with home.open_store() as store:
-        assert [each.text for each in store.seen_by(eve.principal).saved_prompts.list()] == ["of Eve"]
+        assert [each.text for each in store.seen_by(eve.principal).part(SavedPromptOperations).list()] == ["of Eve"]

@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from palaver.domain.errors import ConfigError
-from palaver.domain.keys import DmScope, build_session_key, fold_id_aliases, is_shared
+from palaver.domain.keys import DmScope, build_session_key, is_shared
+from palaver.domain.sender_ids import fold_id_aliases
 from palaver.domain.source import ChatType, Platform, SessionSource
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from palaver.services.attachments import Attachments
 from palaver.services.erasure import Erasures
 from palaver.services.indexer import catch_up_index
 from palaver.services.transfer.importer import ImportEnded, Importer
+from palaver.services.view.memories import MemoryOperations
 from palaver.storage import erasure_batches, people, person_merge, search, shared_erasure, usage_reports
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.sqlite_vacuum import rewrite_file
@@ -103,7 +104,7 @@ async def test_erasing_a_person_touches_nothing_of_others(
     assert list_rows(store, bobs, bob.id) == before
     assert {session.id for session in store.seen_by(bob.principal).list(limit=50)} == seen
     assert len(store.seen_by(bob.principal).search(OTHER_MARK)) > 5
-    assert len(store.seen_by(bob.principal).memories.list()) == 2
+    assert len(store.seen_by(bob.principal).part(MemoryOperations).list()) == 2
     for table, count in (("share", 1), ("project", 1), ("job", 1), ("api_token", 1), ("sign_in", 1), ("attachment", 2)):
         assert list_rows(store, f"SELECT COUNT(*) FROM {table}") == [(count,)], table
     [(same,)] = list_rows(store, "SELECT sha256 FROM attachment WHERE name = 'same.txt'")

@@ -10,6 +10,8 @@ from palaver import GatewayConfig, SessionSource
 from palaver.domain.inbound import Outcome
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
+from palaver.services.view.memories import MemoryOperations
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.storage import memories, people, person_merge, projects, read_marks, saved_prompts, sessions
 from palaver.storage.timestamps import to_micros
 from support.people import Town, chat, find_code, group
@@ -99,11 +101,11 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
     assert "belong to **Ada**" in await link(town, town.page(ada), ADA)
     view = town.store.aio.seen_by(ada.principal)
     assert {session.id for session in await view.list()} == {on_page.session_id, in_chat.session_id}
-    assert [memory.memory.text for memory in await view.memories.list()] == ["likes tea"]
-    assert not (await view.memories.list())[0].shared
+    assert [memory.memory.text for memory in await view.part(MemoryOperations).list()] == ["likes tea"]
+    assert not (await view.part(MemoryOperations).list())[0].shared
     found = {project.name: project.session_count for project in await view.projects.list()}
     assert found == {"Garden": 0, "Trips": 0, "Trips 2": 1}
-    prompts = {prompt.name: prompt.text for prompt in await view.saved_prompts.list()}
+    prompts = {prompt.name: prompt.text for prompt in await view.part(SavedPromptOperations).list()}
     assert prompts == {"Explain": "Explain, Ada", "Explain 2": "Explain, Ada", "Translate": "Translate {{text}}"}
     assert await town.rows("SELECT id FROM saved_prompt WHERE person_id = $1", guest.id) == []
     no = await town.read(lambda tx: sessions.get_no(tx, in_chat.session_id or ""))

@@ -21,6 +21,7 @@ from palaver.domain.memory import (
 )
 from palaver.services.memories import ConversationMemory
 from palaver.services.view import ViewScope
+from palaver.services.view.memories import MemoryOperations
 from palaver.storage import memories, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.memories import NewMemory
@@ -239,7 +240,7 @@ def open_view(store: SessionStore, source: SessionSource) -> SessionView:
 
 
 def list_texts(view: SessionView, query: str = "") -> list[str]:
-    return [each.memory.text for each in view.memories.list(query)]
+    return [each.memory.text for each in view.part(MemoryOperations).list(query)]
 
 
 async def test_a_person_lists_their_own_and_shared_memories_with_author_and_other_people(
@@ -252,15 +253,15 @@ async def test_a_person_lists_their_own_and_shared_memories_with_author_and_othe
     await in_group.remember("the club meets on Monday")
     clock.advance(hours=1)
     ada = open_view(store, group("ada"))
-    mine = ada.memories.remember("  my locker is number 7 ")
+    mine = ada.part(MemoryOperations).remember("  my locker is number 7 ")
     assert mine.memory.text == "my locker is number 7"
     assert (mine.author_name, mine.shared, mine.other_names, mine.other_count) == ("Ada", False, (), 0)
-    newest, older = ada.memories.list()
+    newest, older = ada.part(MemoryOperations).list()
     assert newest == mine
     assert (older.memory.text, older.author_name, older.shared) == ("the club meets on Monday", "Ada", True)
     assert (older.other_names, older.other_count) == (("Bob", "Eve"), 2)
     assert newest.memory.created_at > older.memory.created_at
-    [for_bob] = open_view(store, group("bob")).memories.list()
+    [for_bob] = open_view(store, group("bob")).part(MemoryOperations).list()
     assert (for_bob.author_name, for_bob.other_names) == ("Ada", ("Ada", "Eve"))
     assert list_texts(open_view(store, dm("stranger"))) == []
 
@@ -270,7 +271,7 @@ async def test_a_memory_of_a_shared_lane_is_shared_even_with_only_one_member(
 ) -> None:
     store = open_store(SHARED)
     await open_memory(store, group("ada")).remember("the club meets on Monday")
-    [only] = open_view(store, group("ada")).memories.list()
+    [only] = open_view(store, group("ada")).part(MemoryOperations).list()
     assert (only.shared, only.other_names, only.other_count) == (True, (), 0)
 
 
@@ -279,7 +280,7 @@ async def test_a_memory_names_only_the_first_of_many_people(open_store: OpenStor
     for number in range(15):
         memory = open_memory(store, group(f"user{number:02}"))
     await memory.remember("a large club")
-    [entry] = open_view(store, group("user03")).memories.list()
+    [entry] = open_view(store, group("user03")).part(MemoryOperations).list()
     assert entry.other_count == 14
     assert len(entry.other_names) == 10
     assert "User03" not in entry.other_names
@@ -288,17 +289,17 @@ async def test_a_memory_names_only_the_first_of_many_people(open_store: OpenStor
 def test_a_list_of_memories_continues_at_its_cursor(store: SessionStore, dm: Source) -> None:
     view = open_view(store, dm())
     for number in range(5):
-        view.memories.remember(f"number {number}")
-    first = view.memories.list(limit=2)
-    view.memories.remember("number 5")
-    second = view.memories.list(limit=2, cursor=first.cursor)
-    third = view.memories.list(limit=2, cursor=second.cursor)
+        view.part(MemoryOperations).remember(f"number {number}")
+    first = view.part(MemoryOperations).list(limit=2)
+    view.part(MemoryOperations).remember("number 5")
+    second = view.part(MemoryOperations).list(limit=2, cursor=first.cursor)
+    third = view.part(MemoryOperations).list(limit=2, cursor=second.cursor)
     listed = [each.memory.text for each in (*first, *second, *third)]
     assert listed == [f"number {number}" for number in (4, 3, 2, 1, 0)]
     assert third.cursor is None
     for invalid in ("x", "1.2", "-1"):
         with pytest.raises(InvalidInput, match="cursor"):
-            view.memories.list(cursor=invalid)
+            view.part(MemoryOperations).list(cursor=invalid)
 
 
 def test_a_search_in_many_memories_is_paged(store: SessionStore, dm: Source) -> None:
@@ -311,10 +312,10 @@ def test_a_search_in_many_memories_is_paged(store: SessionStore, dm: Source) -> 
             memories.add(tx, audience_no, NewMemory(text=text, person_id=None), number)
 
     store.engine.run(Write(fill))
-    first = view.memories.list("tea", limit=2)
+    first = view.part(MemoryOperations).list("tea", limit=2)
     assert [each.memory.text for each in first] == ["tea 499", "tea 299"]
     assert first[0].author_name is None
-    rest = view.memories.list("tea", limit=2, cursor=first.cursor)
+    rest = view.part(MemoryOperations).list("tea", limit=2, cursor=first.cursor)
     assert ([each.memory.text for each in rest], rest.cursor) == (["tea 99"], None)
 
 
@@ -345,36 +346,39 @@ async def test_a_change_is_visible_to_everyone_who_knows_the_memory(
     open_memory(store, group("bob"))
     stored = await in_group.remember("the club meets on Monday")
     clock.advance(hours=1)
-    changed = open_view(store, group("bob")).memories.update(stored.id, " the club meets on Friday ")
+    changed = open_view(store, group("bob")).part(MemoryOperations).update(stored.id, " the club meets on Friday ")
     assert (changed.memory.id, changed.memory.text) == (stored.id, "the club meets on Friday")
     assert (changed.author_name, changed.memory.created_at) == ("Bob", clock.now())
     assert await recall_texts(in_group) == list_texts(open_view(store, group("ada"))) == ["the club meets on Friday"]
     with pytest.raises(NotFound):
         await in_group.forget("the club meets on Monday")
-    assert open_view(store, group("ada")).memories.forget(stored.id).memory.text == "the club meets on Friday"
+    assert (
+        open_view(store, group("ada")).part(MemoryOperations).forget(stored.id).memory.text
+        == "the club meets on Friday"
+    )
     assert await recall_texts(in_group) == list_texts(open_view(store, group("bob"))) == []
 
 
 def test_a_change_to_the_text_of_another_memory_is_refused(store: SessionStore, dm: Source) -> None:
     view = open_view(store, dm())
-    tea, milk = view.memories.remember("tea").memory, view.memories.remember("milk").memory
+    tea, milk = view.part(MemoryOperations).remember("tea").memory, view.part(MemoryOperations).remember("milk").memory
     with pytest.raises(InvalidInput, match="already says this") as refused:
-        view.memories.update(milk.id, " TEA ")
+        view.part(MemoryOperations).update(milk.id, " TEA ")
     assert refused.value.facts == {"memory_id": tea.id}
-    assert view.memories.update(milk.id, "Milk").memory.text == "Milk"
+    assert view.part(MemoryOperations).update(milk.id, "Milk").memory.text == "Milk"
     with pytest.raises(InvalidInput, match="empty"):
-        view.memories.update(milk.id, " ")
+        view.part(MemoryOperations).update(milk.id, " ")
     assert list_texts(view) == ["Milk", "tea"]
-    assert open_view(store, dm("bob")).memories.remember("tea").memory.id != tea.id
+    assert open_view(store, dm("bob")).part(MemoryOperations).remember("tea").memory.id != tea.id
 
 
 def test_a_memory_whose_text_is_an_id_is_not_confused_with_the_memory_of_that_id(
     store: SessionStore, dm: Source
 ) -> None:
     view = open_view(store, dm())
-    one = view.memories.remember("one").memory
-    view.memories.remember(one.id)
-    view.memories.forget(one.id)
+    one = view.part(MemoryOperations).remember("one").memory
+    view.part(MemoryOperations).remember(one.id)
+    view.part(MemoryOperations).forget(one.id)
     assert list_texts(view) == [one.id]
 
 
@@ -382,15 +386,15 @@ def test_a_memory_whose_text_is_an_id_is_not_confused_with_the_memory_of_that_id
 def test_a_memory_of_another_person_looks_missing_even_to_the_owner(
     store: SessionStore, dm: Source, everything: bool
 ) -> None:
-    stored = open_view(store, dm("ada")).memories.remember("the safe is behind the picture").memory
+    stored = open_view(store, dm("ada")).part(MemoryOperations).remember("the safe is behind the picture").memory
     owner = store.seen_by(store.get_owner().principal, everything=everything)
     for view in (open_view(store, dm("bob")), owner):
         assert list_texts(view) == list_texts(view, "safe") == []
         for memory_id in (stored.id, "m_00000000", "a\0b"):
             with pytest.raises(NotFound) as forget_error:
-                view.memories.forget(memory_id)
+                view.part(MemoryOperations).forget(memory_id)
             with pytest.raises(NotFound) as update_error:
-                view.memories.update(memory_id, "mine now")
+                view.part(MemoryOperations).update(memory_id, "mine now")
             assert str(forget_error.value) == str(update_error.value) == f"There is no memory {memory_id}."
             assert forget_error.value.facts == update_error.value.facts == {"memory_id": memory_id}
     assert list_texts(open_view(store, dm("ada"))) == [stored.text]
@@ -401,7 +405,7 @@ async def test_a_view_limited_to_a_group_lists_only_what_the_group_knows(open_st
     in_group = open_memory(store, group("ada"))
     await in_group.remember("the club meets on Monday")
     ada = store.get_or_create_person(group("ada")).principal
-    mine = store.seen_by(ada).memories.remember("a secret of mine").memory
+    mine = store.seen_by(ada).part(MemoryOperations).remember("a secret of mine").memory
     row = in_group._session_row
     shared_lane = SessionView(
         store.engine,
@@ -412,14 +416,14 @@ async def test_a_view_limited_to_a_group_lists_only_what_the_group_knows(open_st
     assert list_texts(own_lane) == []
     for view in (shared_lane, own_lane):
         with pytest.raises(NotFound):
-            view.memories.forget(mine.id)
+            view.part(MemoryOperations).forget(mine.id)
 
 
 def test_a_principal_without_a_person_cannot_remember(store: SessionStore) -> None:
     stranger = store.seen_by(Principal(PersonId("p_made_up"), Role.MEMBER))
     assert list_texts(stranger) == []
     with pytest.raises(NotFound):
-        stranger.memories.remember("x")
+        stranger.part(MemoryOperations).remember("x")
 
 
 @given(st.text(max_size=3000))

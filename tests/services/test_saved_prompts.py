@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.errors import InvalidInput, LimitReached, NotFound, PromptNameTaken
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.storage import saved_prompts
 
 if TYPE_CHECKING:
@@ -25,34 +26,34 @@ def views(store: SessionStore, dm: Callable[..., SessionSource]) -> tuple[Sessio
 @pytest.mark.both_engines
 def test_a_person_saves_changes_and_deletes_prompts(views: tuple[SessionView, SessionView]) -> None:
     ada, _ = views
-    prompt = ada.saved_prompts.create(" Explain ", "Explain {{topic}}.\n")
+    prompt = ada.part(SavedPromptOperations).create(" Explain ", "Explain {{topic}}.\n")
     assert (prompt.name, prompt.text) == ("Explain", "Explain {{topic}}.")
-    ada.saved_prompts.create("Apology", "Write to {{name}}.")
-    assert [each.name for each in ada.saved_prompts.list()] == ["Apology", "Explain"]
-    assert ada.saved_prompts.update(prompt.id, text="In short: {{topic}}").name == "Explain"
+    ada.part(SavedPromptOperations).create("Apology", "Write to {{name}}.")
+    assert [each.name for each in ada.part(SavedPromptOperations).list()] == ["Apology", "Explain"]
+    assert ada.part(SavedPromptOperations).update(prompt.id, text="In short: {{topic}}").name == "Explain"
     with pytest.raises(PromptNameTaken):
-        ada.saved_prompts.create("EXPLAIN", "x")
-    ada.saved_prompts.delete(prompt.id)
-    assert [each.name for each in ada.saved_prompts.list()] == ["Apology"]
+        ada.part(SavedPromptOperations).create("EXPLAIN", "x")
+    ada.part(SavedPromptOperations).delete(prompt.id)
+    assert [each.name for each in ada.part(SavedPromptOperations).list()] == ["Apology"]
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "x" * 20_001])
 def test_a_prompt_needs_a_text_of_a_sensible_length(views: tuple[SessionView, SessionView], text: str) -> None:
     with pytest.raises(InvalidInput, match="text: "):
-        views[0].saved_prompts.create("Name", text)
+        views[0].part(SavedPromptOperations).create("Name", text)
 
 
 def test_prompts_belong_to_one_person(views: tuple[SessionView, SessionView]) -> None:
     ada, bob = views
-    prompt = ada.saved_prompts.create("Secret plan", "text")
-    assert bob.saved_prompts.list() == []
+    prompt = ada.part(SavedPromptOperations).create("Secret plan", "text")
+    assert bob.part(SavedPromptOperations).list() == []
     for prompt_id in (prompt.id, "sp_none"):
         with pytest.raises(NotFound):
-            bob.saved_prompts.update(prompt_id, name="x")
+            bob.part(SavedPromptOperations).update(prompt_id, name="x")
         with pytest.raises(NotFound):
-            bob.saved_prompts.delete(prompt_id)
-    assert bob.saved_prompts.create("Secret plan", "of Bob").text == "of Bob"
-    assert [each.text for each in ada.saved_prompts.list()] == ["text"]
+            bob.part(SavedPromptOperations).delete(prompt_id)
+    assert bob.part(SavedPromptOperations).create("Secret plan", "of Bob").text == "of Bob"
+    assert [each.text for each in ada.part(SavedPromptOperations).list()] == ["text"]
 
 
 def test_the_number_of_prompts_is_limited(
@@ -60,9 +61,9 @@ def test_the_number_of_prompts_is_limited(
 ) -> None:
     monkeypatch.setattr(saved_prompts, "MAX_PROMPTS", 2)
     for name in ("one", "two"):
-        views[0].saved_prompts.create(name, "text")
+        views[0].part(SavedPromptOperations).create(name, "text")
     with pytest.raises(LimitReached, match="up to 2"):
-        views[0].saved_prompts.create("three", "text")
+        views[0].part(SavedPromptOperations).create("three", "text")
 
 
 def test_a_project_has_instructions_until_they_are_emptied(views: tuple[SessionView, SessionView]) -> None:

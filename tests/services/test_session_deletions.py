@@ -17,6 +17,7 @@ from palaver.services.deletions import clean_search_index, finish_deletions
 from palaver.services.indexer import Indexer
 from palaver.storage import events, invariants, session_deletion, sessions
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.job_deletion import ALL_PIECES
 from support.inbox import list_rows
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ async def test_the_cleanup_of_a_server_deletes_what_is_left(store: SessionStore,
     open_views(store, dm())[0].delete(session_id)
     await Cleanup(store, Attachments(store, tmp_path / "attachments")).run_once()
     assert list_rows(store, "SELECT 1 FROM event WHERE session_no = $1", no) == []
-    assert await finish_deletions(store.engine) == 0
+    assert await finish_deletions(store.engine, ALL_PIECES) == 0
 
 
 async def test_its_words_leave_the_search_index_and_the_file_soon(
@@ -196,5 +197,5 @@ async def test_a_conversation_that_another_process_has_just_deleted_is_deleted_o
     row = store.engine.run(Read(lambda tx: sessions.get(tx, session_id)))
     deletions = [store.engine.run(Write(lambda tx: session_deletion.delete(tx, row))) for _ in range(2)]
     assert [deleted.messages > 0 for deleted in deletions] == [True, False]
-    await finish_deletions(store.engine)
+    await finish_deletions(store.engine, ALL_PIECES)
     assert list_rows(store, "SELECT COUNT(*) FROM session") == [(0,)]

@@ -14,6 +14,8 @@ from palaver.domain.person import Role
 from palaver.services.accounts.people import People
 from palaver.services.attachments import Attachments
 from palaver.services.erasure import Erasures
+from palaver.services.view.memories import MemoryOperations
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.storage import linked_rows, memories, people, person_merge, person_unmerge, projects, saved_prompts
 from palaver.storage.engines.base import Conflict, Read, Write
 from palaver.storage.linked_rows import MOVED_COLUMNS, UNMOVED_COLUMNS
@@ -223,10 +225,10 @@ async def test_an_account_linked_to_the_owner_by_a_stolen_code_has_only_its_own_
     assert await list_texts(town, eve) == {"eve before"}
     assert await list_texts(town, owner) == {"the owner's secret", "eve as the owner"}
     view, owners_view = (town.store.aio.seen_by(each.principal) for each in (eve, owner))
-    assert [each.memory.text for each in await view.memories.list()] == ["eve likes coffee"]
-    assert [each.memory.text for each in await owners_view.memories.list()] == ["the owner likes tea"]
+    assert [each.memory.text for each in await view.part(MemoryOperations).list()] == ["eve likes coffee"]
+    assert [each.memory.text for each in await owners_view.part(MemoryOperations).list()] == ["the owner likes tea"]
     assert len(await view.projects.list()) == len(await owners_view.projects.list()) == 1
-    assert [each.text for each in await view.saved_prompts.list()] == ["eve likes coffee"]
+    assert [each.text for each in await view.part(SavedPromptOperations).list()] == ["eve likes coffee"]
     assert "secret" not in await town.ask(EVE, "/sessions")
     new = await town.send(EVE, "eve again")
     assert new.session_id not in {after.session_id, None}

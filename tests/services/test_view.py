@@ -23,7 +23,13 @@ from palaver.domain.errors import (
 from palaver.domain.ids import JobId, PersonId
 from palaver.services.operation import Operations
 from palaver.services.view import ViewScope
-from palaver.storage import deletion_pieces, export_rows, projects, sessions, turns
+from palaver.services.view.deliveries import DeliveryOperations
+from palaver.services.view.memories import MemoryOperations
+from palaver.services.view.part import ViewPart
+from palaver.services.view.saved_prompts import SavedPromptOperations
+from palaver.services.view.session_view import ViewOperations
+from palaver.storage import export_rows, projects, sessions, turns
+from palaver.storage.deletion_pieces import SESSION_PIECES, delete_piece, find_hidden
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
@@ -71,9 +77,16 @@ BY_SESSION_ID: dict[str, Callable[[SessionView, str], Any]] = {
     "transcripts.load_events": lambda view, session_id: view.transcripts.load_events(session_id),
     "transcripts.load_person_names": lambda view, session_id: view.transcripts.load_person_names(session_id, []),
     "transcripts.mark_read": lambda view, session_id: view.transcripts.mark_read(session_id, 1),
-    "deliveries.list": lambda view, session_id: view.deliveries.list(session_id),
-    "deliveries.count": lambda view, session_id: view.deliveries.count(session_id),
-    "deliveries.send_again": lambda view, session_id: view.deliveries.send_again(session_id, "d_0000000000000000"),
+    "deliveries.list": lambda view, session_id: view.part(DeliveryOperations).list(session_id),
+    "deliveries.count": lambda view, session_id: view.part(DeliveryOperations).count(session_id),
+    "deliveries.send_again": lambda view, session_id: view.part(DeliveryOperations).send_again(
+        session_id, "d_0000000000000000"
+    ),
+}
+PARTS_OF_ROOMS: dict[Any, str] = {
+    DeliveryOperations: "deliveries",
+    MemoryOperations: "memories",
+    SavedPromptOperations: "saved_prompts",
 }
 # Every other operation has a test of its own with two people.
 TESTED_WITHOUT_SESSION_ID = {
@@ -95,13 +108,25 @@ def list_operations(operations: Operations[Any], prefix: str = "") -> set[str]:
         value = None if name.startswith("_") else getattr(operations, name)
         if isinstance(value, Operations):
             names |= list_operations(value, f"{prefix}{name}.")
-        elif value is not None:
+        elif value is not None and name != "part":
             names.add(f"{prefix}{name}")
     return names
 
 
+def list_all_operations(view: SessionView) -> set[str]:
+    """List the operations of a view, and those of the parts that other rooms add."""
+    names = list_operations(view)
+    for kind, name in PARTS_OF_ROOMS.items():
+        names |= list_operations(view.part(kind), f"{name}.")
+    return names
+
+
 def test_the_leak_tests_cover_every_operation_of_a_view_and_its_parts(store: SessionStore, dm: Source) -> None:
-    assert list_operations(open_view(store, dm())) == BY_SESSION_ID.keys() | TESTED_WITHOUT_SESSION_ID
+    view = open_view(store, dm())
+    assert list_all_operations(view) == BY_SESSION_ID.keys() | TESTED_WITHOUT_SESSION_ID
+    own_parts = {type(value) for value in vars(view).values() if isinstance(value, ViewPart)}
+    kinds = {kind for kind in ViewPart.__subclasses__() if not issubclass(kind, ViewOperations)}
+    assert kinds == own_parts | PARTS_OF_ROOMS.keys()
 
 
 @pytest.mark.parametrize("name", BY_SESSION_ID)
@@ -512,8 +537,8 @@ def test_a_project_with_many_sessions_disappears_at_once_and_they_leave_it_in_pi
     ada.move(mine[1], "Garden")
 
     pieces = 0
-    while (hidden := store.engine.run(Read(deletion_pieces.find_hidden))) is not None:
-        store.engine.run(Write(partial(deletion_pieces.delete_piece, hidden=hidden)))
+    while (hidden := store.engine.run(Read(lambda tx: find_hidden(tx, SESSION_PIECES)))) is not None:
+        store.engine.run(Write(partial(delete_piece, hidden=hidden, pieces=SESSION_PIECES)))
         pieces += 1
     assert pieces == 3  # two, two and none of the four that were left
     assert [ada.get(session_id).project_id for session_id in mine] == [other.id, again.id, *[None] * 4]

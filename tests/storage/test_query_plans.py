@@ -39,6 +39,7 @@ from palaver.domain.source import Platform
 from palaver.domain.version import VersionInfo
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.storage import (
     accounts,
     attachments,
@@ -60,6 +61,7 @@ from palaver.storage.engines import sqlite
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.postgres_connection import PostgresTransaction
 from palaver.storage.engines.sqlite import SqliteTransaction
+from palaver.storage.job_deletion import ALL_PIECES
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import make_member, wait_for_turn, wait_until
@@ -328,10 +330,10 @@ def use_versions(store: SessionStore, session_id: str, person: Person) -> None:
 
 def use_prompts_and_searches(store: SessionStore, session_id: str, person: Person) -> None:
     view = store.seen_by(person.principal)
-    prompt = view.saved_prompts.create("Explain", "Explain {{topic}}")
-    view.saved_prompts.update(prompt.id, name="Explain it")
-    view.saved_prompts.list()
-    view.saved_prompts.delete(prompt.id)
+    prompt = view.part(SavedPromptOperations).create("Explain", "Explain {{topic}}")
+    view.part(SavedPromptOperations).update(prompt.id, name="Explain it")
+    view.part(SavedPromptOperations).list()
+    view.part(SavedPromptOperations).delete(prompt.id)
     project = view.projects.create("Trips")
     view.projects.update(project.id, instructions="Be brief.")
     view.move(session_id, project.id)
@@ -381,8 +383,8 @@ def use_deletions(store: SessionStore, session_id: str, person: Person) -> None:
             job_runs.record_skipped(tx, job_row, slot, "It was off.", NOW)
         job_deletion.delete(tx, job_row.no)
         projects.delete(tx, person.id, "Deleted")
-        while (hidden := deletion_pieces.find_hidden(tx)) is not None:
-            deletion_pieces.delete_piece(tx, hidden)
+        while (hidden := deletion_pieces.find_hidden(tx, ALL_PIECES)) is not None:
+            ALL_PIECES[hidden.table](tx, hidden.no)
         attachments.list_unused(tx, NOW, attachments.START, 10)
         attachments.delete_unused(tx, [1, 2])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from palaver import SessionSource
 from palaver.domain.delivery import DeliveryPart, DeliveryState
 from palaver.platforms.loopback import LOOPBACK
+from palaver.services.view.deliveries import DeliveryOperations
 from palaver.storage import deliveries, delivery_parts, delivery_queries, sessions
 from palaver.storage.engines.base import Read
 from support.gateway import TIMEOUT_SECONDS, wait_for_turn
@@ -87,7 +88,7 @@ def chat_source(user: str = "ada") -> SessionSource:
 
 
 async def list_statuses(gateway: Gateway, person: Person, session_id: str | None) -> Sequence[DeliveryStatus]:
-    return await gateway.store.aio.seen_by(person.principal).deliveries.list(session_id or "")
+    return await gateway.store.aio.seen_by(person.principal).part(DeliveryOperations).list(session_id or "")
 
 
 async def wait_for_deliveries(gateway: Gateway, person: Person, session_id: str | None) -> DeliveryStatus:

@@ -12,6 +12,7 @@ from palaver.domain.inbound import Inbound, RepliedMessage
 from palaver.domain.person import Role
 from palaver.services.conversations import build_person_source
 from palaver.services.shares import Shares
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.storage import accounts, compactions, events, group_messages, memories, people, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -109,7 +110,7 @@ async def _use_the_page(store: SessionStore, inbox: Any, attachments: Attachment
     view = store.seen_by(person.principal)
     view.rename(receipt.session_id or "", f"Title {mark}")
     project = view.projects.create(f"Project {mark}")
-    view.saved_prompts.create(f"Prompt {mark}", f"Explain {mark} to {{{{name}}}}.")
+    view.part(SavedPromptOperations).create(f"Prompt {mark}", f"Explain {mark} to {{{{name}}}}.")
     view.move(receipt.session_id or "", project.id)
     execute(
         store,

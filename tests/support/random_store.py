@@ -10,6 +10,8 @@ from palaver import SessionSource, TurnUsage
 from palaver.domain.errors import NothingToDo, TitleTaken
 from palaver.domain.message import Message
 from palaver.domain.person import Role
+from palaver.services.view.memories import MemoryOperations
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.storage import (
     compactions,
     events,
@@ -196,8 +198,8 @@ class RandomStore:
         name = self.chance.choice(["Work", "Garden"])
         project = names.get(name) or view.projects.create(name, self.chance.choice([None, "#3b82f6"]))
         view.projects.update(project.id, instructions=self.chance.choice(["", "Answer in rhymes."]))
-        if not any(prompt.name == name for prompt in view.saved_prompts.list()):
-            view.saved_prompts.create(name, "Explain {{topic}}.")
+        if not any(prompt.name == name for prompt in view.part(SavedPromptOperations).list()):
+            view.part(SavedPromptOperations).create(name, "Explain {{topic}}.")
         mine = [session.id for session in view.list(limit=50)]
         if mine:
             self.store.move_to_project(self.chance.choice(mine), project.id)
@@ -213,7 +215,7 @@ class RandomStore:
 
     def remember(self) -> None:
         person = self.store.get_or_create_person(self.chance.choice(SOURCES))
-        self.store.seen_by(person.principal).memories.remember(self.text[:100])
+        self.store.seen_by(person.principal).part(MemoryOperations).remember(self.text[:100])
 
     def add_file(self) -> None:
         person = self.store.get_or_create_person(SOURCES[0])

@@ -16,7 +16,7 @@ from palaver.domain.account import Scope
 from palaver.domain.ids import parse_session_id
 from palaver.domain.inbound import Inbound, RepliedMessage
 from palaver.domain.person import Role
-from palaver.services.commands import COMMANDS, find_command
+from palaver.services.commands.registry import COMMANDS, find_command
 from palaver.services.conversations import build_person_source
 from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent

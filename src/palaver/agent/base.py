@@ -224,3 +224,33 @@ class Agent(Protocol):
     async def close(self) -> None:
         """Close connections and end processes."""
         ...
+
+
+class AgentInfo(Protocol):
+    """What a command may know about the agent."""
+
+    @property
+    def model(self) -> str:
+        """The model of conversations that have chosen none."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Which agent answers, and why."""
+        ...
+
+    def list_models(self) -> Sequence[str]:
+        """List the models that a conversation may choose."""
+        ...
+
+    def check_model(self, name: str) -> None:
+        """Raise if no model of this name can be used."""
+        ...
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return what a model costs, at most; None if that is unknown."""
+        ...
+
+    def list_tool_servers(self) -> Sequence[str]:
+        """List the servers that the agent has tools from."""
+        ...

@@ -13,6 +13,7 @@ from palaver.cli.output import Column
 from palaver.domain.errors import NotFound
 from palaver.domain.memory import MemoryOrigin, build_memory_key
 from palaver.invocation import format_command
+from palaver.services.view.memories import MemoryOperations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +72,7 @@ def list_memories(ctx: click.Context, words: tuple[str, ...], origin: str | None
 def remember(ctx: click.Context, text: str, as_json: bool) -> None:
     """Save a private memory."""
     with open_view(ctx) as view:
-        entry = view.memories.remember(text)
+        entry = view.part(MemoryOperations).remember(text)
     if as_json:
         output.print_json({"memory": json_output.memory_to_json(entry)})
     else:
@@ -89,7 +90,7 @@ def edit(ctx: click.Context, memory: str, text: str, as_json: bool) -> None:
     MEMORY is its id or its full text; TEXT is the new text.
     """
     with open_view(ctx) as view:
-        entry = view.memories.update(_find_memory(view, memory).memory.id, text)
+        entry = view.part(MemoryOperations).update(_find_memory(view, memory).memory.id, text)
     if as_json:
         output.print_json({"memory": json_output.memory_to_json(entry)})
     else:
@@ -110,7 +111,7 @@ def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
         found = _find_memory(view, memory)
         text = lookup.quote(found.memory.text)
         confirm_or_exit(f"Delete the memory {text} (visible to: {_describe_audience(found)})?", skip=yes)
-        deleted = view.memories.forget(found.memory.id)
+        deleted = view.part(MemoryOperations).forget(found.memory.id)
     if as_json:
         output.print_json({"deleted": json_output.memory_to_json(deleted)})
     else:
@@ -118,10 +119,10 @@ def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
 
 
 def _load_memories(view: SessionView, query: str = "", origin: MemoryOrigin | None = None) -> Iterator[MemoryEntry]:
-    page = view.memories.list(query, origin=origin)
+    page = view.part(MemoryOperations).list(query, origin=origin)
     yield from page
     while page.cursor is not None:
-        page = view.memories.list(query, origin=origin, cursor=page.cursor)
+        page = view.part(MemoryOperations).list(query, origin=origin, cursor=page.cursor)
         yield from page
 
 

@@ -15,6 +15,7 @@ from palaver.domain.errors import InvalidInput, NotFound
 from palaver.domain.saved_prompt import MAX_PROMPT_CHARS
 from palaver.domain.session_json import format_time
 from palaver.invocation import format_command
+from palaver.services.view.saved_prompts import SavedPromptOperations
 
 if TYPE_CHECKING:
     from palaver.domain.saved_prompt import SavedPrompt
@@ -38,7 +39,7 @@ def prompts() -> None:
 def list_prompts(ctx: click.Context, as_json: bool) -> None:
     """List your saved prompts by name."""
     with open_view(ctx) as view:
-        found = view.saved_prompts.list()
+        found = view.part(SavedPromptOperations).list()
     now = datetime.now(UTC)
     if as_json:
         output.print_json({"prompts": [_prompt_to_json(prompt) for prompt in found]})
@@ -76,7 +77,7 @@ def add(ctx: click.Context, name: str, text: str, as_json: bool) -> None:
     {{word}} in TEXT is a placeholder; - reads the text from standard input.
     """
     with open_view(ctx) as view:
-        saved = view.saved_prompts.create(name, _read_text(text))
+        saved = view.part(SavedPromptOperations).create(name, _read_text(text))
     _print_saved("Saved", saved, as_json=as_json)
 
 
@@ -95,7 +96,9 @@ def edit(ctx: click.Context, prompt: str, name: str | None, text: str | None, as
         raise click.UsageError("Nothing to change. Use --name, --text or both.")
     with open_view(ctx) as view:
         found = _find_prompt(view, prompt)
-        saved = view.saved_prompts.update(found.id, name=name, text=None if text is None else _read_text(text))
+        saved = view.part(SavedPromptOperations).update(
+            found.id, name=name, text=None if text is None else _read_text(text)
+        )
     _print_saved("Changed", saved, as_json=as_json)
 
 
@@ -112,7 +115,7 @@ def remove(ctx: click.Context, prompt: str, yes: bool, as_json: bool) -> None:
     with open_view(ctx) as view:
         found = _find_prompt(view, prompt)
         confirm_or_exit(f"Delete the prompt {lookup.quote(found.name)}?", skip=yes)
-        deleted = view.saved_prompts.delete(found.id)
+        deleted = view.part(SavedPromptOperations).delete(found.id)
     if as_json:
         output.print_json({"deleted": _prompt_to_json(deleted)})
     else:
@@ -121,7 +124,7 @@ def remove(ctx: click.Context, prompt: str, yes: bool, as_json: bool) -> None:
 
 def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
     """Return one of the person's prompts by its id or name."""
-    found = view.saved_prompts.list()
+    found = view.part(SavedPromptOperations).list()
     for prompt in found:
         if prompt.id == text or prompt.name.casefold() == text.strip().casefold():
             return prompt

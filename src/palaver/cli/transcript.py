@@ -17,8 +17,7 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
-from palaver.domain.erasure import is_shown_erased
-from palaver.domain.events import EventKind
+from palaver.domain.events import EventKind, is_shown_erased
 from palaver.domain.sender_words import describe_sender
 from palaver.domain.sent_message import find_sent_by
 from palaver.services.transfer.document_words import split_tool_call

@@ -50,10 +50,10 @@ from palaver.domain.budget_amounts import parse_dollars
 from palaver.domain.errors import ConfigError
 from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
+from palaver.domain.permissions import DEFAULT_GUEST_COMMANDS
 from palaver.domain.person import Role
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import (
-    DEFAULT_GUEST_COMMANDS,
     DEFAULT_MESSAGES_PER_MINUTE,
     AgentProfile,
     CompactionRules,

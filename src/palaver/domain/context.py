@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.domain.errors import ConfigError
 from palaver.domain.gateway_config import HomeChannel
-from palaver.domain.inbound import PLATFORMS_WITHOUT_CHATS
 from palaver.domain.keys import DmScope
 from palaver.domain.redact import needs_raw_ids
 from palaver.domain.session_json import format_optional_time
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
 from palaver.domain.targets import format_chat_target
 
 if TYPE_CHECKING:

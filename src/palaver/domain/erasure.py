@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from palaver.domain.events import Event
-
-ERASED_KIND_FACT: Final = "stored_kind"  # of an erased entry: what it was
-ERASED_HIDDEN_FACT: Final = "was_hidden"  # an erased message that an undo had hidden is not shown
-
 
 class ErasureStep(StrEnum):
     """What is being erased; the order in which it is done."""
@@ -137,9 +132,3 @@ def check_typed_name(typed: str, name: str) -> None:
     """Raise InvalidInput unless the name that was typed to confirm is the person's."""
     if typed.strip().casefold() != name.strip().casefold():
         raise InvalidInput(f"name: type the person's name, {name!r}, to confirm.", key="name")
-
-
-def is_shown_erased(event: Event) -> bool:
-    """Whether people are shown that an erased entry was there: a message that was visible."""
-    facts = event.facts
-    return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.session_json import event_to_json
 
@@ -88,3 +88,15 @@ class Event:
         from palaver.domain.json_reading import event_from_json  # it imports this module
 
         return event_from_json(data)
+
+
+ERASED_KIND_FACT: Final = "stored_kind"  # of an erased entry: what it was
+
+
+ERASED_HIDDEN_FACT: Final = "was_hidden"  # an erased message that an undo had hidden is not shown
+
+
+def is_shown_erased(event: Event) -> bool:
+    """Whether people are shown that an erased entry was there: a message that was visible."""
+    facts = event.facts
+    return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True

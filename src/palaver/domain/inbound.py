@@ -7,7 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.domain.source import (
+    PLATFORMS_WITH_SENDER_IDS,
+    PLATFORMS_WITHOUT_CHATS,
+    PLATFORMS_WITHOUT_DELIVERY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -21,12 +25,6 @@ if TYPE_CHECKING:
     from palaver.domain.turn import BusyPolicy
 
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
-# Here people read the conversation itself, live: nothing has to be delivered.
-PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
-# Here the sender chooses the id of a message and reads the response: what was refused may be sent again under that id.
-# Everywhere else the platform chooses it, and sends a message again only until it is acknowledged.
-PLATFORMS_WITH_SENDER_IDS = PLATFORMS_WITHOUT_DELIVERY | {Platform.WEBHOOK}
-PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothing can be sent to a run of a job, either
 
 
 def find_delivery_address(source: SessionSource) -> Address | None:

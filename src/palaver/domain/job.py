@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from palaver.domain.ids import JobId, JobRunId, PersonId, SessionId
     from palaver.domain.source import SessionSource
 
-JOB_RUN_KEY = "job_run"  # in the facts of a turn: the id of the run that it belongs to
 SILENT_ANSWER = "[SILENT]"  # a run that answers this is kept and not sent
 MAX_JOB_NAME_CHARS = 60
 MAX_PROMPT_CHARS = 8000

@@ -96,3 +96,11 @@ def check_can_view_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see the conversations of all people."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
         raise OwnerRequired("Only an owner can view the conversations of other people.")
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A person as messages name them: by id, or by their own audience, to which their own sessions belong."""
+
+    person_id: str
+    audience_no: int

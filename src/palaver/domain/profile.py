@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.budget import BudgetRules
+from palaver.domain.permissions import DEFAULT_GUEST_COMMANDS
 from palaver.domain.person import Role
 from palaver.domain.speech import SpeechRules
 from palaver.domain.turn import BusyPolicy
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 DEFAULT_MESSAGES_PER_MINUTE: Final[Mapping[Role, int]] = MappingProxyType({Role.MEMBER: 60, Role.GUEST: 20})
-# The slash commands of guests, unless the operator has chosen others. Members may use all but those of owners.
-DEFAULT_GUEST_COMMANDS: Final = frozenset(
-    {
-        *("new", "reset", "resume", "sessions", "search", "title", "undo", "redo", "restore", "retry", "stop"),
-        *("versions", "version", "status", "usage", "why", "link", "unlink", "whoami", "help"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

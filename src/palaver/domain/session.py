@@ -10,10 +10,11 @@ import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.domain.session_json import session_to_json
 from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.titles import clean_long_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -204,17 +205,6 @@ class RecordedMessage:
         return self.start_reason in AUTOMATIC_START_REASONS
 
 
-class Page(tuple[T, ...], Generic[T]):
-    """A page of a list, and the cursor for the next page (None at the end)."""
-
-    cursor: str | None
-
-    def __new__(cls, items: Iterable[T], cursor: str | None = None) -> Page[T]:
-        page = super().__new__(cls, items)
-        page.cursor = cursor
-        return page
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoResult:
     """What an undo or a redo changed."""
@@ -261,3 +251,11 @@ class Project:
     session_count: int
     created_at: datetime
     instructions: str | None = None  # what the agent is told in its conversations
+
+
+MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
+
+
+def clean_project_instructions(text: str) -> str | None:
+    """Return the instructions of a project as they are stored; None: without any."""
+    return clean_long_text("instructions", text, MAX_PROJECT_INSTRUCTION_CHARS) if text.strip() else None

@@ -251,3 +251,11 @@ class SessionSource:
             chat_id_alt=read("chat_id_alt"),
             account=read("account") or "",
         )
+
+
+# Here people read the conversation itself, live: nothing has to be delivered.
+PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
+# Here the sender chooses the id of a message and reads the response: what was refused may be sent again under that id.
+# Everywhere else the platform chooses it, and sends a message again only until it is acknowledged.
+PLATFORMS_WITH_SENDER_IDS = PLATFORMS_WITHOUT_DELIVERY | {Platform.WEBHOOK}
+PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothing can be sent to a run of a job, either

@@ -6,6 +6,7 @@ hold, are replaced where the text enters. What is stored contains neither, so no
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -88,3 +89,13 @@ def _long_marks_pattern() -> re.Pattern[str]:
     high = format_char_class(code for code in marks if code >= 0x10000)
     mark = f"(?:[{low}]|(?=[^\0-\uffff])[{high}])"  # the lookahead avoids the slower half of the list
     return re.compile(f"({mark}{{{MAX_MARKS_PER_CHAR}}}){mark}+")
+
+
+def make_name_key(name: str) -> str:
+    """Return the text by which equal names are recognized."""
+    return " ".join(name.split()).casefold()
+
+
+def encode_json(value: object) -> str:
+    """Return a list or an object as JSON that can be stored."""
+    return json.dumps(make_json_storable(value), separators=(",", ":"))

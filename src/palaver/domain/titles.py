@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidTitle
+from palaver.domain.errors import InvalidInput, InvalidTitle
 from palaver.domain.plain_text import strip_markdown
-from palaver.domain.text import normalize_unicode
+from palaver.domain.text import make_storable, normalize_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -136,3 +136,13 @@ def _shorten(text: str, limit: int) -> str:
     if gap > limit * 2 // 3:
         head = head[:gap]
     return head.rstrip(" ,;:") + "…"
+
+
+def clean_long_text(key: str, text: str, max_chars: int) -> str:
+    """Return a text as it is stored; `InvalidInput` names the key of one that is empty or too long."""
+    clean = make_storable(text).strip()
+    if not clean:
+        raise InvalidInput(f"{key}: it is empty. Write something.", key=key)
+    if len(clean) > max_chars:
+        raise InvalidInput(f"{key}: it has {len(clean)} characters; at most {max_chars} are allowed.", key=key)
+    return clean

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId, SessionId, TurnId
     from palaver.domain.source import Platform
 
+
+JOB_RUN_KEY = "job_run"  # in the facts of a turn: the id of the run that it belongs to
+
 # Keys in the stored facts of a turn.
 QUOTED_SEQS_KEY = "quoted_seqs"
 MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together

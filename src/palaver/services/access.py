@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import Address
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, Outcome, Receipt
-from palaver.domain.keys import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
+from palaver.domain.inbound import Outcome, Receipt
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.sender_ids import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
+from palaver.domain.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, SessionSource
 from palaver.storage import chat_access, message_rates, people, sender_ids, turn_access
 from palaver.storage.timestamps import to_micros
 

@@ -34,6 +34,7 @@ from palaver.storage import (
     shares,
 )
 from palaver.storage.engines.base import WorkKind, Write, write_kind
+from palaver.storage.job_deletion import ALL_PIECES
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Cleanup:
 
     async def finish_deletions(self) -> int:
         """Delete the rows of what has disappeared, such as long conversations; return how many transactions it took."""
-        count = await finish_deletions(self._store.engine)
+        count = await finish_deletions(self._store.engine, ALL_PIECES)
         if count:
             await self.clean_search_index()
         return count

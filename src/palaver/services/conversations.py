@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound
+from palaver.domain.permissions import check_permission
 from palaver.domain.person import Action
 from palaver.domain.source import ChatType, Platform, SessionSource
 from palaver.domain.work_pause import MIN_COPY_PAUSE_SECONDS
-from palaver.services.commands.permissions import check_permission
 from palaver.services.fair_slots import FairSlots
 from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import (

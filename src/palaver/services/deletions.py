@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.domain.crash_points import crash_point
 from palaver.services.operation import WriteThenWork
-from palaver.storage import deletion_pieces, search_merge
+from palaver.storage import search_merge
+from palaver.storage.deletion_pieces import SESSION_PIECES, delete_piece, find_hidden
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.storage.deletion_pieces import HiddenRow
+    from palaver.storage.deletion_pieces import HiddenRow, Pieces
     from palaver.storage.engines.base import Engine, Transaction
 
 T = TypeVar("T")
@@ -25,18 +26,23 @@ T = TypeVar("T")
 PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
 
 
-def build_deletion(delete: Callable[[Transaction], T]) -> WriteThenWork[HiddenRow, T]:
+def build_deletion(delete: Callable[[Transaction], T], pieces: Pieces = SESSION_PIECES) -> WriteThenWork[HiddenRow, T]:
     """Build work that deletes something with `delete`, and then all pieces of what has disappeared."""
-    return WriteThenWork(Write(delete, frees_space=True), _FIND_HIDDEN, _delete_piece, PIECE_PAUSE_SECONDS)
+    return WriteThenWork(
+        Write(delete, frees_space=True),
+        _find_hidden(pieces),
+        lambda hidden: _delete_piece(hidden, pieces),
+        PIECE_PAUSE_SECONDS,
+    )
 
 
-async def finish_deletions(engine: Engine) -> int:
+async def finish_deletions(engine: Engine, pieces: Pieces) -> int:
     """Delete what is left of all that has disappeared; return how many pieces there were."""
     import asyncio  # a blocking program does not need it
 
     count = 0
-    while (hidden := await engine.arun(_FIND_HIDDEN)) is not None:
-        await engine.arun(_delete_piece(hidden))
+    while (hidden := await engine.arun(_find_hidden(pieces))) is not None:
+        await engine.arun(_delete_piece(hidden, pieces))
         await asyncio.sleep(PIECE_PAUSE_SECONDS)
         count += 1
     return count
@@ -57,9 +63,12 @@ async def clean_search_index(engine: Engine) -> int:
 
 
 _MERGE_PIECE: Final = Write(search_merge.merge_piece, frees_space=True)
-_FIND_HIDDEN: Final = Read(deletion_pieces.find_hidden, is_quick=True)
 
 
-def _delete_piece(hidden: HiddenRow) -> Write[None]:
+def _find_hidden(pieces: Pieces) -> Read[HiddenRow | None]:
+    return Read(lambda tx: find_hidden(tx, pieces), is_quick=True)
+
+
+def _delete_piece(hidden: HiddenRow, pieces: Pieces) -> Write[None]:
     crash_point("deletion.before_piece")
-    return Write(lambda tx: deletion_pieces.delete_piece(tx, hidden), frees_space=True)
+    return Write(lambda tx: delete_piece(tx, hidden, pieces), frees_space=True)

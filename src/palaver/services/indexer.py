@@ -32,9 +32,9 @@ from palaver.storage.timestamps import to_micros
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from palaver.domain.person import Author
     from palaver.domain.search_filter import SearchFilter
     from palaver.storage.engines.base import Engine, Transaction
-    from palaver.storage.search_scope import Author
 
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 128  # in one transaction: other writers wait for a few milliseconds

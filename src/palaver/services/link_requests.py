@@ -20,10 +20,11 @@ from palaver.domain.account import hash_secret
 from palaver.domain.crash_points import crash_point
 from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import NothingToDo
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, find_delivery_address
+from palaver.domain.inbound import find_delivery_address
 from palaver.domain.pairing import LINK_CODE_LIFETIME, generate_code
 from palaver.domain.person import ROLE_RANKS
 from palaver.domain.platform_updates import Button
+from palaver.domain.source import PLATFORMS_WITHOUT_DELIVERY
 from palaver.services import linking
 from palaver.services.notices import send_notice
 from palaver.services.reply_text import escape_markdown

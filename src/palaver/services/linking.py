@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import Address
 from palaver.domain.errors import AmbiguousMatch, NotAllowed, NotFound
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
 from palaver.domain.keys import DmScope, build_session_key
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType, SessionSource
+from palaver.domain.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, SessionSource
 from palaver.domain.turn import StopRequest
 from palaver.services.notices import send_notice
 from palaver.services.reply_text import escape_markdown

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from palaver.domain.erasure import is_shown_erased
-from palaver.domain.events import EventKind
+from palaver.domain.events import EventKind, is_shown_erased
 from palaver.domain.sender_words import describe_sender
 from palaver.domain.sent_message import find_sent_by
 from palaver.services.export import iterate_visible_entries

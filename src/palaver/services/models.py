@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
+    from palaver.agent.base import AgentInfo
     from palaver.domain.person import Role
     from palaver.domain.profile import TurnRules
-    from palaver.services.commands.command_context import AgentInfo
 
 
 def list_allowed_models(agent: AgentInfo, rules: TurnRules, role: Role) -> list[str]:

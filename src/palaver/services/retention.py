@@ -21,6 +21,7 @@ from palaver.domain.person import Role
 from palaver.services.deletions import finish_deletions
 from palaver.storage import retention
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.job_deletion import ALL_PIECES
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Retention:
             work = Write(partial(retention.delete_if_unused, session_no=session.no, before=before), frees_space=True)
             deleted = await self._engine.arun(work)
             if finish:
-                await finish_deletions(self._engine)
+                await finish_deletions(self._engine, ALL_PIECES)
             await asyncio.sleep(BATCH_PAUSE_SECONDS)
             if not deleted:  # it is used again
                 return report

@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.keys import list_sender_ids, parse_sender_ids
 from palaver.domain.person import ROLE_RANKS
+from palaver.domain.sender_ids import list_sender_ids, parse_sender_ids
 from palaver.domain.source import ChatType
 from palaver.services import linking
 from palaver.storage import chat_moves, people, person_merge, platform_accounts, sender_ids
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.gateway_config import GatewayConfig
-    from palaver.domain.keys import SenderId
     from palaver.domain.platform_updates import ChatMoved
+    from palaver.domain.sender_ids import SenderId
     from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Transaction
     from palaver.storage.people import PersonRow

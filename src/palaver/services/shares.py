@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
+    from palaver.domain.page import Page
     from palaver.domain.person import Principal
-    from palaver.domain.session import Page, Session
+    from palaver.domain.session import Session
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow

@@ -57,8 +57,9 @@ if TYPE_CHECKING:
 
     from palaver.domain.clock import Clock
     from palaver.domain.events import Event
+    from palaver.domain.page import Page
     from palaver.domain.person import Person, Principal
-    from palaver.domain.session import Page, RecordedMessage, SearchHits, Session, SessionEntry, UndoResult
+    from palaver.domain.session import RecordedMessage, SearchHits, Session, SessionEntry, UndoResult
     from palaver.storage.deletion_pieces import HiddenRow
     from palaver.storage.engines.base import Engine, Transaction, Work
 

@@ -16,7 +16,7 @@ from palaver.domain.events import Event, EventKind
 from palaver.domain.message import Message
 from palaver.domain.source import Platform
 from palaver.domain.text import make_storable
-from palaver.services.commands import find_command
+from palaver.services.commands.registry import find_command
 from palaver.services.inbox import MAX_MESSAGE_CHARS
 from palaver.services.turns.overflow import OMITTED_NOTICE, SHORTENED_NOTICE
 

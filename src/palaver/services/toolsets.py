@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.tools import history, memory, messaging, schedule, web
+from palaver.agent.tools.names import HISTORY_TOOLSET, MEMORY_TOOLSET, MESSAGING_TOOLSET, SCHEDULE_TOOLSET, WEB_TOOLSET
 from palaver.domain.errors import InvalidInput
 from palaver.domain.profile import ToolsetRule
 from palaver.domain.source import ChatType
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
 SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
 BUILT_IN_TOOLSETS: Final = {
-    history.TOOLSET: "searches and reads earlier conversations",
-    memory.TOOLSET: "remembers, recalls and forgets",
-    schedule.TOOLSET: "makes and changes jobs that run on a schedule",
-    messaging.TOOLSET: "sends messages to other chats",
-    web.TOOLSET: "reads web pages and searches the web",
+    HISTORY_TOOLSET: "searches and reads earlier conversations",
+    MEMORY_TOOLSET: "remembers, recalls and forgets",
+    SCHEDULE_TOOLSET: "makes and changes jobs that run on a schedule",
+    MESSAGING_TOOLSET: "sends messages to other chats",
+    WEB_TOOLSET: "reads web pages and searches the web",
 }
-PUBLIC_TOOLSETS: Final = frozenset({web.TOOLSET})  # they return nothing that belongs to a person
-NEVER_FOR_JOBS: Final = frozenset({schedule.TOOLSET})  # a job makes no jobs, whatever was granted to it
+PUBLIC_TOOLSETS: Final = frozenset({WEB_TOOLSET})  # they return nothing that belongs to a person
+NEVER_FOR_JOBS: Final = frozenset({SCHEDULE_TOOLSET})  # a job makes no jobs, whatever was granted to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def list_session_toolsets(session: Session, rules: TurnRules, servers: Iterable[
     There is no memory in a person's own lane in a group, because the others there read the answers.
     """
     names = list_allowed_toolsets(rules, servers, session.platform, role)
-    return tuple(name for name in names if name != memory.TOOLSET or not is_personal_lane_in_group(session))
+    return tuple(name for name in names if name != MEMORY_TOOLSET or not is_personal_lane_in_group(session))
 
 
 def name_server_toolset(server: str) -> str:
@@ -67,7 +67,7 @@ def name_server_toolset(server: str) -> str:
 
 def find_memory_rule(rules: TurnRules) -> ToolsetRule | None:
     """Return the operator's rule for the memory toolset; None if the toolset is turned off."""
-    return rules.toolsets.get(memory.TOOLSET)
+    return rules.toolsets.get(MEMORY_TOOLSET)
 
 
 def describe_toolset(name: str) -> str:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.account import normalize_name
 from palaver.domain.ids import PersonId
-from palaver.domain.person import NamedPerson
-from palaver.storage.search_scope import Author
+from palaver.domain.person import Author, NamedPerson
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:

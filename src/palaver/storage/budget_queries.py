@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.account import normalize_name
 from palaver.domain.budget import BudgetKey, BudgetPeriod, BudgetScope
-from palaver.storage.jobs import make_name_key
+from palaver.domain.text import make_name_key
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.inbound import PLATFORMS_WITHOUT_CHATS
 from palaver.domain.keys import list_chat_key_prefixes
+from palaver.domain.source import PLATFORMS_WITHOUT_CHATS
 from palaver.storage.sources import decode_source
 
 if TYPE_CHECKING:

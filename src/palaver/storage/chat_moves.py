@@ -17,8 +17,8 @@ from palaver.domain.keys import list_chat_key_prefixes, replace_participant
 from palaver.domain.session import EndReason
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.targets import format_chat_target, parse_target
+from palaver.domain.text import encode_json
 from palaver.storage import deliveries, people, sessions
-from palaver.storage.jobs import encode_json
 from palaver.storage.sources import decode_source, encode_source
 
 if TYPE_CHECKING:

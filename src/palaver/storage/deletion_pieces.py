@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.storage import job_deletion, projects, session_deletion
+from palaver.storage import projects, session_deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from palaver.storage.engines.base import Transaction
 
-_DELETE_PIECE: Final[Mapping[str, Callable[[Transaction, int], None]]] = {
-    "session": session_deletion.delete_piece,
-    "job": job_deletion.delete_piece,
-    "project": projects.delete_piece,
-}
-_FIRST_HIDDEN: Final = ", ".join(f"(SELECT MIN(no) FROM {table} WHERE is_deleted = 1)" for table in _DELETE_PIECE)
+Pieces = Mapping[
+    str, Callable[["Transaction", int], None]
+]  # by table: what deletes a piece of a row that has disappeared
+
+SESSION_PIECES: Final[Pieces] = {"session": session_deletion.delete_piece, "project": projects.delete_piece}
 
 
 class HiddenRow(NamedTuple):
@@ -26,13 +24,14 @@ class HiddenRow(NamedTuple):
     no: int
 
 
-def find_hidden(tx: Transaction) -> HiddenRow | None:
+def find_hidden(tx: Transaction, pieces: Pieces) -> HiddenRow | None:
     """Return the next one that still has rows; None if there is none."""
-    numbers = tx.fetch_one(f"SELECT {_FIRST_HIDDEN}") or ()
-    rows = (HiddenRow(table, no) for table, no in zip(_DELETE_PIECE, numbers, strict=False) if no is not None)
+    first = ", ".join(f"(SELECT MIN(no) FROM {table} WHERE is_deleted = 1)" for table in pieces)
+    numbers = tx.fetch_one(f"SELECT {first}") or ()
+    rows = (HiddenRow(table, no) for table, no in zip(pieces, numbers, strict=False) if no is not None)
     return next(rows, None)
 
 
-def delete_piece(tx: Transaction, hidden: HiddenRow) -> None:
+def delete_piece(tx: Transaction, hidden: HiddenRow, pieces: Pieces) -> None:
     """Delete a bounded number of its rows; with the last, its own."""
-    _DELETE_PIECE[hidden.table](tx, hidden.no)
+    pieces[hidden.table](tx, hidden.no)

@@ -27,10 +27,10 @@ from palaver.domain.events import EventKind
 from palaver.domain.ids import DeliveryId, new_delivery_id
 from palaver.domain.text import make_storable
 from palaver.storage import delivery_parts, delivery_queries, events
-from palaver.storage.delivery_queries import DELIVERY_COLUMNS, delivery_from_row
+from palaver.storage.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from palaver.domain.delivery import AccountKey
     from palaver.domain.ids import PersonId
@@ -231,32 +231,6 @@ def _make_postponed_params(now: int, account: AccountKey) -> tuple[str, str, int
 
 
 # -- order at an address ------------------------------------------------------------------------------------
-
-
-def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:
-    """Return the addresses with an open delivery of a session, and lock them until this transaction ends."""
-    rows = tx.fetch_all(
-        "SELECT DISTINCT address FROM delivery WHERE session_no = $1 AND state IN ('pending', 'sending')", session_no
-    )
-    addresses = sorted(address for (address,) in rows)
-    for address in addresses:
-        tx.lock_name(address)
-    return addresses
-
-
-def make_next_due(tx: Transaction, addresses: Iterable[str]) -> None:
-    """Make the first delivery at each address due, after those before it were deleted."""
-    for address in addresses:
-        _make_first_due(tx, address, 0)
-
-
-def _make_first_due(tx: Transaction, address: str, due_at: int) -> None:
-    tx.execute(
-        "UPDATE delivery SET due_at = $2 WHERE no = (SELECT MIN(no) FROM delivery WHERE address = $1"
-        " AND state IN ('pending', 'sending')) AND state = 'pending' AND due_at IS NULL",
-        address,
-        due_at,
-    )
 
 
 # -- dead targets and resending -----------------------------------------------------------------------------

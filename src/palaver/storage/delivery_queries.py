@@ -16,11 +16,12 @@ from palaver.storage.timestamps import from_micros, from_micros_or_none
 from palaver.storage.turns import get_quoted_seqs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from palaver.domain.delivery import AccountKey
     from palaver.storage.engines.base import Row, Transaction
+
 
 # The columns that `delivery_from_row` reads.
 DELIVERY_COLUMNS = """delivery.no, delivery.id, delivery.address, delivery.content, delivery.kind, delivery.attempts,
@@ -180,3 +181,29 @@ def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
 
 def _format_target(address: Address) -> str:
     return "local" if address.platform == Platform.LOCAL else format_target(address)
+
+
+def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:
+    """Return the addresses with an open delivery of a session, and lock them until this transaction ends."""
+    rows = tx.fetch_all(
+        "SELECT DISTINCT address FROM delivery WHERE session_no = $1 AND state IN ('pending', 'sending')", session_no
+    )
+    addresses = sorted(address for (address,) in rows)
+    for address in addresses:
+        tx.lock_name(address)
+    return addresses
+
+
+def make_next_due(tx: Transaction, addresses: Iterable[str]) -> None:
+    """Make the first delivery at each address due, after those before it were deleted."""
+    for address in addresses:
+        _make_first_due(tx, address, 0)
+
+
+def _make_first_due(tx: Transaction, address: str, due_at: int) -> None:
+    tx.execute(
+        "UPDATE delivery SET due_at = $2 WHERE no = (SELECT MIN(no) FROM delivery WHERE address = $1"
+        " AND state IN ('pending', 'sending')) AND state = 'pending' AND due_at IS NULL",
+        address,
+        due_at,
+    )

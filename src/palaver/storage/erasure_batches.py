@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.delivery import Address
 from palaver.domain.ids import new_turn_id
-from palaver.storage import deliveries, search_merge, session_deletion, sessions
+from palaver.storage import delivery_queries, search_merge, session_deletion, sessions
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def erase_deliveries(tx: Transaction, row: ErasureRow) -> ErasureRow:
             address,
             ROWS_PER_BATCH,
         )
-        deliveries.make_next_due(tx, [address])
+        delivery_queries.make_next_due(tx, [address])
         if deleted >= ROWS_PER_BATCH:
             return row.count(deliveries=deleted)
     return row.count(deliveries=deleted).go_on()

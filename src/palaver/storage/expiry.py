@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from palaver.domain import policy as policies
 from palaver.domain.gateway_config import MACHINE_PLATFORMS
 from palaver.domain.session import EndReason
-from palaver.storage import job_proposals, lanes, session_settings, turns
+from palaver.storage import lanes, session_activity, session_settings, turns
 from palaver.storage.sources import decode_source
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def check_session(
         return ExpiryOutcome.CONTINUES
     since = busy_since(session.id)
     is_busy = since is not None and now - since < policies.MAX_BACKGROUND_AGE
-    if is_busy or turns.summarize_open(tx, no).is_busy or job_proposals.has_waiting(tx, no):
+    if is_busy or turns.summarize_open(tx, no).is_busy or session_activity.has_waiting_proposal(tx, no):
         return ExpiryOutcome.PINNED
     return EndReason(reason.value)
 

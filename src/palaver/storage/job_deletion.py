@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from palaver.storage import budget_limits
+from palaver.storage.deletion_pieces import SESSION_PIECES
 
 if TYPE_CHECKING:
+    from palaver.storage.deletion_pieces import Pieces
     from palaver.storage.engines.base import Transaction
 
 RUNS_PER_PIECE: Final = 300  # a job with up to so many is deleted at once
@@ -56,3 +58,6 @@ def _hide(tx: Transaction, job_no: int) -> None:
         f"deleted-{job_no}",
         f"deleted  {job_no}",
     )
+
+
+ALL_PIECES: Final[Pieces] = {**SESSION_PIECES, "job": delete_piece}

@@ -40,11 +40,6 @@ def mark_decided(tx: Transaction, job_no: int) -> None:
     tx.execute("UPDATE job SET proposed_at = NULL, proposed_session_no = NULL WHERE no = $1", job_no)
 
 
-def has_waiting(tx: Transaction, session_no: int) -> bool:
-    """Whether a person is being asked to confirm a job in this conversation."""
-    return tx.fetch_one("SELECT 1 FROM job WHERE proposed_session_no = $1 LIMIT 1", session_no) is not None
-
-
 def has_expired(tx: Transaction, before: int) -> bool:
     return tx.fetch_one(f"SELECT 1 FROM job WHERE {_EXPIRED} LIMIT 1", before) is not None
 

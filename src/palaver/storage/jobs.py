@@ -15,7 +15,7 @@ from palaver.domain.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.domain.ids import JobId, PersonId, SessionId, new_job_id
 from palaver.domain.job import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
 from palaver.domain.person import Principal, Role
-from palaver.domain.text import is_storable, make_json_storable
+from palaver.domain.text import encode_json, is_storable, make_name_key
 from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.timestamps import from_micros, from_micros_or_none, to_micros
 
@@ -301,11 +301,6 @@ def set_failures(tx: Transaction, job_no: int, failure_count: int, alerted_cause
 # ---- helpers ---------------------------------------------------------------------------------------------------
 
 
-def make_name_key(name: str) -> str:
-    """Return the text by which equal names are recognized."""
-    return " ".join(name.split()).casefold()
-
-
 def find_free_name(name: str, taken_keys: set[str]) -> str:
     """Return the name itself, or its next free number: `Report 2`."""
     number, free = 2, name
@@ -323,11 +318,6 @@ def list_name_keys(tx: Transaction, person_id: PersonId) -> set[str]:
 def _find(tx: Transaction, condition: str, *params: object) -> JobRow | None:
     row = tx.fetch_one(f"{_SELECT} WHERE {condition}", *params)
     return _make_job_row(row) if row else None
-
-
-def encode_json(value: object) -> str:
-    """Return a list or an object as the columns of a job store it."""
-    return json.dumps(make_json_storable(value), separators=(",", ":"))
 
 
 def _make_job_row(row: Row) -> JobRow:

@@ -16,7 +16,7 @@ from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.keys import DmScope
 from palaver.domain.message import Author, Message
 from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, RecordedMessage, SessionEntry, StartReason
-from palaver.storage import job_proposals, message_log, people, session_activity, session_settings, sessions
+from palaver.storage import message_log, people, session_activity, session_settings, sessions
 from palaver.storage.engines.base import Conflict
 from palaver.storage.session_rows import SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.sources import decode_source, encode_source
@@ -162,7 +162,7 @@ def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -
         now=arrival.now,
         busy_since=arrival.busy_since(session.id),
     )
-    return None if reason is None or job_proposals.has_waiting(tx, current.no) else reason
+    return None if reason is None or session_activity.has_waiting_proposal(tx, current.no) else reason
 
 
 def find_reset_rule(tx: Transaction, arrival: Arrival, session_no: int) -> tuple[str, policies.ResetPolicy]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import InvalidInput
 from palaver.domain.ids import SessionId
 from palaver.domain.memory import MemoryEntry, matches_query
-from palaver.domain.session import Page
+from palaver.domain.page import Page
 from palaver.domain.text import is_storable
 from palaver.storage.memories import memory_from_row
 from palaver.storage.statements import build_placeholders

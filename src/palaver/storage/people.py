@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId, new_person_id
-from palaver.domain.keys import fold_id_aliases
 from palaver.domain.person import Person, Role
+from palaver.domain.sender_ids import fold_id_aliases
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.text import make_storable
 from palaver.storage import linked_rows, sender_ids

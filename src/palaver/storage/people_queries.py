@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.account import ChatAccount, Member, SignInMethods
 from palaver.domain.errors import InvalidInput
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
-from palaver.domain.session import Page
-from palaver.domain.source import Platform
+from palaver.domain.page import Page
+from palaver.domain.source import PLATFORMS_WITHOUT_DELIVERY, Platform
 from palaver.storage.people import PERSON_COLUMN_COUNT, PERSON_COLUMNS, list_identities, person_from_row
 from palaver.storage.timestamps import from_micros_or_none
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.source import Platform
+from palaver.domain.text import make_name_key
 from palaver.storage import budget_windows, jobs, linked_rows, model_calls, people
 from palaver.storage.engines.base import Conflict
 from palaver.storage.linked_rows import MOVED_COLUMNS, MovedColumn
@@ -123,7 +124,7 @@ def _move_named_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, moved:
     rows = tx.fetch_all(f"SELECT id, name, name_key FROM {table} WHERE person_id = $1 ORDER BY created_at, id", from_id)
     for row_id, name, key in rows:
         free = jobs.find_free_name(name, taken) if key in taken else name
-        free_key = jobs.make_name_key(free) if key in taken else key
+        free_key = make_name_key(free) if key in taken else key
         taken.add(free_key)
         tx.execute(
             f"UPDATE {table} SET person_id = $2, name = $3, name_key = $4 WHERE id = $1", row_id, to_id, free, free_key

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.domain.ids import ProjectId, new_project_id
-from palaver.domain.saved_prompt import clean_project_instructions
-from palaver.domain.session import Project
+from palaver.domain.session import Project, clean_project_instructions
 from palaver.domain.text import is_storable
 from palaver.domain.titles import clean_title
 from palaver.storage.timestamps import from_micros

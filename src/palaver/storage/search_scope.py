@@ -20,6 +20,7 @@ from palaver.storage.timestamps import from_micros
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from palaver.domain.person import Author
     from palaver.storage.engines.base import Transaction
 
 MAX_LISTED_SESSIONS = 100  # that are looked up one by one
@@ -60,14 +61,6 @@ def build_exact_condition(first: int) -> str:
         f" AND (${first + 2} = 0 OR s.project_no = ${first + 2})"
         f" AND (${first + 3} = 0 OR ${first + 3} = CASE WHEN s.archived_at IS NULL THEN 2 ELSE 1 END)"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """A person as messages name them: by id, or by their own audience, to which their own sessions belong."""
-
-    person_id: str
-    audience_no: int
 
 
 def build_session_scope(audience_no: int, session_no: int, platform: str) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.keys import list_sender_ids
+from palaver.domain.sender_ids import list_sender_ids
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.domain.keys import SenderId
+    from palaver.domain.sender_ids import SenderId
     from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Transaction
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event, EventKind
     from palaver.storage.engines.base import Transaction
 
+
 MAX_EVENTS_SEARCHED = 500  # from the end of the log
 
 
@@ -30,3 +31,8 @@ def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[Event
     )
     events = (event_from_row(row) for row in rows if row[1] in kinds)
     return [event for event in events if event.kind in kinds][:limit]
+
+
+def has_waiting_proposal(tx: Transaction, session_no: int) -> bool:
+    """Whether a person is being asked to confirm a job in this conversation."""
+    return tx.fetch_one("SELECT 1 FROM job WHERE proposed_session_no = $1 LIMIT 1", session_no) is not None

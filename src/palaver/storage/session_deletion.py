@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.storage import deliveries
+from palaver.storage import delivery_queries
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
         return DeletedRows(0, 0, 0)
     counted = tx.fetch_one("SELECT COUNT(*) FROM delivery WHERE session_no = $1", no)
     delivery_count = 0 if counted is None else int(counted[0])
-    addresses = deliveries.lock_open_addresses(tx, no)
+    addresses = delivery_queries.lock_open_addresses(tx, no)
     if _is_short(tx, no):
         if tx.name == "sqlite":  # in PostgreSQL the search rows are deleted by a foreign key
             tx.execute("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", no)
         tx.execute("DELETE FROM session WHERE no = $1", no)
     else:
         _hide(tx, no)
-    deliveries.make_next_due(tx, addresses)
+    delivery_queries.make_next_due(tx, addresses)
     return DeletedRows(session_row.session.message_count, delivery_count, min(int(session[0]), MAX_SHORT_ROWS))
 
 

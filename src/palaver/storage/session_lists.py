@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.ids import SESSION_ID_PATTERN
-from palaver.domain.session import Page
+from palaver.domain.page import Page
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, session_from_row
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.erasure import ERASED_HIDDEN_FACT, ERASED_KIND_FACT
-from palaver.domain.events import EventKind
+from palaver.domain.events import ERASED_HIDDEN_FACT, ERASED_KIND_FACT, EventKind
 from palaver.domain.ids import new_turn_id
 from palaver.domain.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 from palaver.domain.titles import make_words_title
-from palaver.storage import deliveries, events, session_deletion
+from palaver.storage import delivery_queries, events, session_deletion
 from palaver.storage.message_rows import SELECT_EVENT, find_facts, get_text
 from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.statements import build_placeholders
@@ -189,7 +188,7 @@ def _erase_turns(tx: Transaction, row: ErasureRow, session_no: int) -> ErasureRo
     """Delete the person's turns with the answers that were sent to the chat, and notices; others' turns stay."""
     ids = row.person.person_ids
     some = build_placeholders(len(ids), first=2)
-    addresses = deliveries.lock_open_addresses(tx, session_no)
+    addresses = delivery_queries.lock_open_addresses(tx, session_no)
     turns = tx.fetch_all(
         f"SELECT no, id FROM turn WHERE session_no = $1 AND person_id IN ({some}) ORDER BY no LIMIT {TURNS_PER_BATCH}",
         session_no,
@@ -206,7 +205,7 @@ def _erase_turns(tx: Transaction, row: ErasureRow, session_no: int) -> ErasureRo
         f" AND message_seq IS NULL AND ended_at IS NOT NULL LIMIT {TURNS_PER_BATCH})",
         session_no,
     )
-    deliveries.make_next_due(tx, addresses)
+    delivery_queries.make_next_due(tx, addresses)
     row = row.count(deliveries=count + notices)
     return row if TURNS_PER_BATCH in (len(turns), notices) else replace(row, session_seq=0)
 

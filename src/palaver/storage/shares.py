@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.ids import PersonId
-from palaver.domain.session import Page
+from palaver.domain.page import Page
 from palaver.domain.share import (
     MAX_SHARES_PER_PERSON,
     Share,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.errors import InvalidInput
 from palaver.domain.ids import parse_session_id
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
-from palaver.services.commands import parse_command
-from palaver.services.commands.permissions import check_permission
+from palaver.domain.permissions import check_permission
+from palaver.services.commands.registry import parse_command
 from palaver.services.commands.runner import check_call_scopes
 from palaver.services.commands.scopes import find_token_scopes
 from palaver.services.conversations import build_person_source

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from palaver.agent.base import Tool
-from palaver.agent.tools import history, job_run, memory, messaging, schedule
+from palaver.agent.tools import history, job_run, memory, messaging, schedule, web
 from palaver.agent.tools.names import MAX_TOOL_NAME_CHARS, PALAVER_TOOL_NAMES, build_tool_name, mark_collisions
 
 if TYPE_CHECKING:
@@ -25,13 +25,14 @@ def make_tool(server: str, name: str) -> Tool:
 
 
 def test_our_own_names_are_known() -> None:
-    unused = cast("Any", SimpleNamespace(grantable_toolsets=()))
+    unused = cast("Any", SimpleNamespace(grantable_toolsets=(), can_search=True))
     tools = (
         *history.make_history_tools(unused),
         *memory.make_memory_tools(unused),
         *messaging.make_messaging_tools(unused),
         *schedule.make_schedule_tools(unused),
         *job_run.make_run_tools(unused),
+        *web.make_web_tools(unused, "ada"),
     )
     assert {tool.name for tool in tools} == PALAVER_TOOL_NAMES
 

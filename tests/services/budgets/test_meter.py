@@ -21,9 +21,10 @@ from palaver.domain.budget import (
 )
 from palaver.domain.errors import BudgetExceeded
 from palaver.domain.ids import PersonId
-from palaver.domain.job import JOB_RUN_KEY, JobRunKind
+from palaver.domain.job import JobRunKind
 from palaver.domain.person import Role
 from palaver.domain.profile import TurnRules
+from palaver.domain.turn import JOB_RUN_KEY
 from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.services.budgets import call_records
 from palaver.services.budgets.meter import BudgetMeter, Budgets

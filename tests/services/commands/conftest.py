@@ -16,8 +16,8 @@ from palaver.domain.errors import InvalidInput, PalaverError, StoreError
 from palaver.domain.ids import SessionId
 from palaver.domain.inbound import Inbound
 from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, CommandReply
+from palaver.services.commands.registry import parse_command
 from palaver.services.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.storage import events, people, sessions, turn_leases, turns
 from palaver.storage.engines.base import Read, Write

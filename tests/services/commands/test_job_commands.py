@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Role
-from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall
+from palaver.services.commands.registry import parse_command
 from palaver.storage import people
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pytest
 from palaver import GatewayConfig
 from palaver.domain.inbound import Inbound
 from palaver.domain.profile import MemoryRules
+from palaver.services.view.memories import MemoryOperations
 from support.gateway import make_member
 
 if TYPE_CHECKING:
@@ -75,7 +76,11 @@ async def test_people_cannot_reach_the_memories_of_others(start_gateway: StartGa
 async def test_in_a_shared_chat_it_is_about_the_chat(start_gateway: StartGateway, group: MakeSource) -> None:
     gateway = await start_gateway(config=SHARED)
     store = gateway.store
-    private = store.seen_by(store.get_or_create_person(group("ada")).principal).memories.remember("Ada has a secret.")
+    private = (
+        store.seen_by(store.get_or_create_person(group("ada")).principal)
+        .part(MemoryOperations)
+        .remember("Ada has a secret.")
+    )
     assert "Send a message first" in await get_reply(gateway, group("ada"), "/memory add The club meets.")
     for name in ("ada", "bob"):
         await run(gateway, group(name), "hello")
@@ -92,7 +97,12 @@ async def test_in_a_shared_chat_it_is_about_the_chat(start_gateway: StartGateway
 async def test_in_a_personal_lane_of_a_group_it_is_refused(start_gateway: StartGateway, group: MakeSource) -> None:
     gateway = await start_gateway()
     store = gateway.store
-    memory = store.seen_by(store.get_or_create_person(group()).principal).memories.remember("Ada has a secret.").memory
+    memory = (
+        store.seen_by(store.get_or_create_person(group()).principal)
+        .part(MemoryOperations)
+        .remember("Ada has a secret.")
+        .memory
+    )
     await run(gateway, group(), "hello")
     for text in ("/memory", "/memory add x", f"/memory forget {memory.id}", f"/memory edit {memory.id} x"):
         assert (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import Role
-from palaver.domain.profile import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS
+from palaver.domain.permissions import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS
+from palaver.domain.permissions import OWNER_COMMANDS
 from palaver.domain.search_filter import FilterText
 from palaver.domain.turn import BusyPolicy
-from palaver.services.commands import COMMANDS, find_command, list_completions, parse_command
 from palaver.services.commands.command import CommandAction, CommandCall, MessageCall
 from palaver.services.commands.conversation_commands import (
     branch_session,
@@ -37,7 +37,6 @@ from palaver.services.commands.people_commands import (
     show_person,
     unlink_account,
 )
-from palaver.services.commands.permissions import OWNER_COMMANDS
 from palaver.services.commands.place_commands import hand_off_session, remove_home, set_home
 from palaver.services.commands.profile_commands import (
     choose_personality,
@@ -52,7 +51,15 @@ from palaver.services.commands.query_commands import (
     list_sessions,
     search_messages,
 )
-from palaver.services.commands.registry import explain_command, explain_unknown_command, list_commands
+from palaver.services.commands.registry import (
+    COMMANDS,
+    explain_command,
+    explain_unknown_command,
+    find_command,
+    list_commands,
+    list_completions,
+    parse_command,
+)
 from palaver.services.commands.setting_commands import (
     choose_busy_policy,
     choose_model,

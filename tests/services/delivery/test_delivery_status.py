@@ -14,6 +14,7 @@ from palaver.domain.feed_events import DeliveryChanged
 from palaver.domain.inbound import ReplyTo
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.live import follower
+from palaver.services.view.deliveries import DeliveryOperations
 from palaver.storage import delivery_queries
 from palaver.testing import ScriptedAgent
 from support.deliveries import FailingTransport, chat_source, list_statuses, start_in_chat_and_web, wait_for_deliveries
@@ -48,15 +49,15 @@ async def test_a_person_can_send_a_failed_delivery_again(
     failed = await wait_for_deliveries(gateway, ada, session_id)
     assert (failed.state, transport.arrived) == (state, [])
     view = gateway.store.aio.seen_by(ada.principal)
-    again = await view.deliveries.send_again(session_id, failed.id)
+    again = await view.part(DeliveryOperations).send_again(session_id, failed.id)
     assert (again.state, again.error, again.ended_at) == (DeliveryState.PENDING, None, None)
     gateway.outbox.wake()
     assert (await wait_for_deliveries(gateway, ada, session_id)).state is DeliveryState.SENT
     assert (transport.arrived, len(set(transport.attempted))) == (["Done."], 1), "it keeps its id"
     with pytest.raises(NothingToDo):
-        await view.deliveries.send_again(session_id, failed.id)
+        await view.part(DeliveryOperations).send_again(session_id, failed.id)
     with pytest.raises(NotFound):
-        await view.deliveries.send_again(session_id, "d_0000000000000000")
+        await view.part(DeliveryOperations).send_again(session_id, "d_0000000000000000")
     resent = [
         event for event in await view.transcripts.load_events(session_id) if event.kind is EventKind.ANSWER_RESENT
     ]
@@ -91,7 +92,7 @@ async def test_a_delivery_sent_again_does_not_overtake_an_active_send(start_gate
     for text in ("two", "three"):
         await wait_for_turn(gateway, (await loopback.say(text)).turn_id)
     await second_started.wait()
-    await gateway.store.aio.seen_by(ada.principal).deliveries.send_again(session_id, failed.id)
+    await gateway.store.aio.seen_by(ada.principal).part(DeliveryOperations).send_again(session_id, failed.id)
     gateway.outbox.wake()
     await asyncio.sleep(0.1)  # time in which it could overtake
     may_send.set()
@@ -123,7 +124,11 @@ async def test_a_follower_gets_every_state_of_a_delivery_also_when_it_is_sent_ag
                 continue
             states.append(item.delivery.state)
             if item.delivery.state is DeliveryState.FAILED:
-                await gateway.store.aio.seen_by(ada.principal).deliveries.send_again(session_id, item.delivery.id)
+                await (
+                    gateway.store.aio.seen_by(ada.principal)
+                    .part(DeliveryOperations)
+                    .send_again(session_id, item.delivery.id)
+                )
                 gateway.outbox.wake()
             elif item.delivery.state is DeliveryState.SENT:
                 break

@@ -16,6 +16,7 @@ from palaver.domain.platform_updates import Button
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.services.attachments import Attachments
 from palaver.services.delivery import part_outcomes, part_rendering
+from palaver.services.view.deliveries import DeliveryOperations
 from palaver.storage import deliveries, delivery_parts
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -133,7 +134,7 @@ async def test_only_the_parts_that_have_not_arrived_are_sent_again(
     gateway = await start_gateway(ScriptedAgent(ANSWER), loopback=loopback)
     ada, session_id = await start_in_chat_and_web(gateway, loopback)
     (failed,) = await list_statuses(gateway, ada, session_id)
-    await gateway.store.aio.seen_by(ada.principal).deliveries.send_again(session_id, failed.id)
+    await gateway.store.aio.seen_by(ada.principal).part(DeliveryOperations).send_again(session_id, failed.id)
     gateway.outbox.wake()
     assert (await wait_for_deliveries(gateway, ada, session_id)).state is SENT
     assert sorted(transport.arrived) == ["one", "three", "two"], "none of them twice"

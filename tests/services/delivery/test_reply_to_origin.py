@@ -18,6 +18,7 @@ from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.domain.turn import BusyPolicy
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services.turns.finish import format_quote
+from palaver.services.view.deliveries import DeliveryOperations
 from palaver.testing import FakeClock, ScriptedAgent
 from support.deliveries import chat_source, list_statuses, start_in_chat_and_web, wait_for_deliveries
 from support.gateway import ask, load_texts, wait_for_turn, wait_until
@@ -220,12 +221,12 @@ async def test_another_person_cannot_send_to_the_chat(start_gateway: StartGatewa
     delivery = (await list_statuses(gateway, ada, session_id))[0]
     view = gateway.store.aio.seen_by(bob.principal)
     with pytest.raises(SessionNotFound):
-        await view.deliveries.list(session_id)
+        await view.part(DeliveryOperations).list(session_id)
     with pytest.raises(SessionNotFound):
-        await view.deliveries.send_again(session_id, delivery.id)
+        await view.part(DeliveryOperations).send_again(session_id, delivery.id)
     own_turn = await ask(gateway, chat_source("bob"), "mine")
     with pytest.raises(NotFound):
-        await view.deliveries.send_again(own_turn.session_id, delivery.id)
+        await view.part(DeliveryOperations).send_again(own_turn.session_id, delivery.id)
     assert len(loopback.sent) <= 2
 
 

@@ -18,7 +18,7 @@ from palaver.domain.platform_updates import ButtonPressed
 from palaver.domain.redact import Redactor
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.conversations import build_person_source
-from palaver.storage import accounts, job_proposals, people
+from palaver.storage import accounts, job_proposals, people, session_activity
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.person_merge import merge_people
 from palaver.testing import ScriptedAgent
@@ -413,9 +413,9 @@ async def test_proposals_that_are_not_confirmed_expire(start_gateway: StartGatew
     await call(gateway, ada, "create_job", **WATER | {"name": "Other"})
     engine = gateway.store.engine
     session_no = engine.run(Read(lambda tx: tx.fetch_all("SELECT no FROM session WHERE id = $1", session_id)))[0][0]
-    assert engine.run(Read(lambda tx: job_proposals.has_waiting(tx, session_no)))
+    assert engine.run(Read(lambda tx: session_activity.has_waiting_proposal(tx, session_no)))
     assert engine.run(Write(lambda tx: job_proposals.delete_expired(tx, 0, 10))) == 0
     assert engine.run(Write(lambda tx: job_proposals.delete_expired(tx, 2**62, 1))) == 1
     assert engine.run(Write(lambda tx: job_proposals.delete_expired(tx, 2**62, 10))) == 1
     assert list_jobs(gateway) == [("Water plants", "0 7 * * MON-FRI", "active", 0)]
-    assert not engine.run(Read(lambda tx: job_proposals.has_waiting(tx, session_no)))
+    assert not engine.run(Read(lambda tx: session_activity.has_waiting_proposal(tx, session_no)))

@@ -35,7 +35,6 @@ from palaver.services.jobs.prices import ModelPrices
 from palaver.services.operation import BlockingRunner
 from palaver.storage import (
     budget_limits,
-    deletion_pieces,
     export_rows,
     job_deletion,
     job_history,
@@ -46,7 +45,9 @@ from palaver.storage import (
     sessions,
     turns,
 )
+from palaver.storage.deletion_pieces import delete_piece, find_hidden
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.job_deletion import ALL_PIECES
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -483,8 +484,8 @@ def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
     assert desk.add(ada, name="Plants").job.id != job.id
 
     left = []
-    while (hidden := desk.read(deletion_pieces.find_hidden)) is not None:
-        desk.write(partial(deletion_pieces.delete_piece, hidden=hidden))
+    while (hidden := desk.read(lambda tx: find_hidden(tx, ALL_PIECES))) is not None:
+        desk.write(partial(delete_piece, hidden=hidden, pieces=ALL_PIECES))
         left.append(count_runs(desk, row.no))
     assert left == [4, 1, 0]
     assert [each.job.name for each in desk.jobs.list(ada)] == ["Plants"]

@@ -22,6 +22,7 @@ from palaver.services.inbox import Inbox
 from palaver.services.markdown_export import export_markdown
 from palaver.services.messaging.chat_posts import post_to_chat
 from palaver.services.messaging.person_notices import notify_person
+from palaver.services.view.deliveries import DeliveryOperations
 from palaver.storage import deliveries, delivery_queries, lanes, message_edits, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
@@ -71,7 +72,7 @@ def test_a_message_joins_the_conversation_and_is_sent(store: SessionStore, dm: S
         DeliveryState.PENDING,
     )
     assert [hit.seq for hit in store.search("Sunny")] == [posted.seq]
-    status = store.seen_by(ada).deliveries.list(session.id)[0]
+    status = store.seen_by(ada).part(DeliveryOperations).list(session.id)[0]
     assert (status.message_seq, status.turn_id, status.input_seq) == (posted.seq, None, None)
 
 
@@ -274,11 +275,11 @@ def test_a_dead_target_fails_visibly_and_can_be_sent_again(store: SessionStore, 
     store._engine.run(Write(lambda tx: deliveries.mark_target_dead(tx, address, "blocked", get_now(store))))
     posted = post(store, ada, "telegram:ada")
     view = store.seen_by(ada)
-    [status] = view.deliveries.list(posted.session_id or "")
+    [status] = view.part(DeliveryOperations).list(posted.session_id or "")
     assert status.state is DeliveryState.FAILED
     assert status.error is not None
     assert "blocked" in status.error
-    again = view.deliveries.send_again(posted.session_id or "", status.id)
+    again = view.part(DeliveryOperations).send_again(posted.session_id or "", status.id)
     assert (again.state, again.message_seq) == (DeliveryState.PENDING, posted.seq)
 
 

@@ -22,6 +22,7 @@ from palaver.services.transfer.document_archive import (
 from palaver.services.transfer.document_format import DocumentFormat
 from palaver.services.transfer.documents import Documents
 from palaver.services.transfer.person_exports import MAX_EXPORTS_PER_PERIOD, PersonExports
+from palaver.services.view.memories import MemoryOperations
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -61,8 +62,8 @@ async def test_an_archive_has_everything_of_a_person_and_nothing_of_others(
         store.record_user_message(club, f"{user} is in the club")
     await files.receive(ada, "notes.txt", _yield_bytes(b"ada's notes"))
     await files.receive(bob, f"{SECRET}.txt", _yield_bytes(SECRET.encode()))
-    store.seen_by(ada).memories.remember("Ada likes trains")
-    store.seen_by(bob).memories.remember(f"Bob likes {SECRET}")
+    store.seen_by(ada).part(MemoryOperations).remember("Ada likes trains")
+    store.seen_by(bob).part(MemoryOperations).remember(f"Bob likes {SECRET}")
     store.seen_by(bob).projects.create(f"Project {SECRET}")
 
     content = read_zip(b"".join(PersonArchives(store, files).iterate(ada)))

@@ -25,6 +25,7 @@ from palaver.services.attachments import Attachments
 from palaver.services.transfer import conversation_writer, write_queue
 from palaver.services.transfer.import_request import ImportOptions
 from palaver.services.transfer.importer import Importer
+from palaver.services.view.memories import MemoryOperations
 from palaver.storage import compactions, home_channels, imports, job_deletion, jobs, people, person_merge, sessions
 from palaver.storage.engines.base import Read, Write
 from support.made_reader import (
@@ -417,7 +418,7 @@ def test_home_channels_memories_and_jobs_come_in_once(store: SessionStore, run: 
     assert (job.job.name, job.job.state, job.job.targets) == ("News", "paused", ("local",))
     assert store.engine.run(Read(home_channels.load_chosen))["telegram"].chat_id == "ada"  # type: ignore[index]
     view = store.seen_by(owner.principal)
-    view.memories.forget(view.memories.list()[0].memory.id)
+    view.part(MemoryOperations).forget(view.part(MemoryOperations).list()[0].memory.id)
     store.engine.run(Write(lambda tx: job_deletion.delete(tx, job.no)))
     assert count(run(*items)) == {"unchanged": 3}
     assert store.engine.run(Read(lambda tx: jobs.list_owned(tx, owner.id))) == []
@@ -454,7 +455,7 @@ async def test_a_persons_own_import_touches_nothing_of_other_people(store: Sessi
     assert report.notes.count == 3
     assert [session.id for session in store.seen_by(bob.principal).list()] == [said]
     assert len(store.seen_by(ada.principal).list()) == 2
-    assert store.seen_by(bob.principal).memories.list() == ()
+    assert store.seen_by(bob.principal).part(MemoryOperations).list() == ()
     assert get_texts(store, store.record_user_message(bob_source, "next").session_id) == ["bob's secret", "next"]
     assert store.engine.run(Read(home_channels.load_chosen)) == {}
 

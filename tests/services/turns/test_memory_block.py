@@ -10,6 +10,7 @@ from palaver import GatewayConfig, SessionSource
 from palaver.agent.base import TextDelta
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.services.turns.memory_block import MAX_BLOCK_CHARS
+from palaver.services.view.memories import MemoryOperations
 from palaver.storage.engines.base import Write
 from palaver.testing import ScriptedAgent
 from support.gateway import make_member, send_message, wait_for_turn
@@ -45,7 +46,7 @@ async def test_memories_are_chosen_at_the_start_and_at_each_compaction(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
-    memories = open_view(gateway.store, dm()).memories
+    memories = open_view(gateway.store, dm()).part(MemoryOperations)
     cat = memories.remember('My "cat" is called Mo.').memory
     first = await get_instructions(gateway, dm())
     assert first.splitlines()[-1] == rf'- {cat.id} ({cat.created_at:%Y-%m-%d}): "My \"cat\" is called Mo."'
@@ -62,7 +63,7 @@ async def test_memories_are_chosen_at_the_start_and_at_each_compaction(
 @pytest.mark.both_engines
 async def test_what_is_forgotten_or_edited_changes_at_once(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
-    memories = open_view(gateway.store, dm()).memories
+    memories = open_view(gateway.store, dm()).part(MemoryOperations)
     cat, tea = memories.remember("My cat is called Mo.").memory, memories.remember("I like tea.").memory
     assert "Mo" in await get_instructions(gateway, dm())
     memories.forget(cat.id)
@@ -78,7 +79,7 @@ async def test_what_is_forgotten_or_edited_changes_at_once(start_gateway: StartG
 @pytest.mark.both_engines
 async def test_the_oldest_are_left_out(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
-    memories = open_view(gateway.store, dm()).memories
+    memories = open_view(gateway.store, dm()).part(MemoryOperations)
     for number in range(30):
         memories.remember(f"number {number} {'x' * 100}")
     block = (await get_instructions(gateway, dm())).partition(HEADING)[2]
@@ -94,7 +95,7 @@ async def test_people_without_the_memory_toolset_are_told_of_none(
 ) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
     for source in (dm("ada"), group("bob"), dm("guest")):
-        open_view(gateway.store, source).memories.remember("A private fact.")
+        open_view(gateway.store, source).part(MemoryOperations).remember("A private fact.")
     await get_instructions(gateway, dm("ada"))
     await send_message(gateway, dm("ada"), "/tools off memory")
     assert "fact" not in await get_instructions(gateway, dm("ada"))
@@ -108,7 +109,7 @@ async def test_nothing_private_reaches_a_shared_conversation(start_gateway: Star
     gateway = await start_gateway(ScriptedAgent(answer), config=SHARED)
     store = gateway.store
     for name in ("ada", "bob"):
-        open_view(store, group(name)).memories.remember(f"{name} has a secret.")
+        open_view(store, group(name)).part(MemoryOperations).remember(f"{name} has a secret.")
     await make_member(store, group("ada"))
     await send_message(gateway, group("ada"), "hello")
     await send_message(gateway, group("ada"), "/memory add The club meets on Monday.")
@@ -127,7 +128,7 @@ async def test_nothing_private_reaches_a_shared_conversation(start_gateway: Star
 @pytest.mark.both_engines
 async def test_a_conversation_that_others_read_loses_its_memories(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent(answer))
-    open_view(gateway.store, dm()).memories.remember("A private fact.")
+    open_view(gateway.store, dm()).part(MemoryOperations).remember("A private fact.")
     assert "fact" in await get_instructions(gateway, dm())
     session_id = (await gateway.store.aio.get_or_create_session(dm())).session_id
     gateway.store.engine.run(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool
 from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.tools.names import HISTORY_TOOLSET
 from palaver.domain.context import quote_chat_text
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from palaver.domain.message import Message
     from palaver.domain.session import SearchHit, SearchHits, Session
 
-TOOLSET = "history"
-TOOL_NAMES = frozenset({"search_conversations", "read_conversation"})
 MAX_HITS = 20
 MAX_MESSAGES = 50
 MAX_MESSAGE_CHARS = 4000
@@ -85,7 +84,7 @@ def make_history_tools(
                 limit={"type": "integer", "minimum": 1, "maximum": MAX_HITS, "description": "how many; 8 by default"},
             ),
             run=search,
-            toolset=TOOLSET,
+            toolset=HISTORY_TOOLSET,
         ),
         Tool(
             name="read_conversation",
@@ -102,7 +101,7 @@ def make_history_tools(
                 },
             ),
             run=read,
-            toolset=TOOLSET,
+            toolset=HISTORY_TOOLSET,
         ),
     )
 

@@ -10,7 +10,6 @@ from palaver.agent.tools.arguments import Arguments, build_schema, translate_err
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
-TOOL_NAMES: Final = frozenset({"report_failure"})
 MAX_REASON_CHARS: Final = 500
 _RECORDED = "Recorded: this run counts as failed. Stop here: call no more tools, and answer with one short sentence."
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.tools.names import MEMORY_TOOLSET
 from palaver.domain.memory import MAX_AGENT_MEMORY_CHARS, MAX_MEMORY_CHARS
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     from palaver.domain.memory import Memory, MemoryConflict
 
-TOOLSET = "memory"
-TOOL_NAMES = frozenset({"remember", "recall", "forget"})
 MAX_RECALLED = 50
 MAX_SUPERSEDED = 20  # by one memory
 
@@ -82,7 +81,7 @@ def make_remember_tool(memories: MemoryNotes) -> Tool:
             },
         ),
         run=remember,
-        toolset=TOOLSET,
+        toolset=MEMORY_TOOLSET,
     )
 
 
@@ -113,7 +112,7 @@ def make_recall_tool(memories: MemoryNotes) -> Tool:
             },
         ),
         run=recall,
-        toolset=TOOLSET,
+        toolset=MEMORY_TOOLSET,
     )
 
 
@@ -131,7 +130,7 @@ def _make_forget_tool(memories: MemoryStore) -> Tool:
             ["what"], what={"type": "string", "description": "its id (m_…) from recall, or its exact text"}
         ),
         run=forget,
-        toolset=TOOLSET,
+        toolset=MEMORY_TOOLSET,
     )
 
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool
 from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, translate_errors
+from palaver.agent.tools.names import MESSAGING_TOOLSET
 from palaver.domain.context import quote_chat_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-TOOLSET = "messaging"
-TOOL_NAMES = frozenset({"list_chats", "send_message"})
 MAX_SENT_CHARS = 20_000
 
 
@@ -64,7 +63,7 @@ def make_messaging_tools(messages: Messages) -> tuple[Tool, ...]:
                 [], search={"type": "string", "description": "words of the chat's or person's name; empty for all"}
             ),
             run=list_chats,
-            toolset=TOOLSET,
+            toolset=MESSAGING_TOOLSET,
         ),
         Tool(
             name="send_message",
@@ -84,7 +83,7 @@ def make_messaging_tools(messages: Messages) -> tuple[Tool, ...]:
             run=send_message,
             has_side_effects=True,
             sends_messages=True,
-            toolset=TOOLSET,
+            toolset=MESSAGING_TOOLSET,
         ),
     )
 

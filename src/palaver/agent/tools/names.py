@@ -11,16 +11,26 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.tools import history, job_run, memory, messaging, schedule
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.agent.base import Tool
 
 MAX_TOOL_NAME_CHARS: Final = 64  # what every provider accepts
-PALAVER_TOOL_NAMES: Final = frozenset().union(
-    *(toolset.TOOL_NAMES for toolset in (history, job_run, memory, messaging, schedule))
+HISTORY_TOOLSET: Final = "history"
+MEMORY_TOOLSET: Final = "memory"
+SCHEDULE_TOOLSET: Final = "schedule"
+MESSAGING_TOOLSET: Final = "messaging"
+WEB_TOOLSET: Final = "web"
+PALAVER_TOOL_NAMES: Final = frozenset(
+    {
+        *("search_conversations", "read_conversation"),
+        *("remember", "recall", "forget"),
+        *("list_chats", "send_message"),
+        *("create_job", "change_job", "list_jobs", "pause_job"),
+        *("fetch_page", "search_web"),
+        "report_failure",  # in a run of a job
+    }
 )
 
 

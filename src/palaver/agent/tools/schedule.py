@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.agent.base import Tool
 from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.tools.names import SCHEDULE_TOOLSET
 from palaver.domain.context import quote_chat_text
 from palaver.domain.job import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS, SILENT_ANSWER
 from palaver.domain.job_proposal import JobDraft, format_cost_per_day
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from palaver.domain.job import Job
     from palaver.domain.job_proposal import JobProposal
 
-TOOLSET = "schedule"
-TOOL_NAMES = frozenset({"create_job", "change_job", "list_jobs", "pause_job"})
 MAX_REPEAT: Final = 100_000
 MAX_TOOLSETS: Final = 50
 MAX_LISTED_JOBS: Final = 50
@@ -149,7 +148,7 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
             ),
             parameters=build_schema(["name", "prompt", "schedule"], **_FIELDS),
             run=create,
-            toolset=TOOLSET,
+            toolset=SCHEDULE_TOOLSET,
         ),
         Tool(
             name="change_job",
@@ -159,21 +158,21 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
             ),
             parameters=build_schema(["job"], job=_JOB_FIELD, **_FIELDS),
             run=change,
-            toolset=TOOLSET,
+            toolset=SCHEDULE_TOOLSET,
         ),
         Tool(
             name="list_jobs",
             description="List the person's jobs: schedule, state, next run.",
             parameters=build_schema([]),
             run=list_jobs,
-            toolset=TOOLSET,
+            toolset=SCHEDULE_TOOLSET,
         ),
         Tool(
             name="pause_job",
             description="Pause a job at once, when the person asks for it. They can resume it at any time.",
             parameters=build_schema(["job"], job=_JOB_FIELD),
             run=pause,
-            toolset=TOOLSET,
+            toolset=SCHEDULE_TOOLSET,
         ),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tools.arguments import Arguments, build_schema, quote_data
+from palaver.agent.tools.names import WEB_TOOLSET
 from palaver.domain.errors import ConnectionLost, InvalidInput
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from palaver.domain.web_page import SearchResult, WebPage
 
-TOOLSET = "web"
-TOOL_NAMES = frozenset({"fetch_page", "search_web"})
 MAX_PAGE_CHARS: Final = 16_000  # of a page in one result
 MAX_RESULTS: Final = 10
 MAX_QUERY_CHARS: Final = 400
@@ -70,7 +69,7 @@ def _make_fetch_tool(web: WebAccess, person: str) -> Tool:
             offset={"type": "integer", "minimum": 0, "description": "how many characters of the text to skip"},
         ),
         run=fetch_page,
-        toolset=TOOLSET,
+        toolset=WEB_TOOLSET,
     )
 
 
@@ -128,5 +127,5 @@ def _make_search_tool(web: WebAccess, person: str) -> Tool:
             },
         ),
         run=search_web,
-        toolset=TOOLSET,
+        toolset=WEB_TOOLSET,
     )

@@ -20,7 +20,8 @@ from palaver.cli.output import Column
 from palaver.domain.session_json import session_to_json
 
 if TYPE_CHECKING:
-    from palaver.domain.session import Page, Session
+    from palaver.domain.page import Page
+    from palaver.domain.session import Session
 
 _COLUMNS = (
     Column("ID", style="dim"),

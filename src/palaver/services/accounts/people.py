@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from palaver.domain.account import Member
     from palaver.domain.ids import PersonId
+    from palaver.domain.page import Page
     from palaver.domain.pairing import Grant, PairingRequest
     from palaver.domain.person import Principal
-    from palaver.domain.session import Page
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction, Work
 

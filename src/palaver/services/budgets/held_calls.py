@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import StoreError
-from palaver.domain.job import JOB_RUN_KEY
+from palaver.domain.turn import JOB_RUN_KEY
 from palaver.services.budgets import call_records, overview
 from palaver.services.budgets.warnings import is_nearly_used, issue_warning, load_reader
 from palaver.storage import budget_windows, model_calls

@@ -23,7 +23,7 @@ from palaver.domain.budget_hold import HoldRefused, WindowState, plan_hold
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import BudgetExceeded, PalaverError
 from palaver.domain.ids import new_model_call_id
-from palaver.domain.job import JOB_RUN_KEY
+from palaver.domain.turn import JOB_RUN_KEY
 from palaver.domain.turn_codes import NoticeCode
 from palaver.services.budgets import call_records, overview
 from palaver.services.budgets.held_calls import FreeCall, MeteredCall

@@ -21,8 +21,8 @@ from palaver.domain.budget import (
     get_window_bounds,
 )
 from palaver.domain.errors import InvalidInput, NotFound, OwnerRequired
+from palaver.domain.page import Page
 from palaver.domain.person import Role
-from palaver.domain.session import Page
 from palaver.services.operation import Operations, R, operation
 from palaver.storage import budget_limits, budget_queries, budget_windows, session_settings, sessions
 from palaver.storage.budget_queries import WindowTotals

@@ -19,8 +19,8 @@ from palaver.services.budgets.texts import (
     name_budget,
 )
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.services.commands.command_context import read_settings
 from palaver.services.commands.scopes import ADMIN, READ, CommandScopes
-from palaver.services.commands.setting_commands import read_settings
 from palaver.services.reply_text import escape_markdown
 
 if TYPE_CHECKING:

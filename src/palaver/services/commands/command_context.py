@@ -7,21 +7,22 @@ The lane that a person writes in may be on a session that they have no access to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from palaver.domain.account import Scope
 from palaver.domain.errors import NothingToDo, SessionBusy, SessionNotFound
 from palaver.domain.person import Action, Role, check_action_allowed
 from palaver.services.reply_text import format_count, format_last_exchange
-from palaver.storage import events, lanes, sessions, turns
+from palaver.storage import events, lanes, session_settings, sessions, turns
+from palaver.storage.session_settings import SessionSettings
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime
 
+    from palaver.agent.base import AgentInfo
     from palaver.domain.account import SignedInPerson
-    from palaver.domain.budget import TokenPrice
     from palaver.domain.events import Event
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId, SessionKey
@@ -33,37 +34,8 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
+
 _PAGE_MESSAGES = 50
-
-
-class AgentInfo(Protocol):
-    """What a command may know about the agent."""
-
-    @property
-    def model(self) -> str:
-        """The model of conversations that have chosen none."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """Which agent answers, and why."""
-        ...
-
-    def list_models(self) -> Sequence[str]:
-        """List the models that a conversation may choose."""
-        ...
-
-    def check_model(self, name: str) -> None:
-        """Raise if no model of this name can be used."""
-        ...
-
-    async def get_price(self, name: str) -> TokenPrice | None:
-        """Return what a model costs, at most; None if that is unknown."""
-        ...
-
-    def list_tool_servers(self) -> Sequence[str]:
-        """List the servers that the agent has tools from."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,3 +157,10 @@ def describe_last_exchange(context: CommandContext, row: SessionRow) -> str:
 
 def find_event(context: CommandContext, row: SessionRow, seq: int) -> Event | None:
     return next(iter(events.list_events(context.tx, row.no, after=seq - 1, limit=1)), None)
+
+
+def read_settings(context: CommandContext) -> SessionSettings:
+    """Read the settings of the session that the command is about; the defaults if there is none yet."""
+    if context.session_row is None:
+        return SessionSettings()
+    return session_settings.load(context.tx, context.require_session().no)

@@ -13,6 +13,7 @@ from palaver.domain.memory import MemoryOrigin
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.scopes import READ_AND_WRITE
 from palaver.services.reply_text import escape_markdown, format_age, format_code, shorten_text
+from palaver.services.view.memories import MemoryOperations
 
 if TYPE_CHECKING:
     from palaver.domain.memory import MemoryEntry
@@ -32,7 +33,7 @@ _ORIGINS = {
 @read_action("memory")
 def list_memories(context: CommandContext, *, query: str = "") -> CommandReply:
     _require_readers(context)
-    page = context.view.memories.list(query, limit=MAX_LISTED_MEMORIES)
+    page = context.view.part(MemoryOperations).list(query, limit=MAX_LISTED_MEMORIES)
     data = {"memories": [_build_memory_data(entry) for entry in page], "learn": context.rules.memory.learn}
     if not page:
         found = f"No memories match {format_code(shorten_text(query, 60))}." if query else "There are no memories yet."
@@ -47,7 +48,7 @@ def list_memories(context: CommandContext, *, query: str = "") -> CommandReply:
 def add_memory(context: CommandContext, *, text: str) -> CommandReply:
     _require_readers(context)
     session_id = None if context.session_row is None else context.session_row.session.id
-    entry = context.view.memories.remember(text, session_id=session_id)
+    entry = context.view.part(MemoryOperations).remember(text, session_id=session_id)
     audience = "for everybody in this chat" if entry.shared else "only for you"
     reply = f"Saved {audience}: {_quote(entry)} ({format_code(entry.memory.id)})."
     return CommandReply(text=reply, data={"memory": _build_memory_data(entry)})
@@ -56,14 +57,14 @@ def add_memory(context: CommandContext, *, text: str) -> CommandReply:
 @write_action("memory")
 def edit_memory(context: CommandContext, *, memory_id: str, text: str) -> CommandReply:
     _require_readers(context)
-    entry = context.view.memories.update(memory_id, text)
+    entry = context.view.part(MemoryOperations).update(memory_id, text)
     return CommandReply(text=f"Changed to: {_quote(entry)}.", data={"memory": _build_memory_data(entry)})
 
 
 @write_action("memory")
 def forget_memory(context: CommandContext, *, memory_id: str) -> CommandReply:
     _require_readers(context)
-    entry = context.view.memories.forget(memory_id)
+    entry = context.view.part(MemoryOperations).forget(memory_id)
     return CommandReply(text=f"Forgotten: {_quote(entry)}.", data={"memory": _build_memory_data(entry)})
 
 

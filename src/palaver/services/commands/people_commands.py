@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import NotAllowed, NotFound, TooManyAttempts
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, SECRET_FACT
+from palaver.domain.inbound import SECRET_FACT
 from palaver.domain.pairing import MAX_PENDING_REQUESTS, Grant, parse_code
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType
+from palaver.domain.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
 from palaver.services import access, link_requests, linking, pairing, surfaces
 from palaver.services.commands.command import (
     BadArguments,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import ChatNotReachable, InvalidInput, NotAllowed
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, find_delivery_address
-from palaver.domain.source import ChatType, Platform
+from palaver.domain.inbound import find_delivery_address
+from palaver.domain.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
 from palaver.domain.targets import format_target, parse_target
 from palaver.services import surfaces
 from palaver.services.commands.command import BadArguments, Command, CommandReply, write_action

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from palaver.services import profiles
 from palaver.services.commands.command import Command, CommandReply, read_action, write_action
+from palaver.services.commands.command_context import read_settings
 from palaver.services.commands.scopes import READ_AND_WRITE
-from palaver.services.commands.setting_commands import DEFAULT, describe_setting_undo, format_origin, read_settings
+from palaver.services.commands.setting_commands import DEFAULT, describe_setting_undo, format_origin
 from palaver.services.models import check_model_choice, is_model_allowed
 from palaver.services.reply_text import escape_markdown, format_code
 from palaver.storage import session_activity, session_settings

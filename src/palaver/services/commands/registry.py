@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.domain.profile import DEFAULT_GUEST_COMMANDS
+from palaver.domain.permissions import DEFAULT_GUEST_COMMANDS, can_use_command
 from palaver.services.commands import (
     budget_commands,
     conversation_commands,
@@ -31,7 +31,6 @@ from palaver.services.commands.command import (
     CommandReply,
     read_action,
 )
-from palaver.services.commands.permissions import can_use_command
 from palaver.services.commands.scopes import ANY, CommandScopes, Scopes
 from palaver.services.reply_text import format_code, shorten_text
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.inbound import Outcome, Receipt
+from palaver.domain.permissions import check_guest_commands, check_permission
 from palaver.domain.source import ChatType
 from palaver.services.commands.command import CommandCall
 from palaver.services.commands.command_context import CommandContext
 from palaver.services.commands.job_commands import EVERYTHING
-from palaver.services.commands.permissions import check_guest_commands, check_permission
 from palaver.services.commands.registry import COMMANDS, find_scopes
 from palaver.services.commands.scopes import ADMIN, check_scopes, find_token_scopes
 from palaver.services.jobs.prices import ModelPrices
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
+    from palaver.agent.base import AgentInfo
     from palaver.domain.delivery import AccountKey
     from palaver.domain.ids import SessionKey
     from palaver.domain.inbound import Inbound
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from palaver.domain.session import Session
     from palaver.domain.source import Platform, SessionSource
     from palaver.services.commands.command import MessageCall
-    from palaver.services.commands.command_context import AgentInfo
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.turn import BusyPolicy
 from palaver.services import profiles, toolsets
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.services.commands.command_context import read_settings
 from palaver.services.commands.scopes import READ_AND_WRITE
 from palaver.services.models import check_model_choice, list_allowed_models
 from palaver.services.reply_text import format_code
 from palaver.storage import session_settings
-from palaver.storage.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,13 +26,6 @@ BUSY_POLICY_EFFECTS = {  # what happens to new messages
     BusyPolicy.INTERRUPT: "stop the current answer and are answered instead",
     BusyPolicy.REJECT: "are rejected",
 }
-
-
-def read_settings(context: CommandContext) -> SessionSettings:
-    """Read the settings of the session that the command is about; the defaults if there is none yet."""
-    if context.session_row is None:
-        return SessionSettings()
-    return session_settings.load(context.tx, context.require_session().no)
 
 
 # ---- the model ---------------------------------------------------------------------------------------------

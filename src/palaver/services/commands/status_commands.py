@@ -13,8 +13,9 @@ from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, StartReas
 from palaver.domain.turn import InterruptReason
 from palaver.services import profiles
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
+from palaver.services.commands.command_context import read_settings
 from palaver.services.commands.scopes import READ, CommandScopes
-from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin, read_settings
+from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin
 from palaver.services.reply_text import (
     escape_markdown,
     format_age,

@@ -14,8 +14,8 @@ from palaver.domain.profile import AgentProfile
 from palaver.domain.text import is_storable
 from palaver.domain.work_pause import MIN_COPY_PAUSE_SECONDS
 from palaver.services import access, pairing, sender_folding
-from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, MessageCall
+from palaver.services.commands.registry import parse_command
 from palaver.services.commands.runner import CommandRejected, CommandRunner, check_message_call, find_session
 from palaver.services.fair_slots import FairSlots
 from palaver.services.inbox import buttons, group_chats
@@ -37,13 +37,13 @@ from palaver.storage.timestamps import to_micros
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from palaver.agent.base import AgentInfo
     from palaver.domain.delivery import AccountKey
     from palaver.domain.errors import PalaverError
     from palaver.domain.platform_updates import AnyUpdate, Cursor
     from palaver.domain.profile import TurnRules
     from palaver.domain.source import Platform, SessionSource
     from palaver.services.attachments import Attachments
-    from palaver.services.commands.command_context import AgentInfo
     from palaver.services.speech import Speech
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction

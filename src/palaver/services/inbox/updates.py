@@ -13,7 +13,6 @@ from palaver.domain.delivery import Address, DeliveryKind
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Outcome, Receipt
-from palaver.domain.keys import FOLDED_PLATFORMS
 from palaver.domain.platform_updates import (
     Button,
     ChatMoved,
@@ -22,6 +21,7 @@ from palaver.domain.platform_updates import (
     MessageEdited,
     MessageReaction,
 )
+from palaver.domain.sender_ids import FOLDED_PLATFORMS
 from palaver.services import access, sender_folding
 from palaver.services.inbox.buttons import find_last_question
 from palaver.services.inbox.content import MAX_MESSAGE_CHARS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from palaver.domain.delivery import Address
 from palaver.domain.errors import NotAllowed, NotFound
-from palaver.domain.inbound import PLATFORMS_WITHOUT_CHATS
+from palaver.domain.source import PLATFORMS_WITHOUT_CHATS
 from palaver.domain.target_resolution import hide_chat_id
 from palaver.services.conversations import build_person_source
 from palaver.services.jobs.job_fields import list_grantable_toolsets

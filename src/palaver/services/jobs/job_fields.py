@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.agent.tools import history, memory
+from palaver.agent.tools.names import HISTORY_TOOLSET, MEMORY_TOOLSET
 from palaver.domain.errors import InvalidInput
 from palaver.domain.job import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS
 from palaver.domain.job_proposal import DEFAULT_CHOICE
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from palaver.agent.base import AgentInfo
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.job import Job
     from palaver.domain.job_proposal import JobDraft
@@ -35,13 +36,12 @@ if TYPE_CHECKING:
     from palaver.domain.redact import Redactor
     from palaver.domain.schedule import Schedule
     from palaver.domain.source import SessionSource
-    from palaver.services.commands.command_context import AgentInfo
     from palaver.services.jobs.prices import ModelPrices
     from palaver.services.messaging.reachable_chats import Origin
     from palaver.storage.engines.base import Transaction
 
 MAX_REPEAT: Final = 100_000
-DEFAULT_TOOLSETS: Final = (history.TOOLSET, memory.TOOLSET)
+DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)
 _MAX_NAME_WORDS: Final = 6
 _MAX_DEFAULT_NAME_CHARS: Final = 40
 

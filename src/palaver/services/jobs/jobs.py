@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
 from palaver.domain.inbound import Inbound
 from palaver.domain.job import JobRunKind, JobState
+from palaver.domain.page import Page
 from palaver.domain.schedule import describe_schedule, read_schedule
-from palaver.domain.session import Page
 from palaver.domain.source import Platform, SessionSource
 from palaver.domain.turn import StopRequest
 from palaver.services.argument_checks import check_count
@@ -38,6 +38,7 @@ from palaver.services.operation import Operations, WriteThenWork, operation
 from palaver.services.toolsets import describe_toolset
 from palaver.storage import inbound_messages, job_deletion, job_run_summaries, job_runs, jobs, turns
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.job_deletion import ALL_PIECES
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ class Jobs(Operations[R]):
     ) -> WriteThenWork[HiddenRow, Job]:
         """Delete a job like `remove`, and return when the last of its runs is deleted, too."""
         now = to_micros(self._clock.now())
-        return build_deletion(lambda tx: self._remove(tx, principal, id_or_name, everything, now))
+        return build_deletion(lambda tx: self._remove(tx, principal, id_or_name, everything, now), ALL_PIECES)
 
     # -- proposals of the agent ----------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import NothingToDo
-from palaver.domain.job import JOB_RUN_KEY
 from palaver.domain.job_prompt import JobRunContext
+from palaver.domain.turn import JOB_RUN_KEY
 from palaver.storage import job_runs, jobs
 
 if TYPE_CHECKING:

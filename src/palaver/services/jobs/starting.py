@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.job import JOB_RUN_KEY, NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
+from palaver.domain.job import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.domain.keys import build_session_key
 from palaver.domain.message import Message
 from palaver.domain.person import Role
 from palaver.domain.session import StartReason
 from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.turn import JOB_RUN_KEY
 from palaver.services.jobs import missed_notices
 from palaver.services.jobs.firing import TOO_LATE_REASON, is_too_late
 from palaver.storage import auto_titles, job_runs, jobs, message_log, projects, session_settings, sessions, turns

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.agent.memory_learning import Statement, choose_statements
-from palaver.agent.tools import memory
+from palaver.agent.tools.names import MEMORY_TOOLSET
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.ids import new_turn_id
 from palaver.domain.memory import MAX_MEMORIES_PER_AUDIENCE
@@ -58,7 +58,7 @@ def load_material(tx: Transaction, dependencies: RunDependencies, turn: MemoryTu
         return None
     lease = _make_lease(row, turn)
     choices = load_turn_choices(tx, dependencies, lease, session_settings.load(tx, row.no))
-    if choices.toolsets is not None and memory.TOOLSET not in choices.toolsets:
+    if choices.toolsets is not None and MEMORY_TOOLSET not in choices.toolsets:
         return None
     newest_first = _iterate_statements(tx, dependencies, row, turn)
     return LearningMaterial(

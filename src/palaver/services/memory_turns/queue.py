@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.agent.tools import memory
+from palaver.agent.tools.names import MEMORY_TOOLSET
 from palaver.domain.gateway_config import MACHINE_PLATFORMS
 from palaver.services import toolsets
 from palaver.storage import memory_turns, people, session_privacy, session_settings, sessions
@@ -56,7 +56,7 @@ def find_learner(tx: Transaction, rules: TurnRules, row: SessionRow, person_id: 
         return None
     if not is_memory_available(row, rules, person_row.person):
         return None
-    if memory.TOOLSET in session_settings.load(tx, row.no).disabled_toolsets:
+    if MEMORY_TOOLSET in session_settings.load(tx, row.no).disabled_toolsets:
         return None
     is_private = session_privacy.is_private_to(tx, row, person_row.person.id)
     return person_row.person if is_private else None
@@ -64,4 +64,4 @@ def find_learner(tx: Transaction, rules: TurnRules, row: SessionRow, person_id: 
 
 def is_memory_available(row: SessionRow, rules: TurnRules, person: Person) -> bool:
     """Whether the operator's rules give a person the memory toolset in a conversation."""
-    return memory.TOOLSET in toolsets.list_session_toolsets(row.session, rules, (), person.role)
+    return MEMORY_TOOLSET in toolsets.list_session_toolsets(row.session, rules, (), person.role)

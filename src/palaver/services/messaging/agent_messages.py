@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from palaver.agent.tools.messaging import MAX_SENT_CHARS, ListedChat
 from palaver.domain.context import format_place_name, format_prompt_target
 from palaver.domain.errors import InvalidInput, LimitReached, NothingToDo
-from palaver.domain.job import JOB_RUN_KEY
 from palaver.domain.redact import needs_raw_ids
 from palaver.domain.sent_message import SenderKind, SentBy
 from palaver.domain.source import ChatType
+from palaver.domain.turn import JOB_RUN_KEY
 from palaver.services.messaging.chat_posts import ChatPost, make_file_address, post_to_chat
 from palaver.services.messaging.reachable_chats import (
     MAX_REACHABLE_CHATS,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.context import quote_chat_text
 from palaver.domain.delivery import Address
 from palaver.domain.errors import InvalidInput
-from palaver.domain.inbound import PLATFORMS_WITHOUT_CHATS, find_delivery_address
+from palaver.domain.inbound import find_delivery_address
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
 from palaver.domain.target_resolution import find_hidden_chat, find_shown_place, is_hidden_chat, make_target
 from palaver.domain.targets import format_target, parse_target
 from palaver.services.home_channels import load_home_channels

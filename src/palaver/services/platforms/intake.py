@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound
-from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall
+from palaver.services.commands.registry import parse_command
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

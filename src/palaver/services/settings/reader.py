@@ -134,7 +134,7 @@ def _find_unknown_commands(values: Mapping[SettingPath, object]) -> str | None:
     names = values.get(_GUEST_COMMANDS)
     if not isinstance(names, list):
         return None
-    from palaver.services.commands.permissions import check_guest_commands
+    from palaver.domain.permissions import check_guest_commands
     from palaver.services.commands.registry import COMMANDS
 
     try:

@@ -24,6 +24,7 @@ from palaver.services.transfer.documents import Documents
 from palaver.services.transfer.exporter import Exporter, ExportScope
 from palaver.services.transfer.own_format import format_lines
 from palaver.services.transfer.visible_records import keep_visible_records
+from palaver.services.view.memories import MemoryOperations
 from palaver.storage import attachments, jobs, people, people_queries
 from palaver.storage.engines.base import Read
 
@@ -136,7 +137,7 @@ class PersonArchives:
 def _iterate_memories(view: SessionView) -> Iterator[dict[str, Any]]:
     cursor: str | None = None
     while True:
-        page = view.memories.list(limit=_PAGE_ROWS, cursor=cursor)
+        page = view.part(MemoryOperations).list(limit=_PAGE_ROWS, cursor=cursor)
         for entry in page:
             yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
         cursor = page.cursor

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from palaver.domain.erasure import is_shown_erased
-from palaver.domain.events import EventKind
+from palaver.domain.events import EventKind, is_shown_erased
 
 if TYPE_CHECKING:
     from datetime import datetime

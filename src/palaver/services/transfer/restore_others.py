@@ -16,6 +16,7 @@ from palaver.domain.job import JobState
 from palaver.domain.memory import MemoryOrigin, build_memory_key
 from palaver.domain.schedule import load_zone, read_schedule
 from palaver.domain.source import Platform
+from palaver.domain.text import make_name_key
 from palaver.services.transfer.restore_people import PERSON, find_owner
 from palaver.storage import jobs, memories
 from palaver.storage.import_rows import find_value, has_row, insert_row, insert_row_if_new
@@ -81,9 +82,7 @@ def make_job_step(record: Record) -> Step:
             column: None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
             for column, session_id in session_ids.items()
         }
-        insert_row(
-            tx, "job", columns | nos | {"person_id": person_id, "name": name, "name_key": jobs.make_name_key(name)}
-        )
+        insert_row(tx, "job", columns | nos | {"person_id": person_id, "name": name, "name_key": make_name_key(name)})
         batch.add_outcome("jobs")
         if columns["state"] == JobState.ACTIVE:
             batch.add_outcome(f"The job “{name}” is active here. Pause it where it comes from, or it runs twice.")

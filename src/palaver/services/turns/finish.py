@@ -10,10 +10,9 @@ from palaver.domain.context import clean_chat_text
 from palaver.domain.delivery import DeliveryKind
 from palaver.domain.events import EventKind
 from palaver.domain.ids import PersonId
-from palaver.domain.job import JOB_RUN_KEY
 from palaver.domain.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.domain.source import Platform
-from palaver.domain.turn import InterruptReason, TurnKind, TurnState
+from palaver.domain.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnState
 from palaver.services.budgets import call_records
 from palaver.services.jobs.run_end import EndedTurn, finish_job_run
 from palaver.services.reply_text import escape_markdown

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.agent.memory_learning import fit_memory_lines
-from palaver.agent.tools import memory
 from palaver.agent.tools.arguments import DATA_NOTICE
+from palaver.agent.tools.names import MEMORY_TOOLSET
 from palaver.storage import memories, memory_blocks, people, session_privacy
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def load_memory_block(
     tx: Transaction, row: SessionRow, person_id: PersonId | None, tools: Sequence[Tool]
 ) -> MemoryBlock:
     """Load the text about memories for a turn of a person with these tools."""
-    has_tools = any(tool.toolset == memory.TOOLSET for tool in tools)
+    has_tools = any(tool.toolset == MEMORY_TOOLSET for tool in tools)
     if person_id is None or not has_tools or not session_privacy.is_private_to(tx, row, person_id):
         return MemoryBlock("")
     audiences = [row.audience_no] if row.session.shared else people.list_audiences(tx, person_id)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import ToolFailed
 from palaver.agent.tools import history, job_run, memory, messaging, schedule, web
 from palaver.agent.tools.limits import limit_results
+from palaver.agent.tools.names import HISTORY_TOOLSET, MEMORY_TOOLSET, MESSAGING_TOOLSET, SCHEDULE_TOOLSET, WEB_TOOLSET
 from palaver.services import toolsets
 from palaver.services.jobs.run_reports import RunReports
 from palaver.services.memories import ConversationMemory
@@ -71,11 +72,11 @@ class Toolbox:
         self._make_messages = make_messages  # None: there is no messaging toolset
         self._web_access = web_access  # None: there is no web toolset
         self._toolset_builders: dict[str, Callable[[ToolContext], tuple[Tool, ...]]] = {
-            history.TOOLSET: self._build_history_tools,
-            memory.TOOLSET: self._build_memory_tools,
-            schedule.TOOLSET: self._build_schedule_tools,
-            messaging.TOOLSET: self._build_messaging_tools,
-            web.TOOLSET: self._build_web_tools,
+            HISTORY_TOOLSET: self._build_history_tools,
+            MEMORY_TOOLSET: self._build_memory_tools,
+            SCHEDULE_TOOLSET: self._build_schedule_tools,
+            MESSAGING_TOOLSET: self._build_messaging_tools,
+            WEB_TOOLSET: self._build_web_tools,
         }
 
     def list_palaver_tools(

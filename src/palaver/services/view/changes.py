@@ -50,7 +50,7 @@ class SessionChanges(TypedDict, total=False):
 
 def check_may_change_settings(principal: Principal, changes: SessionChanges) -> None:
     # Imported here: the lists of the terminal start faster without the commands.
-    from palaver.services.commands.permissions import can_use_command
+    from palaver.domain.permissions import can_use_command
 
     for setting, name, command in _SETTINGS:
         if setting in changes and not can_use_command(principal.role, command):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.page import Page
 from palaver.domain.person import Action
-from palaver.domain.session import Page
 from palaver.domain.text import is_storable
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import R, operation

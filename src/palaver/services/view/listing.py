@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from palaver.domain.session import Page, Session
+    from palaver.domain.page import Page
+    from palaver.domain.session import Session
     from palaver.services.view.scope import ViewScope
     from palaver.storage.engines.base import Transaction
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.ids import SessionId
     from palaver.domain.memory import MemoryEntry, MemoryOrigin
-    from palaver.domain.session import Page
+    from palaver.domain.page import Page
     from palaver.storage.engines.base import Transaction, Work
 
 MAX_PAGE_MEMORIES = 100

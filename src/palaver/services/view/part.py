@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from palaver.services.operation import Operations, R
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from palaver.services.view.scope import ViewScope
+
+P = TypeVar("P")
 
 
 class ViewPart(Operations[R]):
@@ -16,3 +20,7 @@ class ViewPart(Operations[R]):
     def __init__(self, runner: R, scope: ViewScope) -> None:
         super().__init__(runner)
         self._scope = scope
+
+    def part(self, kind: Callable[[R, ViewScope], P]) -> P:
+        """Return the operations of another room, such as memories, for the same principal."""
+        return kind(self._runner, self._scope)

@@ -14,10 +14,9 @@ from palaver.storage import audience_members
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.person import NamedPerson
+    from palaver.domain.person import Author, NamedPerson
     from palaver.services.view.scope import ViewScope
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.search_scope import Author
 
 MAX_LISTED_PEOPLE = 200
 

@@ -24,14 +24,11 @@ from palaver.services.operation import (
     operation,
 )
 from palaver.services.view.changes import apply_changes, check_may_change_settings, move_to_project
-from palaver.services.view.deliveries import DeliveryOperations
 from palaver.services.view.listing import ListCriteria, load_session_page
 from palaver.services.view.lookup import resolve_project_no, resolve_session
-from palaver.services.view.memories import MemoryOperations
 from palaver.services.view.part import ViewPart
 from palaver.services.view.people import list_visible_people, resolve_authors
 from palaver.services.view.projects import ProjectOperations
-from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.services.view.summaries import SummaryOperations
 from palaver.services.view.transcripts import TranscriptOperations
 from palaver.services.view.usage import UsageOperations
@@ -43,9 +40,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.events import Event
+    from palaver.domain.page import Page
     from palaver.domain.person import NamedPerson
     from palaver.domain.search_filter import SearchFilter
-    from palaver.domain.session import Page, SearchHits, Session, UndoResult
+    from palaver.domain.session import SearchHits, Session, UndoResult
     from palaver.domain.session_summary import SessionSummary
     from palaver.domain.turn import Turn
     from palaver.services.view.changes import SessionChanges
@@ -62,9 +60,6 @@ class ViewOperations(ViewPart[R]):
         self.summaries = SummaryOperations(runner, scope)
         self.transcripts = TranscriptOperations(runner, scope)
         self.projects = ProjectOperations(runner, scope)
-        self.saved_prompts = SavedPromptOperations(runner, scope)
-        self.deliveries = DeliveryOperations(runner, scope)
-        self.memories = MemoryOperations(runner, scope)
         self.usage = UsageOperations(runner, scope)
 
     # -- finding and reading -------------------------------------------------------------------------------

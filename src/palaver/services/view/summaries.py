@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palaver.domain.page import Page
 from palaver.domain.person import Action
-from palaver.domain.session import Page
 from palaver.services.operation import R, operation
 from palaver.services.view.listing import ListCriteria, load_session_page
 from palaver.services.view.part import ViewPart

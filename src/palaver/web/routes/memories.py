@@ -9,7 +9,7 @@ from pydantic import Field
 
 from palaver.domain.memory import MAX_MEMORY_CHARS, MemoryOrigin
 from palaver.services.toolsets import find_memory_rule
-from palaver.services.view.memories import MAX_PAGE_MEMORIES
+from palaver.services.view.memories import MAX_PAGE_MEMORIES, MemoryOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnView
 from palaver.web.errors import error_responses
@@ -83,7 +83,7 @@ async def list_memories(
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_MEMORIES)] = 50,
 ) -> MemoriesOut:
     """List the memories that you can see, newest first. With a query, list those that contain all its words."""
-    page = await view.memories.list(query, origin=origin, limit=limit, cursor=cursor)
+    page = await view.part(MemoryOperations).list(query, origin=origin, limit=limit, cursor=cursor)
     return MemoriesOut(
         memories=[_to_memory_out(each, caller) for each in page],
         next_cursor=page.cursor,
@@ -94,19 +94,19 @@ async def list_memories(
 @router.post("", status_code=201)
 async def create_memory(view: OwnView, caller: Caller, body: MemoryIn) -> MemoryOut:
     """Save a private memory. If the same one already exists, it is returned unchanged."""
-    return _to_memory_out(await view.memories.remember(body.text), caller)
+    return _to_memory_out(await view.part(MemoryOperations).remember(body.text), caller)
 
 
 @router.patch("/{memory_id}", responses=error_responses(404))
 async def update_memory(view: OwnView, caller: Caller, memory_id: MemoryId, body: MemoryIn) -> MemoryOut:
     """Change a memory, for everyone who can see it."""
-    return _to_memory_out(await view.memories.update(memory_id, body.text), caller)
+    return _to_memory_out(await view.part(MemoryOperations).update(memory_id, body.text), caller)
 
 
 @router.delete("/{memory_id}", status_code=204, responses=error_responses(404))
 async def delete_memory(view: OwnView, memory_id: MemoryId) -> None:
     """Delete a memory, for everyone who can see it."""
-    await view.memories.forget(memory_id)
+    await view.part(MemoryOperations).forget(memory_id)
 
 
 def _to_memory_out(entry: MemoryEntry, caller: SignedInPerson) -> MemoryOut:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from palaver.services.view.deliveries import DeliveryOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, OwnView
 from palaver.web.errors import error_responses
@@ -59,10 +60,10 @@ async def list_deliveries(
 
     The next page has those before them.
     """
-    page = await view.deliveries.list(session_id, limit=limit, cursor=cursor)
+    page = await view.part(DeliveryOperations).list(session_id, limit=limit, cursor=cursor)
     return DeliveriesOut(
         deliveries=[to_delivery_out(each) for each in page],
-        total=await view.deliveries.count(session_id),
+        total=await view.part(DeliveryOperations).count(session_id),
         next_cursor=page.cursor,
     )
 
@@ -70,6 +71,6 @@ async def list_deliveries(
 @router.post("/{session_id}/deliveries/{delivery_id}/retry", responses=error_responses(409))
 async def retry_delivery(state: State, view: OwnView, session_id: SessionId, delivery_id: DeliveryId) -> DeliveryOut:
     """Send a failed or uncertain delivery again. If an uncertain one did arrive, this delivers it twice."""
-    delivery = await view.deliveries.send_again(session_id, delivery_id)
+    delivery = await view.part(DeliveryOperations).send_again(session_id, delivery_id)
     state.gateway.outbox.wake()
     return to_delivery_out(delivery)

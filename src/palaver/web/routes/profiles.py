@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from palaver.domain.permissions import can_use_command
 from palaver.domain.policy import ResetMode
-from palaver.services.commands.permissions import can_use_command
 from palaver.services.models import is_model_allowed
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path
 from pydantic import Field
 
-from palaver.domain.saved_prompt import MAX_PROJECT_INSTRUCTION_CHARS
+from palaver.domain.session import MAX_PROJECT_INSTRUCTION_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses

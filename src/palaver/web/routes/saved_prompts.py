@@ -8,6 +8,7 @@ from fastapi import Path
 from pydantic import Field
 
 from palaver.domain.saved_prompt import MAX_PROMPT_CHARS
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
@@ -57,25 +58,25 @@ class SavedPromptChangesIn(RequestModel):
 @router.get("")
 async def list_saved_prompts(view: OwnView) -> SavedPromptsOut:
     """List your saved prompts, sorted by name."""
-    return SavedPromptsOut(prompts=[_to_prompt_out(each) for each in await view.saved_prompts.list()])
+    return SavedPromptsOut(prompts=[_to_prompt_out(each) for each in await view.part(SavedPromptOperations).list()])
 
 
 @router.post("", status_code=201)
 async def create_saved_prompt(view: OwnView, body: NewSavedPromptIn) -> SavedPromptOut:
     """Save a prompt."""
-    return _to_prompt_out(await view.saved_prompts.create(body.name, body.text))
+    return _to_prompt_out(await view.part(SavedPromptOperations).create(body.name, body.text))
 
 
 @router.patch("/{prompt_id}", responses=error_responses(404))
 async def update_saved_prompt(view: OwnView, prompt_id: PromptId, body: SavedPromptChangesIn) -> SavedPromptOut:
     """Change the name or the text of a saved prompt."""
-    return _to_prompt_out(await view.saved_prompts.update(prompt_id, name=body.name, text=body.text))
+    return _to_prompt_out(await view.part(SavedPromptOperations).update(prompt_id, name=body.name, text=body.text))
 
 
 @router.delete("/{prompt_id}", status_code=204, responses=error_responses(404))
 async def delete_saved_prompt(view: OwnView, prompt_id: PromptId) -> None:
     """Delete a saved prompt."""
-    await view.saved_prompts.delete(prompt_id)
+    await view.part(SavedPromptOperations).delete(prompt_id)
 
 
 def _to_prompt_out(prompt: SavedPrompt) -> SavedPromptOut:

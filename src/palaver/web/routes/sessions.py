@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 
+from palaver.domain.permissions import check_permission
 from palaver.services import profiles
 from palaver.services.commands import history_commands, version_commands
-from palaver.services.commands.permissions import check_permission
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.conversations import NewConversation
 from palaver.services.inbox import check_content

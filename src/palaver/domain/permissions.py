@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import ConfigError, NotAllowed, OwnerRequired
 from palaver.domain.person import Role
-from palaver.domain.profile import DEFAULT_GUEST_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from palaver.domain.person import Principal
+
+
+# The slash commands of guests, unless the operator has chosen others. Members may use all but those of owners.
+DEFAULT_GUEST_COMMANDS: Final = frozenset(
+    {
+        *("new", "reset", "resume", "sessions", "search", "title", "undo", "redo", "restore", "retry", "stop"),
+        *("versions", "version", "status", "usage", "why", "link", "unlink", "whoami", "help"),
+    }
+)
 
 OWNER_COMMANDS = frozenset({"pair", "sethome"})
 
