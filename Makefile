@@ -102,8 +102,11 @@ test-python:
 test-page:
 	@(export NO_COLOR=1; $(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
 
-quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
-	$(PYTEST) -q -n $(QUICK_WORKERS) --dist worksteal -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
+# Every room but the edges, and without the engines.
+QUICK_TESTS = $(filter-out $(addprefix tests/,browser cli platforms scenarios soak support web),$(patsubst %/,%,$(wildcard tests/*/)))
+
+quick: .venv/.dev ## Run the fast tests: the rooms, on SQLite
+	$(PYTEST) -q -n $(QUICK_WORKERS) --dist worksteal -m "not slow and not postgres and not browser" --ignore=tests/core/engines $(QUICK_TESTS)
 
 # Seeds are printed. PALAVER_SOAK_SEED repeats the kills and faults of a run, ARGUMENTS="--hypothesis-seed=…" its examples,
 # and PALAVER_SOAK_MINUTES changes how long processes are killed at random.

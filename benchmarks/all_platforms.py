@@ -276,7 +276,7 @@ def count_stored_words(home: Path) -> Counter[str]:
 
 
 def list_user_messages(store: Any) -> Iterator[str]:
-    from palaver.storage.engines.base import Read
+    from palaver.core.engines.base import Read
 
     sql = "SELECT content FROM event WHERE kind = 'message' AND role = 'user'"
     for (content,) in store.engine.run(Read(lambda tx: tx.fetch_all(sql))):

@@ -399,8 +399,8 @@ POSTGRES_ONLY = {"pause"}
 def fill_store(database_url: str, megabytes: int, messages: int) -> None:
     """Put two conversations that nobody could have typed into a new store."""
     from palaver import SessionSource, SessionStore
-    from palaver.storage import events, sessions
-    from palaver.storage.engines.base import Read, Write
+    from palaver.core.engines.base import Read, Write
+    from palaver.sessions import log_table as events, table as sessions
 
     with SessionStore.open(database_url) as store:
         for chat, count, text in (("large", megabytes, "x" * 1_000_000), ("long", messages, "morning")):
@@ -504,7 +504,7 @@ async def open_world(args: argparse.Namespace) -> AsyncIterator[World]:
 def give_sessions(database_url: str, person_id: str) -> tuple[str, str]:
     """Let the two conversations belong to this person; return their ids."""
     from palaver import SessionStore
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
 
     def give(tx: Any) -> list[Any]:
         tx.execute(

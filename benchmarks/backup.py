@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import quantile
 from palaver import SessionSource, SessionStore
-from palaver.services.backups import BackupRequest
+from palaver.operation.backups import BackupRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

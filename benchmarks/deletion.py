@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver import SessionStore
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
 
     Delete = Callable[[], object]
 
@@ -40,10 +40,10 @@ MILLIS = 1e3
 def fill_session(store: SessionStore, count: int, chat: str = "long") -> str:
     """Make a conversation with many messages, and index them."""
     from palaver import SessionSource
-    from palaver.domain.message import Message
-    from palaver.services.indexer import BATCH_EVENTS
-    from palaver.storage import message_log, search
-    from palaver.storage.engines.base import Read, Write
+    from palaver.core.engines.base import Read, Write
+    from palaver.sessions import message_table as message_log, search_table as search
+    from palaver.sessions.indexer import BATCH_EVENTS
+    from palaver.sessions.message import Message
 
     session_id = store.get_or_create_session(SessionSource("api", f"{chat}-{count}", user_id=chat)).session_id
     for start in range(0, count, MESSAGES_PER_WRITE):
@@ -61,7 +61,7 @@ def fill_session(store: SessionStore, count: int, chat: str = "long") -> str:
 def make_sessions(store: SessionStore, name: str, count: int) -> None:
     """Make short conversations of the owner: copies of the row of one."""
     from palaver import SessionSource
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
 
     source = SessionSource("local", f"{name}-{count}", user_id="1")
     first_id = store.record_user_message(source, make_text(count)).session_id
@@ -72,7 +72,7 @@ def make_sessions(store: SessionStore, name: str, count: int) -> None:
 
 
 def fill_project(store: SessionStore, count: int) -> Delete:
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
 
     view = store.seen_by(store.get_owner().principal)
     project_id = view.projects.create(f"Project of {count}").id
@@ -88,9 +88,9 @@ def fill_project(store: SessionStore, count: int) -> Delete:
 
 def fill_job(store: SessionStore, count: int) -> Delete:
     from palaver import SessionSource
-    from palaver.domain.job import JobState
-    from palaver.storage import jobs
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
+    from palaver.jobs import table as jobs
+    from palaver.jobs.model import JobState
 
     make_sessions(store, "job", count)
     new_job = jobs.NewJob(
@@ -122,14 +122,14 @@ def fill_job(store: SessionStore, count: int) -> Delete:
 
 
 def _delete_job(store: SessionStore, job_no: int) -> None:
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
 
     try:
-        from palaver.services.deletions import build_deletion
-        from palaver.services.operation import BlockingRunner
-        from palaver.storage.job_deletion import delete
+        from palaver.core.operation import BlockingRunner
+        from palaver.jobs.job_deletion import delete
+        from palaver.sessions.deletions import build_deletion
     except ImportError:  # an older checkout
-        from palaver.storage.jobs import delete  # type: ignore[attr-defined,no-redef]
+        from palaver.jobs.table import delete  # type: ignore[attr-defined,no-redef]
 
         store.engine.run(Write(lambda tx: delete(tx, job_no)))
         return
@@ -137,8 +137,8 @@ def _delete_job(store: SessionStore, job_no: int) -> None:
 
 
 def fill_files(store: SessionStore, count: int) -> Delete:
-    from palaver.services.attachments import Attachments
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
+    from palaver.media.attachments import Attachments
 
     insert = (
         "INSERT INTO attachment (id, name, media_type, size, sha256, person_id, created_at)"

@@ -55,9 +55,9 @@ class Benchmark:
 
     def __init__(self, store: SessionStore, export_format: str) -> None:
         from palaver import SessionSource
-        from palaver.domain.inbound import Inbound
-        from palaver.domain.profile import TurnRules
-        from palaver.services.inbox import Inbox
+        from palaver.config.agent_rules import TurnRules
+        from palaver.inbox import Inbox
+        from palaver.sessions.inbound import Inbound
 
         self._source_class, self._inbound_class = SessionSource, Inbound
         self._store = store

@@ -525,7 +525,7 @@ class BareClient(WebClient):
 
 def get_demo_word_delay() -> float:
     """Return the seconds between two words of the demo agent."""
-    from palaver.agent.demo import DemoAgent
+    from palaver.drivers.demo import DemoAgent
 
     return inspect.signature(DemoAgent).parameters["word_delay"].default
 

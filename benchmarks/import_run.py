@@ -55,7 +55,7 @@ class CorpusReader:
         return self.sessions
 
     def read_items(self) -> Iterator[Any]:
-        from palaver.domain.imported import ImportedConversation
+        from palaver.transfer.imported import ImportedConversation
 
         for number in range(self.sessions):
             yield ImportedConversation(
@@ -66,8 +66,8 @@ class CorpusReader:
             )
 
     def _read_entries(self, number: int) -> Iterator[Any]:
-        from palaver.domain.imported import ImportedMessage
-        from palaver.domain.message import Message
+        from palaver.sessions.message import Message
+        from palaver.transfer.imported import ImportedMessage
 
         start = START + timedelta(minutes=number)
         for index in range(self.messages):
@@ -82,10 +82,10 @@ class CorpusReader:
 def run_step(step: str, url: str, folder: Path, sessions: int, messages: int) -> dict[str, Any]:
     """Run one step in this process."""
     from palaver import SessionStore
-    from palaver.services.attachments import Attachments
-    from palaver.services.transfer.exporter import Exporter, ExportScope
-    from palaver.services.transfer.importer import Importer
-    from palaver.services.transfer.restore import restore_export
+    from palaver.media.attachments import Attachments
+    from palaver.transfer.exporter import Exporter, ExportScope
+    from palaver.transfer.importer import Importer
+    from palaver.transfer.restore import restore_export
 
     path = folder / "export.jsonl"
     with SessionStore.open(url) as store:
@@ -121,7 +121,7 @@ def run_step(step: str, url: str, folder: Path, sessions: int, messages: int) ->
 
 def save_rows(store: Any, path: Path) -> None:
     """Save the rows of a store, so that they can be inserted again."""
-    from palaver.storage.engines.base import Read
+    from palaver.core.engines.base import Read
 
     tables = ("audience", "person", "audience_member", "identity", "session", "event", "read_mark", "imported_item")
     with path.open("w") as stream:
@@ -179,7 +179,7 @@ def load_rows(path: Path) -> Iterator[tuple[str, list[Any]]]:
 
 def insert_rows(store: Any, batches: Iterator[tuple[str, list[Any]]]) -> tuple[float, float]:
     """Insert rows; return the seconds and the CPU seconds that it took. Reading them from the file does not count."""
-    from palaver.storage.engines.base import Write
+    from palaver.core.engines.base import Write
 
     seconds = cpu = 0.0
     for statement, rows in batches:
@@ -195,7 +195,7 @@ def insert_rows(store: Any, batches: Iterator[tuple[str, list[Any]]]) -> tuple[f
 
 def empty_server(url: str) -> None:
     from palaver import SessionStore
-    from palaver.storage.engines import postgres_connection
+    from palaver.core.engines import postgres_connection
 
     SessionStore.open(url).close()
     with postgres_connection.connect(url) as connection:

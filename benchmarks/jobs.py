@@ -20,20 +20,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.job import JobRunKind, JobState
-from palaver.domain.person import Role
+from palaver.core.engines.base import Write
+from palaver.core.timestamps import to_micros
+from palaver.jobs import runs_table as job_runs, table as jobs
+from palaver.jobs.model import JobRunKind, JobState
+from palaver.jobs.scheduler import Scheduler
+from palaver.live.feed import Feed
+from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.jobs.scheduler import Scheduler
-from palaver.services.live.feed import Feed
-from palaver.storage import job_runs, jobs, people
-from palaver.storage.engines.base import Write
-from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
 
 JOBS_PER_PERSON = 100
 JOBS_PER_TRANSACTION = 500

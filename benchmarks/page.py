@@ -22,7 +22,7 @@ from benchmarks.corpus import make_text
 from benchmarks.measure import quantile
 from benchmarks.palaver_server import build_database_url, open_browser, start_server
 from palaver import SessionSource, SessionStore
-from palaver.services.accounts.accounts import Accounts
+from palaver.accounts.accounts import Accounts
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:

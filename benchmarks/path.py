@@ -21,12 +21,12 @@ from pathlib import Path
 from benchmarks.corpus import make_text
 from benchmarks.measure import quantile
 from palaver import SessionSource, SessionStore
-from palaver.agent.demo import DemoAgent
-from palaver.domain.feed_events import DraftGrew, EventAppended, TurnChanged
-from palaver.domain.inbound import Inbound
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.domain.source import Platform
-from palaver.services.gateway import Gateway
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.source import Platform
+from palaver.drivers.demo import DemoAgent
+from palaver.gateway.gateway import Gateway
+from palaver.live.feed_events import DraftGrew, EventAppended, TurnChanged
+from palaver.sessions.inbound import Inbound
 
 ROUNDS = 3
 CONCURRENCY_LEVELS = (1, 10, 100)

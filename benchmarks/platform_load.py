@@ -20,10 +20,10 @@ from pathlib import Path
 from benchmarks.corpus import make_text
 from benchmarks.measure import quantile
 from palaver import SessionStore
-from palaver.agent.demo import DemoAgent
-from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.drivers.demo import DemoAgent
+from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.services.gateway import Gateway
 
 SETTLE_SECONDS = 3.0  # before memory is read
 MAX_WAIT_SECONDS = 60.0  # for the last answers

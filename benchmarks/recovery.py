@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, SessionStore
 from palaver.agent.base import TextDelta
-from palaver.domain.errors import StoreError
-from palaver.domain.inbound import Inbound
-from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.engines.base import Read
+from palaver.core.errors import StoreError
+from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.gateway import Gateway
-from palaver.storage import turns
-from palaver.storage.engines.base import Read
+from palaver.sessions import turns_table as turns
+from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import TextDelta
-from palaver.agent.demo import DemoAgent
 from palaver.agent.tokens import extract_text
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,8 +62,8 @@ class StreamingAgent(DemoAgent):
 
 def main() -> None:
     """Run the command line with this agent instead of the demo agent."""
-    from palaver.agent import selection
     from palaver.cli import main as run_command_line
+    from palaver.drivers import selection
 
     selection.DemoAgent = StreamingAgent  # type: ignore[misc]
     run_command_line()

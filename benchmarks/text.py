@@ -22,37 +22,37 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from palaver.agent.compaction import check_summary
-from palaver.agent.demo import _RULES
 from palaver.agent.tokens import estimate_tokens
 from palaver.cli.chat.renderer import format_arguments
 from palaver.cli.output import clean_line, clean_text, format_json, get_display_width, truncate_text
-from palaver.domain.account import normalize_name
-from palaver.domain.attachment import Attachment
-from palaver.domain.capabilities import Capabilities, LengthUnit
-from palaver.domain.context import clean_chat_text, format_author_prefix, quote_chat_text
-from palaver.domain.document_types import find_archive_type
-from palaver.domain.errors import PalaverError
-from palaver.domain.events import Event, EventKind
-from palaver.domain.ids import MemoryId, PersonId
-from palaver.domain.memory import Memory, clean_memory, find_best_matches, find_similar, matches_query
-from palaver.domain.message import Message, make_preview
-from palaver.domain.quoted_messages import choose_context, format_quotes
-from palaver.domain.search_text import build_index_text, build_snippet, parse_query, split_words
-from palaver.domain.share import build_shared_copy
-from palaver.domain.speech import make_spoken_text, split_spoken_text
-from palaver.domain.text import make_json_storable, make_storable
-from palaver.domain.titles import clean_title, parse_title_slot, title_from
-from palaver.logs import remove_secrets
+from palaver.commands.reply_text import escape_markdown, quote_text
+from palaver.core.errors import PalaverError
+from palaver.core.ids import MemoryId, PersonId
+from palaver.core.logs import remove_secrets
+from palaver.core.text import make_json_storable, make_storable
+from palaver.core.titles import clean_title, parse_title_slot, title_from
+from palaver.delivery.capabilities import Capabilities, LengthUnit
+from palaver.delivery.splitting import split_markdown
+from palaver.drivers.demo import _RULES
+from palaver.inbox.registry import parse_command
+from palaver.media.attachment_texts import describe_document
+from palaver.media.document_types import find_archive_type
+from palaver.media.documents.extraction import DocumentText
+from palaver.media.documents.html_text import decode_page, read_html
+from palaver.media.documents.office_text import read_word
+from palaver.memory.model import Memory, clean_memory, find_best_matches, find_similar, matches_query
+from palaver.people.account import normalize_name
 from palaver.platforms.telegram.outbound import render_markdown
-from palaver.services.attachment_texts import describe_document
-from palaver.services.commands.registry import parse_command
-from palaver.services.document_text.extraction import DocumentText
-from palaver.services.document_text.html_text import decode_page, read_html
-from palaver.services.document_text.office_text import read_word
-from palaver.services.markdown_export import _format_message
-from palaver.services.platforms.splitting import split_markdown
-from palaver.services.reply_text import escape_markdown, quote_text
-from palaver.services.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
+from palaver.sessions.attachment import Attachment
+from palaver.sessions.context import clean_chat_text, format_author_prefix, quote_chat_text
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.markdown_export import _format_message
+from palaver.sessions.message import Message, make_preview
+from palaver.sessions.quoted_messages import choose_context, format_quotes
+from palaver.sessions.search_text import build_index_text, build_snippet, parse_query, split_words
+from palaver.sessions.share import build_shared_copy
+from palaver.sessions.speech import make_spoken_text, split_spoken_text
+from palaver.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -47,15 +47,15 @@ class Conversation:
         return seq
 
     def ask_again(self, seq: int, number: int) -> int:
-        from palaver.storage import versions
-        from palaver.storage.engines.base import Write
+        from palaver.core.engines.base import Write
+        from palaver.sessions import versions_table as versions
 
         self.store.engine.run(Write(lambda tx: versions.start_version(tx, self.no, seq, 0)))
         return self.ask(number)
 
     def choose(self, group: int, number: int) -> None:
-        from palaver.storage import versions
-        from palaver.storage.engines.base import Write
+        from palaver.core.engines.base import Write
+        from palaver.sessions import versions_table as versions
 
         self.store.engine.run(Write(lambda tx: versions.choose_version(tx, self.no, group, number, 0)))
 
@@ -63,8 +63,8 @@ class Conversation:
 def build_conversation(store: SessionStore, version_count: int) -> Conversation:
     """Make a conversation in which `version_count` versions stand at the end."""
     from palaver import SessionSource
-    from palaver.storage import sessions
-    from palaver.storage.engines.base import Read
+    from palaver.core.engines.base import Read
+    from palaver.sessions import table as sessions
 
     source = SessionSource("api", f"versions-{version_count}", user_id="ada")
     session_id = store.get_or_create_session(source).session_id
@@ -89,9 +89,9 @@ def build_conversation(store: SessionStore, version_count: int) -> Conversation:
 
 
 def list_reads(conversation: Conversation) -> dict[str, Callable[[], object]]:
-    from palaver.storage import compactions, transcript_pages
-    from palaver.storage.engines.base import Read
-    from palaver.storage.events import END_OF_LOG
+    from palaver.core.engines.base import Read
+    from palaver.sessions import compactions_table as compactions, transcript_table as transcript_pages
+    from palaver.sessions.log_table import END_OF_LOG
 
     store, no = conversation.store, conversation.no
     page, after = transcript_pages.load_page_before, transcript_pages.load_page_after

@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.usage import TurnUsage
-from palaver.services.accounts.accounts import Accounts
-from palaver.storage.engines.base import Write
+from palaver.accounts.accounts import Accounts
+from palaver.core.engines.base import Write
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.person import Person
+    from palaver.people.model import Person
 
 OWNER = "Mira"
 FRIENDS = ("Jonas", "Amina")

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from palaver import GatewayConfig, Platform, SessionSource, SessionStore
-from palaver.domain.clock import SystemClock
-from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.clock import SystemClock
+from palaver.core.engines import postgres_connection
+from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.services.gateway import Gateway
-from palaver.storage.engines import postgres_connection
 from palaver.testing import FakeClock, ScriptedAgent
 from support.engine_coverage import EngineCoverage
 from support.warm_connections import keep_connections, keep_no_connections
@@ -29,7 +29,7 @@ from support.warm_process import WarmLauncher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from palaver.domain.redact import Redactor
+    from palaver.sessions.redact import Redactor
     from scenarios.gateway_harness import GatewayLauncher
     from support.gateway import StartGateway
 

@@ -10,8 +10,8 @@ from shlex import quote
 
 import pytest
 
-from palaver import invocation
-from palaver.invocation import describe_program, format_command
+from palaver.core import invocation
+from palaver.core.invocation import describe_program, format_command
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from palaver import logs
-from palaver.logs import REMOVED, configure_logging, remove_secrets
+from palaver.core import logs
+from palaver.core.logs import REMOVED, configure_logging, remove_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,7 +171,7 @@ class FakeTime:
 @pytest.fixture
 def fake_time(restore_logging: None, monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     fake = FakeTime()
-    monkeypatch.setattr("palaver.logs.time.monotonic", fake)
+    monkeypatch.setattr("palaver.core.logs.time.monotonic", fake)
     return fake
 
 

@@ -15,17 +15,17 @@ import pytest
 
 from palaver.agent.compaction import check_summary
 from palaver.cli.output import clean_text
-from palaver.domain.capabilities import Capabilities, LengthUnit
-from palaver.domain.errors import AgentError, InvalidInput
-from palaver.domain.events import Event, EventKind
-from palaver.domain.message import Message
-from palaver.domain.search_text import MAX_QUERY_WORDS, build_snippet, parse_query, split_words
-from palaver.domain.share import build_shared_copy
-from palaver.domain.text import normalize_unicode
-from palaver.logs import remove_secrets
-from palaver.services.document_text.html_text import read_html
-from palaver.services.platforms.splitting import split_markdown
-from palaver.services.transfer.html_export import _fold, _indent_json, _render_text, render_answer
+from palaver.core.errors import AgentError, InvalidInput
+from palaver.core.logs import remove_secrets
+from palaver.core.text import normalize_unicode
+from palaver.delivery.capabilities import Capabilities, LengthUnit
+from palaver.delivery.splitting import split_markdown
+from palaver.media.documents.html_text import read_html
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.message import Message
+from palaver.sessions.search_text import MAX_QUERY_WORDS, build_snippet, parse_query, split_words
+from palaver.sessions.share import build_shared_copy
+from palaver.transfer.html_export import _fold, _indent_json, _render_text, render_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,5 +20,5 @@ def test_the_wheel_contains_the_page_with_its_assets_and_the_migrations(tmp_path
     assets = {part.split('"')[0].removeprefix("./") for part in page.split('="./')[1:]}
     assert assets
     assert assets <= files
-    assert "palaver/storage/migrations/0001_initial.sql" in files
+    assert "palaver/core/migrations/0001_initial.sql" in files
     assert "palaver/CHANGELOG.md" in files

@@ -132,7 +132,7 @@ class _Template:
         return copies
 
     def _change_session(self, row: Row, i: int, key: str, texts: list[str], first_time: datetime) -> Row:
-        from palaver.domain.message import make_preview
+        from palaver.sessions.message import make_preview
 
         return {
             "no": row["no"] + i,

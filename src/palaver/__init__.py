@@ -12,50 +12,48 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from palaver.domain.clock import Clock as Clock
-    from palaver.domain.context import SessionContext as SessionContext
-    from palaver.domain.context import build_session_context as build_session_context
-    from palaver.domain.context import build_session_context_prompt as build_session_context_prompt
-    from palaver.domain.errors import PalaverError as PalaverError
-    from palaver.domain.events import Event as Event
-    from palaver.domain.gateway_config import GatewayConfig as GatewayConfig
-    from palaver.domain.gateway_config import HomeChannel as HomeChannel
-    from palaver.domain.keys import build_session_key as build_session_key
-    from palaver.domain.message import Message as Message
-    from palaver.domain.person import Principal as Principal
-    from palaver.domain.person import Role as Role
-    from palaver.domain.policy import ResetPolicy as ResetPolicy
-    from palaver.domain.session import Session as Session
-    from palaver.domain.session import SessionEntry as SessionEntry
-    from palaver.domain.source import Platform as Platform
-    from palaver.domain.source import SessionSource as SessionSource
-    from palaver.domain.titles import title_from as title_from
-    from palaver.domain.usage import TurnUsage as TurnUsage
-    from palaver.services.store import SessionStore as SessionStore
-    from palaver.services.view import SessionView as SessionView
+    from palaver.core.clock import Clock as Clock
+    from palaver.core.errors import PalaverError as PalaverError
+    from palaver.core.source import Platform as Platform, SessionSource as SessionSource
+    from palaver.core.titles import title_from as title_from
+    from palaver.people.model import Principal as Principal, Role as Role
+    from palaver.sessions.context import (
+        SessionContext as SessionContext,
+        build_session_context as build_session_context,
+        build_session_context_prompt as build_session_context_prompt,
+    )
+    from palaver.sessions.events import Event as Event
+    from palaver.sessions.gateway_config import GatewayConfig as GatewayConfig, HomeChannel as HomeChannel
+    from palaver.sessions.keys import build_session_key as build_session_key
+    from palaver.sessions.message import Message as Message
+    from palaver.sessions.model import Session as Session, SessionEntry as SessionEntry
+    from palaver.sessions.policy import ResetPolicy as ResetPolicy
+    from palaver.sessions.store import SessionStore as SessionStore
+    from palaver.sessions.usage import TurnUsage as TurnUsage
+    from palaver.sessions.view import SessionView as SessionView
 
 _PUBLIC_NAMES = {  # the module of each
-    "Clock": "domain.clock",
-    "Event": "domain.events",
-    "GatewayConfig": "domain.gateway_config",
-    "HomeChannel": "domain.gateway_config",
-    "Message": "domain.message",
-    "PalaverError": "domain.errors",
-    "Platform": "domain.source",
-    "Principal": "domain.person",
-    "ResetPolicy": "domain.policy",
-    "Role": "domain.person",
-    "Session": "domain.session",
-    "SessionContext": "domain.context",
-    "SessionEntry": "domain.session",
-    "SessionSource": "domain.source",
-    "SessionStore": "services.store",
-    "SessionView": "services.view",
-    "TurnUsage": "domain.usage",
-    "build_session_context": "domain.context",
-    "build_session_context_prompt": "domain.context",
-    "build_session_key": "domain.keys",
-    "title_from": "domain.titles",
+    "Clock": "core.clock",
+    "Event": "sessions.events",
+    "GatewayConfig": "sessions.gateway_config",
+    "HomeChannel": "sessions.gateway_config",
+    "Message": "sessions.message",
+    "PalaverError": "core.errors",
+    "Platform": "core.source",
+    "Principal": "people.model",
+    "ResetPolicy": "sessions.policy",
+    "Role": "people.model",
+    "Session": "sessions.model",
+    "SessionContext": "sessions.context",
+    "SessionEntry": "sessions.model",
+    "SessionSource": "core.source",
+    "SessionStore": "sessions.store",
+    "SessionView": "sessions.view",
+    "TurnUsage": "sessions.usage",
+    "build_session_context": "sessions.context",
+    "build_session_context_prompt": "sessions.context",
+    "build_session_key": "sessions.keys",
+    "title_from": "core.titles",
 }
 
 __all__ = ["__version__", *_PUBLIC_NAMES]  # noqa: PLE0604  (every key is a string)

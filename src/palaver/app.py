@@ -11,34 +11,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.domain.upgrade import Upgrade
-from palaver.services.store import SessionStore
+from palaver.core.engine_upgrade import Upgrade
+from palaver.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from palaver.agent.base import Agent
-    from palaver.agent.tools.web import WebAccess
     from palaver.config import Settings
-    from palaver.domain.gateway_config import GatewayConfig
-    from palaver.domain.profile import AgentProfile, WebRules
-    from palaver.domain.redact import Redactor
-    from palaver.domain.web_page import WebToolRules
-    from palaver.services.attachments import Attachments
-    from palaver.services.backup_scheduler import BackupScheduler
-    from palaver.services.doctor.diagnosis import DoctorEnvironment
-    from palaver.services.gateway import Gateway
-    from palaver.services.jobs.job_fields import JobEnvironment
-    from palaver.services.jobs.jobs import Jobs
-    from palaver.services.operation import AsyncRunner
-    from palaver.services.platforms.configured_account import ConfiguredAccount
-    from palaver.services.push.notifier import PushNotifier
-    from palaver.services.settings.editor import SettingsEditor
-    from palaver.services.settings.live_settings import LiveSettings
-    from palaver.services.settings.platform_catalog import PlatformCatalog
-    from palaver.services.settings.reader import LoadedSettings
-    from palaver.services.transfer.importer import Importer
-    from palaver.services.web_access.guarded_requests import GuardedRequests
+    from palaver.config.agent_rules import AgentProfile, WebRules
+    from palaver.config.web_page import WebToolRules
+    from palaver.core.operation import AsyncRunner
+    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.gateway import Gateway
+    from palaver.jobs.fields import JobEnvironment
+    from palaver.jobs.service import Jobs
+    from palaver.media.attachments import Attachments
+    from palaver.media.web.guarded_requests import GuardedRequests
+    from palaver.media.web.tools import WebAccess
+    from palaver.operation.backup_scheduler import BackupScheduler
+    from palaver.operation.doctor.diagnosis import DoctorEnvironment
+    from palaver.push.notifier import PushNotifier
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.redact import Redactor
+    from palaver.settings.editor import SettingsEditor
+    from palaver.settings.live_settings import LiveSettings
+    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.reader import LoadedSettings
+    from palaver.transfer.importer import Importer
     from palaver.web.state import WebState
 
 
@@ -63,7 +63,7 @@ def open_store(
 
 def load_stored_settings(store: SessionStore, base: Settings) -> LoadedSettings:
     """Return the settings of config.yaml and the environment with those of the database below them."""
-    from palaver.services.settings.reader import SettingsReader
+    from palaver.settings.reader import SettingsReader
 
     return SettingsReader(store.engine, base).load()
 
@@ -92,9 +92,9 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
 
 def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
     """Build what changes the settings in a store."""
-    from palaver.services.settings.agent_check import AgentCheck
-    from palaver.services.settings.editor import SettingsEditor
-    from palaver.services.settings.reader import SettingsReader
+    from palaver.settings.agent_check import AgentCheck
+    from palaver.settings.editor import SettingsEditor
+    from palaver.settings.reader import SettingsReader
 
     environ = base.fixed_layers.environ
     checks = [AgentCheck(environ).find_problems]
@@ -105,9 +105,9 @@ def make_live_settings(
     gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None, catalog: PlatformCatalog | None = None
 ) -> LiveSettings:
     """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
-    from palaver.services.settings.agent_check import choose_available_agent
-    from palaver.services.settings.live_settings import LiveSettings
-    from palaver.services.settings.reader import SettingsReader
+    from palaver.settings.agent_check import choose_available_agent
+    from palaver.settings.live_settings import LiveSettings
+    from palaver.settings.reader import SettingsReader
 
     store, environ = gateway.store, base.fixed_layers.environ
     catalog = catalog or make_catalog(base)
@@ -148,9 +148,9 @@ def make_gateway(
     agent: Agent | None = None,
 ) -> Gateway:
     """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
-    from palaver.agent.selection import choose_agent
-    from palaver.services.attachments import Attachments
-    from palaver.services.gateway import Gateway
+    from palaver.drivers.selection import choose_agent
+    from palaver.gateway.gateway import Gateway
+    from palaver.media.attachments import Attachments
 
     return Gateway(
         store,
@@ -170,11 +170,11 @@ def make_gateway(
 
 def make_push_notifier(store: SessionStore, settings: Settings, trusted_hosts: Collection[str] = ()) -> PushNotifier:
     """Build what sends notifications to browsers; tests name the hosts of their push services."""
-    from palaver.config.push_key import load_push_key
-    from palaver.services.push.notifier import PushNotifier
+    from palaver.push.key import load_push_key
+    from palaver.push.notifier import PushNotifier
 
     def make_requests() -> GuardedRequests:
-        from palaver.services.web_access.guarded_requests import GuardedRequests
+        from palaver.media.web.guarded_requests import GuardedRequests
 
         return GuardedRequests(trusted_hosts)
 
@@ -194,8 +194,8 @@ def choose_agent_for(loaded: LoadedSettings, base: Settings) -> Agent:
 
     With settings from the database that do not work, such as a key that can't be decrypted, it says so in its answers.
     """
-    from palaver.agent.selection import choose_agent
-    from palaver.services.settings.agent_check import choose_available_agent
+    from palaver.drivers.selection import choose_agent
+    from palaver.settings.agent_check import choose_available_agent
 
     environ = base.fixed_layers.environ
     if loaded.settings.agent == base.agent and not loaded.unreadable:
@@ -205,10 +205,10 @@ def choose_agent_for(loaded: LoadedSettings, base: Settings) -> Agent:
 
 def make_jobs(store: SessionStore, loaded: LoadedSettings, base: Settings) -> tuple[Jobs[AsyncRunner], JobEnvironment]:
     """Build access to the jobs of a store without a gateway, for the terminal; nothing runs there."""
-    from palaver.services.jobs.job_fields import JobEnvironment
-    from palaver.services.jobs.jobs import Jobs
-    from palaver.services.jobs.prices import ModelPrices
-    from palaver.services.operation import AsyncRunner
+    from palaver.agent.prices import ModelPrices
+    from palaver.core.operation import AsyncRunner
+    from palaver.jobs.fields import JobEnvironment
+    from palaver.jobs.service import Jobs
 
     settings, agent = loaded.settings, choose_agent_for(loaded, base)
     environment = JobEnvironment(
@@ -219,7 +219,7 @@ def make_jobs(store: SessionStore, loaded: LoadedSettings, base: Settings) -> tu
 
 def make_attachments(store: SessionStore, settings: Settings) -> Attachments:
     """Build access to the files of a store."""
-    from palaver.services.attachments import Attachments
+    from palaver.media.attachments import Attachments
 
     return Attachments(store, settings.home / "attachments")
 
@@ -231,8 +231,8 @@ def make_importer(store: SessionStore, settings: Settings) -> Importer:
 
 
 def _make_importer(store: SessionStore, attachments: Attachments, profile: AgentProfile) -> Importer:
-    from palaver.services.transfer.import_request import ImportOptions
-    from palaver.services.transfer.importer import Importer
+    from palaver.transfer.import_request import ImportOptions
+    from palaver.transfer.importer import Importer
 
     options = ImportOptions(profiles=frozenset(profile.profiles), personalities=frozenset(profile.personalities))
     return Importer(store, attachments, options)
@@ -240,7 +240,7 @@ def _make_importer(store: SessionStore, attachments: Attachments, profile: Agent
 
 def make_backup_scheduler(store: SessionStore, settings: Settings) -> BackupScheduler | None:
     """Build what makes backups of the store by itself; None for a store on a PostgreSQL server."""
-    from palaver.services.backup_scheduler import BackupScheduler
+    from palaver.operation.backup_scheduler import BackupScheduler
 
     if not settings.database_url.startswith("sqlite:///"):
         return None
@@ -252,22 +252,22 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
     """Build the services that the web's routes use. The caller starts and stops the gateway and `live`."""
     from urllib.parse import urlsplit
 
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.completions import Completions
-    from palaver.services.conversations import Conversations
-    from palaver.services.erasure import Erasures
-    from palaver.services.health_check import HealthCheck
-    from palaver.services.live.clients import LiveClients
-    from palaver.services.metrics import MetricsReader
-    from palaver.services.policies import Policies
-    from palaver.services.retention import Retention
-    from palaver.services.settings.model_catalog import ModelCatalog
-    from palaver.services.shares import Shares
-    from palaver.services.transfer.archive import PersonArchives
-    from palaver.services.transfer.documents import Documents
-    from palaver.services.transfer.person_exports import PersonExports
-    from palaver.services.transfer.personal_imports import PersonalImports
-    from palaver.services.transfer.uploads import UPLOADS_FOLDER, ImportUploads
+    from palaver.accounts.accounts import Accounts
+    from palaver.gateway.completions import Completions
+    from palaver.live.clients import LiveClients
+    from palaver.operation.erasure import Erasures
+    from palaver.operation.health_check import HealthCheck
+    from palaver.operation.metrics import MetricsReader
+    from palaver.operation.retention import Retention
+    from palaver.sessions.conversations import Conversations
+    from palaver.sessions.shares import Shares
+    from palaver.settings.model_catalog import ModelCatalog
+    from palaver.transfer.archive import PersonArchives
+    from palaver.transfer.documents import Documents
+    from palaver.transfer.person_exports import PersonExports
+    from palaver.transfer.personal_imports import PersonalImports
+    from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
+    from palaver.turns.policies import Policies
     from palaver.web.state import WebState
 
     store, attachments = gateway.store, gateway.files
@@ -312,8 +312,8 @@ def make_doctor_environment(
 ) -> DoctorEnvironment:
     """Build what `palaver doctor` checks. Nothing is opened or loaded yet."""
     from palaver.config import find_home, load_settings
-    from palaver.services.doctor.diagnosis import DoctorEnvironment
-    from palaver.services.doctor.fix_commands import FixCommands
+    from palaver.operation.doctor.diagnosis import DoctorEnvironment
+    from palaver.operation.doctor.fix_commands import FixCommands
 
     folder = find_home(environ, home)
     return DoctorEnvironment(
@@ -340,7 +340,7 @@ def _make_web_access(rules: WebToolRules) -> WebAccess | None:
 
     if find_spec("httpx2") is None:
         return None
-    from palaver.services.web_access.reader_on_demand import ReaderOnDemand
+    from palaver.media.web.reader_on_demand import ReaderOnDemand
 
     return ReaderOnDemand(rules)
 
@@ -350,6 +350,6 @@ def _make_redactor(settings: Settings) -> Redactor | None:
     if not settings.gateway.redact_pii:
         return None
     from palaver.config import load_install_secret
-    from palaver.domain.redact import Redactor
+    from palaver.sessions.redact import Redactor
 
     return Redactor(load_install_secret(settings.home))

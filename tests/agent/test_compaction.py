@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from palaver.agent.compaction import (
     MAX_RESULT_CHARS,
@@ -18,12 +17,12 @@ from palaver.agent.compaction import (
     find_carried_seqs,
     find_old_messages,
 )
-from palaver.agent.demo import DemoAgent
 from palaver.agent.history import SUMMARY_HEADING, build_messages, order_events
-from palaver.domain.compaction import Compaction
-from palaver.domain.errors import AgentError
-from palaver.domain.events import Event, EventKind
-from palaver.domain.message import Message
+from palaver.core.errors import AgentError
+from palaver.drivers.demo import DemoAgent
+from palaver.sessions.compaction import Compaction
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection

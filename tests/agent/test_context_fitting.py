@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from palaver.agent.context_fitting import IMAGE_LEFT_OUT_TEXT, count_tokens, shorten_messages, shorten_text
 from palaver.agent.tokens import estimate_tokens

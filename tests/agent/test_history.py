@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from palaver.agent.history import (
     INTERRUPTED_SUFFIX,
@@ -18,9 +17,9 @@ from palaver.agent.history import (
     SUMMARY_HEADING,
     build_messages,
 )
-from palaver.domain.compaction import Compaction
-from palaver.domain.events import Event, EventKind
-from palaver.domain.message import Message
+from palaver.sessions.compaction import Compaction
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.async_api import expect
 
-from agent.openai_server import OpenAIServer, reply_with_text
 from browser.conftest import (
     DESKTOP_VIEWPORT,
     PHONE_VIEWPORT,
@@ -19,8 +18,9 @@ from browser.conftest import (
 )
 from browser.page_checks import find_violations
 from browser.settings_walk import make_job
+from drivers.openai_server import OpenAIServer, reply_with_text
 from palaver.agent.base import TextDelta
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

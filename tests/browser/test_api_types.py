@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from support.web import StartWebServer

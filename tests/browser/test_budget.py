@@ -13,10 +13,10 @@ from playwright.async_api import expect
 from browser.conftest import open_path, send_message, wait_for_answer
 from browser.page_checks import find_violations, measure_overflow
 from palaver.agent.base import TextDelta
-from palaver.agent.demo import DemoAgent
 from palaver.agent.notices import CUT_OFF_NOTICE
-from palaver.domain.budget import BudgetScope
-from palaver.storage.engines.base import Write
+from palaver.config.budget_rules import BudgetScope
+from palaver.core.engines.base import Write
+from palaver.drivers.demo import DemoAgent
 from palaver.testing import FakeClock, ScriptedAgent
 from support.budgets import DOLLAR, store_usage
 from support.metered_work import make_call, make_usage

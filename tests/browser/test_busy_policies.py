@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
 from palaver import Platform
-from palaver.domain.turn import BusyPolicy
+from palaver.sessions.turn import BusyPolicy
 from support.agents import LookupAgent, SlowAgent
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, send_message, wait_for_answer
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from palaver.testing import ScriptedAgent
 from support.agents import WORDS, SlowAgent
 

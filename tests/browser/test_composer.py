@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from playwright.async_api import Page, ViewportSize

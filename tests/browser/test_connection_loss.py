@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from browser.conftest import OFFLINE_ERRORS, send_message, skip_welcome
 from browser.page_checks import find_violations
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from palaver.web.app import PAGE_FOLDER
 from support.process import TIMEOUT_SECONDS, find_free_port, run_server
 

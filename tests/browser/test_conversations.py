@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import open_path, send_message, sign_in_context, wait_for_answer
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from palaver.testing import FakeClock, ScriptedAgent
 
 if TYPE_CHECKING:

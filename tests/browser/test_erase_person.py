@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from palaver import SessionSource
-from palaver.domain.events import EventKind
-from palaver.domain.inbound import Inbound
-from palaver.domain.person import Role
-from palaver.storage import people
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
+from palaver.people import table as people
+from palaver.people.model import Role
+from palaver.sessions.events import EventKind
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from browser.conftest import Visitors

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.services.transfer.document_format import DocumentFormat
-from palaver.services.transfer.documents import Documents
+from palaver.sessions.document_format import DocumentFormat
+from palaver.transfer.documents import Documents
 
 if TYPE_CHECKING:
     from pathlib import Path

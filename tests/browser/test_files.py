@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
-from palaver.agent.demo import DemoAgent
-from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE
+from palaver.drivers.demo import DemoAgent
+from palaver.sessions.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE
 
 if TYPE_CHECKING:
     from pathlib import Path

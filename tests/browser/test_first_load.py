@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import expect
 
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from support.gateway import wait_until
 
 if TYPE_CHECKING:

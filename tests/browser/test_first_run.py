@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from agent.openai_server import OpenAIServer, reply_with_text
 from browser.page_checks import find_violations
+from drivers.openai_server import OpenAIServer, reply_with_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

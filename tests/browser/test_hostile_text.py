@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from browser.conftest import send_message
-from palaver.agent.demo import DemoAgent
-from palaver.domain.errors import AgentError
+from palaver.core.errors import AgentError
+from palaver.drivers.demo import DemoAgent
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
-from palaver.agent.demo import DemoAgent
-from palaver.storage.engines.base import Read
+from palaver.core.engines.base import Read
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from browser.conftest import Visitors

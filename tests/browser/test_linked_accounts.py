@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from palaver import SessionSource
-from palaver.domain.inbound import Inbound
+from palaver.sessions.inbound import Inbound
 from support.people import find_code
 
 if TYPE_CHECKING:

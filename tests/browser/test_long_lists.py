@@ -10,7 +10,7 @@ from playwright.async_api import Route, expect
 
 from browser.conftest import send_message, wait_for_answer
 from browser.page_checks import wait_until_still
-from palaver.services.conversations import Conversations, NewConversation
+from palaver.sessions.conversations import Conversations, NewConversation
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

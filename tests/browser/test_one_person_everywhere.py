@@ -11,12 +11,12 @@ from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
 from palaver import GatewayConfig
-from palaver.agent.demo import DemoAgent
-from palaver.domain.keys import DmScope
+from palaver.drivers.demo import DemoAgent
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.matrix.adapter import MatrixAdapter
 from palaver.platforms.matrix.settings import MatrixSettings
+from palaver.sessions.keys import DmScope
 from platforms.matrix.homeserver import Person, share_synapse
 from platforms.telegram.bot_api_server import PRIVATE, BotApiServer
 from platforms.telegram.conftest import make_adapter_for
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from browser.conftest import Visitors
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.delivery.adapter import Adapter
     from support.web import StartWebServer, WebServer
 
 BEN = {"id": 77, "is_bot": False, "first_name": "Ben", "username": "ben"}

@@ -15,9 +15,8 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, open_path
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
-from palaver.logs import configure_logging
-from palaver.services.health_check import HealthCheck
-from palaver.services.health_check import _parse_findings as parse_findings
+from palaver.core.logs import configure_logging
+from palaver.operation.health_check import HealthCheck, _parse_findings as parse_findings
 from palaver.testing import FakeClock, ScriptedAgent
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from palaver.services.doctor.finding import Finding
+    from palaver.operation.doctor.finding import Finding
     from support.warm_process import WarmLauncher
     from support.web import StartWebServer, WebServer
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
-from palaver.agent.demo import DemoAgent
-from palaver.domain.delivery import DeliveryKind
-from palaver.domain.inbound import RepliedMessage
-from palaver.domain.platform_updates import MessageDeleted, MessageEdited
+from palaver.core.engines.base import Write
+from palaver.drivers.demo import DemoAgent
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.storage.engines.base import Write
+from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.inbound import RepliedMessage
+from palaver.sessions.platform_updates import MessageDeleted, MessageEdited
 from support.process import start_palaver
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from playwright.async_api import expect
 
 from browser.conftest import create_sign_in_link, open_path, send_message, skip_welcome, wait_for_answer
 from palaver import GatewayConfig, Platform, Role, SessionSource
-from palaver.agent.demo import DemoAgent
-from palaver.domain.errors import AccountRefused, SendUncertain
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import MemoryRules, ToolsetRule
-from palaver.domain.turn import BusyPolicy
-from palaver.domain.usage import TurnUsage
+from palaver.config.agent_rules import MemoryRules, ToolsetRule
+from palaver.core.errors import AccountRefused, SendUncertain
+from palaver.drivers.demo import DemoAgent
+from palaver.memory.view import MemoryOperations
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services.view.memories import MemoryOperations
+from palaver.sessions.policy import ResetMode, ResetPolicy
+from palaver.sessions.turn import BusyPolicy
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.web import create_shared_memory
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from palaver.services.platforms.adapter import AccountInfo, OutgoingMessage
+    from palaver.delivery.adapter import AccountInfo, OutgoingMessage
     from support.web import StartWebServer, WebServer
 
 

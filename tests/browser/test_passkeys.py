@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from browser.conftest import create_sign_in_link, open_path
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page

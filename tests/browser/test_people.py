@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from palaver import SessionSource
-from palaver.domain.inbound import Inbound
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from browser.conftest import Visitors

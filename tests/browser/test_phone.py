@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, open_path, wait_for_answer
 from browser.page_checks import MIN_TARGET_PIXELS, find_small_targets, measure_overflow
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from playwright.async_api import Page

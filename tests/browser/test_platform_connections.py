@@ -11,12 +11,12 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
-from palaver.agent.demo import DemoAgent
-from palaver.domain.errors import AccountRefused
-from palaver.domain.platform_health import LinkingPrompt
+from palaver.core.errors import AccountRefused
+from palaver.delivery.adapter import AccountInfo
+from palaver.delivery.health_model import LinkingPrompt
+from palaver.drivers.demo import DemoAgent
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services.platforms.adapter import AccountInfo
-from palaver.services.settings.editor import SettingsEdit
+from palaver.settings.editor import SettingsEdit
 from platforms.signal.signal_server import SignalServer
 from platforms.telegram.bot_api_server import TOKEN, BotApiServer
 from support.gateway import wait_until
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
     from browser.conftest import Visitors
-    from palaver.services.platforms.adapter import AccountLink
+    from palaver.delivery.adapter import AccountLink
     from support.web import StartWebServer
 
 REFRESH_INTERVAL_MILLISECONDS = 5_000

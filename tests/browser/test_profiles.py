@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
-from palaver.domain.profile import AgentProfile, Profile
+from palaver.config.agent_rules import AgentProfile, Profile
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

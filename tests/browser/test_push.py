@@ -29,10 +29,10 @@ from browser.conftest import (
 )
 from browser.page_checks import find_violations
 from palaver.app import make_push_notifier
-from palaver.domain.profile import PushRules
-from palaver.services.turns import finish
-from palaver.storage.engines.base import Read, Write
+from palaver.config.agent_rules import PushRules
+from palaver.core.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
+from palaver.turns import finish
 from support.desktop_notifications import DesktopNotifications
 from support.gateway import wait_until
 from support.push_service import HOST, PushBrowser, PushService
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Worker
 
     from browser.conftest import Visitors
-    from palaver.services.push.notifier import PushNotifier
+    from palaver.push.notifier import PushNotifier
     from support.web import StartWebServer, WebServer
 
 SETTING = "Also when Palaver is closed"

@@ -9,9 +9,9 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, wait_for_answer
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
-from palaver.domain.delivery import DeliveryKind
-from palaver.domain.errors import AgentRejected, SendRejected
+from palaver.core.errors import AgentRejected, SendRejected
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.sessions.delivery import DeliveryKind
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn, wait_until
 from support.linked_accounts import link_chat_account
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from browser.conftest import Visitors
     from palaver.agent.base import AgentRequest
-    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.delivery.adapter import OutgoingMessage
     from support.web import StartWebServer, WebServer
 
 QUOTED_ANSWER = "> ada, from the web: When does it leave?\n\nYou said: When does it leave?"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from agent.openai_server import OpenAIServer, reply_with_error
 from browser.conftest import open_path, send_message, wait_for_answer
 from browser.page_checks import find_violations
+from drivers.openai_server import OpenAIServer, reply_with_error
 from palaver import SessionSource
-from palaver.agent.demo import DemoAgent
-from palaver.domain.policy import ResetMode
-from palaver.domain.source import Platform
-from palaver.storage.engines.base import Write
-from palaver.storage.timestamps import to_micros
+from palaver.core.engines.base import Write
+from palaver.core.source import Platform
+from palaver.core.timestamps import to_micros
+from palaver.drivers.demo import DemoAgent
+from palaver.sessions.policy import ResetMode
 from support.gateway import wait_until
 from web.test_attachments import make_png
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

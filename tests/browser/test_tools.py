@@ -12,8 +12,8 @@ from playwright.async_api import expect
 from browser.conftest import send_message, wait_for_answer
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.domain.profile import TurnRules
-from palaver.domain.usage import TurnUsage
+from palaver.config.agent_rules import TurnRules
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from browser.conftest import PHONE_VIEWPORT, open_panel, open_path
 from browser.page_checks import find_overflowing_texts, find_small_targets, find_violations, measure_overflow
 from browser.settings_walk import make_job, walk_places, walk_settings
 from palaver.agent.base import Notice, TextDelta
-from palaver.agent.demo import DemoAgent
-from palaver.domain.errors import AgentUnavailable
-from palaver.domain.turn_codes import FailureCode, NoticeCode
+from palaver.core.errors import AgentUnavailable
+from palaver.drivers.demo import DemoAgent
+from palaver.sessions.turn_codes import FailureCode, NoticeCode
 from palaver.testing import ScriptedAgent
 from support.settings import BOT_TOKEN
 

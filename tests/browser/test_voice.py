@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from agent.openai_server import KEY, OpenAIServer, reply_with_audio, reply_with_error, reply_with_transcript
 from browser.conftest import PHONE_VIEWPORT
 from browser.page_checks import find_violations, measure_overflow
-from palaver.domain.profile import AgentProfile, Provider
-from palaver.domain.speech import SpeechRules
+from drivers.openai_server import KEY, OpenAIServer, reply_with_audio, reply_with_error, reply_with_transcript
+from palaver.config.agent_rules import AgentProfile, Provider
+from palaver.sessions.speech import SpeechRules
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 

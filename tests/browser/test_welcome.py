@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, create_sign_in_link
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:
     from browser.conftest import Visitors

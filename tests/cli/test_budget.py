@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.budget import BudgetScope
-from palaver.domain.clock import SystemClock
-from palaver.storage.engines.base import Write
+from palaver.config.budget_rules import BudgetScope
+from palaver.core.clock import SystemClock
+from palaver.core.engines.base import Write
 from support.budgets import DOLLAR, store_usage
 
 if TYPE_CHECKING:

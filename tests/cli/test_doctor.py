@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_text
-from palaver.storage.engines.base import Read, Write
+from drivers.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_text
+from palaver.core.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ import pytest
 
 from palaver.cli import options
 from palaver.cli.errors import run_and_get_exit_code
-from palaver.domain import errors
+from palaver.core import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.cli import options
-from palaver.domain.person import Role
-from palaver.storage import people
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
+from palaver.people import table as people
+from palaver.people.model import Role
 from support.job_runs import insert_job
 
 if TYPE_CHECKING:

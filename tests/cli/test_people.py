@@ -9,14 +9,14 @@ import pytest
 
 from cli.pseudo_terminal import run_in_terminal
 from palaver import SessionSource
+from palaver.accounts.accounts import Accounts
+from palaver.accounts.sign_in import Visitor
 from palaver.cli.running_servers import RunningServer, announce_server
-from palaver.domain.errors import SignInFailed
-from palaver.domain.inbound import Inbound
-from palaver.domain.person import Role
-from palaver.domain.profile import TurnRules
-from palaver.services.accounts.accounts import Accounts
-from palaver.services.accounts.sign_in import Visitor
-from palaver.services.inbox import Inbox
+from palaver.config.agent_rules import TurnRules
+from palaver.core.errors import SignInFailed
+from palaver.inbox import Inbox
+from palaver.people.model import Role
+from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 from support.people import find_code
 

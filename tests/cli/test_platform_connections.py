@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.cli.platforms import link_command
-from palaver.domain.errors import AccountRefused
-from palaver.domain.platform_health import AccountState, LinkingPrompt
-from palaver.services.live import feed
-from palaver.services.platforms import connected_platforms
-from palaver.services.platforms.adapter import AccountInfo
+from palaver.core.errors import AccountRefused
+from palaver.delivery.adapter import AccountInfo
+from palaver.delivery.health_model import AccountState, LinkingPrompt
+from palaver.gateway import connected_platforms
+from palaver.live import feed
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_accounts import PigeonAccount, PigeonAdapter, is_live, run_gateways, wait_for_health
 

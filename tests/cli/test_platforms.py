@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.cli.running_servers import RunningServer, announce_server
-from palaver.domain.platform_health import AccountState, AccountStatus
-from palaver.domain.source import Platform
-from palaver.services.process_identity import create_lease_owner
-from palaver.storage import platform_accounts
-from palaver.storage.engines.base import Read, Write
+from palaver.core.engines.base import Read, Write
+from palaver.core.process_identity import create_lease_owner
+from palaver.core.source import Platform
+from palaver.delivery import accounts_table as platform_accounts
+from palaver.delivery.health_model import AccountState, AccountStatus
 
 if TYPE_CHECKING:
     from cli.conftest import Home
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
 
 TOKEN = "1234567:AAHunter2-hunter2-hunter2-hunter2-AAA"
 HINT = "No server is running here. Start one with `"

@@ -97,7 +97,7 @@ def test_version_is_printed() -> None:
 def test_version_and_help_import_no_heavy_modules() -> None:
     loaded = list_loaded_modules(["--version"], ["--help"], ["sessions", "list", "--help"], ["projects", "--help"])
     assert "palaver.cli.sessions" in loaded
-    assert loaded & (HEAVY_MODULES | {"palaver.config", "palaver.services.store", "asyncio"}) == set()
+    assert loaded & (HEAVY_MODULES | {"palaver.config", "palaver.sessions.store", "asyncio"}) == set()
 
 
 def test_a_command_imports_only_its_database(home: Home) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.cli.running_servers import RunningServer, announce_server
-from palaver.domain.share import ShareNotFound
-from palaver.services.shares import Shares
+from palaver.sessions.share import ShareNotFound
+from palaver.sessions.shares import Shares
 
 if TYPE_CHECKING:
     from cli.conftest import Home

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from palaver.cli import options, program
-from palaver.storage.engines import migrate
+from palaver.core.engines import migrate
 
 if TYPE_CHECKING:
     from cli.conftest import Home

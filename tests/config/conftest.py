@@ -9,7 +9,7 @@ import pytest
 from palaver import config
 from palaver.config import Settings, load_settings
 from palaver.config.machine_timezone import find_machine_timezone
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.budget import BudgetRules, TokenPrice
-from palaver.domain.errors import ConfigError
-from palaver.domain.person import Role
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import (
+from palaver.config.agent_rules import (
     DEFAULT_MESSAGES_PER_MINUTE,
     AgentProfile,
     CompactionRules,
@@ -23,8 +19,12 @@ from palaver.domain.profile import (
     ToolsetRule,
     TurnRules,
 )
-from palaver.domain.source import Platform
-from palaver.domain.turn import BusyPolicy
+from palaver.config.budget_rules import BudgetRules, TokenPrice
+from palaver.core.errors import ConfigError
+from palaver.core.source import Platform
+from palaver.people.model import Role
+from palaver.sessions.policy import ResetMode, ResetPolicy
+from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from pathlib import Path

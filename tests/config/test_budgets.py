@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.budget import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
+from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
 
 if TYPE_CHECKING:
     from config.conftest import FindProblems, LoadSettings

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import load_settings
-from palaver.domain.errors import ConfigError
-from palaver.domain.gateway_config import GatewayConfig
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.source import ChatType
+from palaver.core.errors import ConfigError
+from palaver.core.source import ChatType
+from palaver.sessions.gateway_config import GatewayConfig
+from palaver.sessions.policy import ResetMode, ResetPolicy
 
 if TYPE_CHECKING:
     from pathlib import Path

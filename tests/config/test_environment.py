@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import CHAT_PLATFORMS, ENVIRONMENT_VARIABLES, load_settings
-from palaver.domain.gateway_config import HomeChannel
-from palaver.domain.keys import DmScope
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import Provider
-from palaver.domain.source import ChatType, Platform
+from palaver.config.agent_rules import Provider
+from palaver.core.source import ChatType, Platform
+from palaver.sessions.gateway_config import HomeChannel
+from palaver.sessions.keys import DmScope
+from palaver.sessions.policy import ResetMode, ResetPolicy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from palaver.config import list_setting_keys
 from palaver.config.layers import combine_settings, flatten
 from palaver.config.setting_keys import format_path, parse_key
 from palaver.config.setting_templates import find_template, list_templates
-from palaver.domain.errors import InvalidInput
-from palaver.domain.source import Platform
-from palaver.domain.turn import BusyPolicy
+from palaver.core.errors import InvalidInput
+from palaver.core.source import Platform
+from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from .conftest import LoadSettings

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.config import ENVIRONMENT_VARIABLES, list_setting_keys
-from palaver.domain.gateway_config import HomeChannel
-from palaver.domain.person import Role
-from palaver.domain.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform
+from palaver.people.model import Role
+from palaver.sessions.gateway_config import HomeChannel
 
 if TYPE_CHECKING:
     from config.conftest import LoadSettings

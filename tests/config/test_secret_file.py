@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import SECRET_BYTES, load_install_secret
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import AccountEntry, load_settings
-from palaver.domain.gateway_config import GatewayConfig, HomeChannel
-from palaver.domain.keys import DmScope
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import DEFAULT_MESSAGES_PER_MINUTE, AgentProfile, TurnRules
-from palaver.domain.source import ChatType, Platform
+from palaver.config.agent_rules import DEFAULT_MESSAGES_PER_MINUTE, AgentProfile, TurnRules
+from palaver.core.source import ChatType, Platform
+from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
+from palaver.sessions.keys import DmScope
+from palaver.sessions.policy import ResetMode, ResetPolicy
 
 if TYPE_CHECKING:
     from config.conftest import FindProblems, LoadSettings

@@ -16,7 +16,7 @@ from palaver.config.settings_key import (
     read_key_texts,
     write_key_file,
 )
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

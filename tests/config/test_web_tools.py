@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config.setting_templates import find_template
-from palaver.domain.errors import ConfigError
-from palaver.domain.web_page import SearchProvider, WebToolRules
+from palaver.config.web_page import SearchProvider, WebToolRules
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from config.conftest import LoadSettings

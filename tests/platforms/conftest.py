@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.services.delivery import preview_stream
+from palaver.delivery import preview_stream
 from palaver.testing import MemoryInbox
 from support.platform_gateway import GatewayStarter
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.delivery.adapter import Adapter
     from support.platform_adapters import AdapterMaker, PlatformParts
 
 

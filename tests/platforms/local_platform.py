@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from palaver.domain.source import Platform
+    from palaver.core.source import Platform
     from palaver.testing import Fault
 
 ADA = "ada"

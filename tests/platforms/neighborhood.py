@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from palaver import GatewayConfig
-from palaver.domain.keys import DmScope
+from palaver.gateway.configured_account import ConfiguredAccount
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.registry import load_manifests
-from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.sessions.keys import DmScope
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web import run_web_server
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentRequest
-    from palaver.services.platforms.account_runner import ConnectionTiming
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.delivery.adapter import Adapter
+    from palaver.gateway.account_runner import ConnectionTiming
     from palaver.testing import ScriptedAgent
     from support.web import WebServer
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.keys import DmScope
+from palaver.sessions.keys import DmScope
 from palaver.testing import ScriptedAgent
 
 from .local_platform import ADA, BEN, GROUP

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from palaver import SessionStore
-from palaver.storage.engines.base import Read
+from palaver.core.engines.base import Read
 from support.process import find_free_port, start_palaver
 
 from .local_platform import ADA, BEN, start_local_platforms
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from palaver.storage.engines.base import Row
+    from palaver.core.engines.base import Row
     from support.warm_process import WarmLauncher
 
     from .local_platform import LocalPlatform

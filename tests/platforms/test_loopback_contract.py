@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.capabilities import Capabilities
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ChatMovedAway,
     ConnectionLost,
@@ -22,17 +20,19 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.inbound import Inbound, InboundFile
-from palaver.domain.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
+from palaver.delivery.capabilities import Capabilities
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.sessions.delivery import Address
+from palaver.sessions.inbound import Inbound, InboundFile
+from palaver.sessions.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.domain.platform_updates import AnyUpdate
-    from palaver.domain.source import SessionSource
-    from palaver.services.platforms.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
+    from palaver.core.source import SessionSource
+    from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
+    from palaver.sessions.platform_updates import AnyUpdate
 
 CAPABILITIES = Capabilities(
     max_length=500,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.outcomes import Failed
 
-from palaver.domain.errors import SendRejected, SendRetryable, SendUncertain
-from palaver.domain.inbound import Inbound
+from palaver.core.errors import SendRejected, SendRetryable, SendUncertain
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.sessions.inbound import Inbound
 from palaver.testing import Fault, MemoryInbox, PlatformContract
 from palaver.testing.account_link import Death
 
@@ -23,9 +23,9 @@ from .test_loopback_contract import LoopbackPlatform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
-    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.delivery.adapter import OutgoingMessage
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
 
 class ContractInAHurry(PlatformContract):

@@ -17,16 +17,16 @@ from pydantic import SecretStr, field_validator
 
 from palaver.app import open_store
 from palaver.config import load_settings
-from palaver.domain.capabilities import Capabilities
-from palaver.domain.errors import AccountRefused
-from palaver.domain.source import Platform
+from palaver.core.errors import AccountRefused
+from palaver.core.source import Platform
+from palaver.delivery.adapter import Adapter
+from palaver.delivery.capabilities import Capabilities
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace, AccountSettings, PlatformManifest
 from palaver.platforms.registry import list_configured_accounts, load_manifests
-from palaver.services.platforms.adapter import Adapter
 
 if TYPE_CHECKING:
-    from palaver.services.platforms.configured_account import ConfiguredAccount
+    from palaver.gateway.configured_account import ConfiguredAccount
 
 GROUP = "palaver.platforms"
 PIGEON = Platform("pigeon")

@@ -12,10 +12,10 @@ import pytest
 
 from palaver.app import make_gateway, open_store
 from palaver.config import load_settings
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
 from palaver.platforms.registry import list_configured_accounts, load_manifests
+from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 from support.gateway import wait_until
 
@@ -24,7 +24,7 @@ from .linechat_server import ROOM, TOKEN, LineChatServer, run_linechat_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.delivery.adapter import Adapter
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/writing-an-adapter.md"
 LINECHAT = Platform("linechat")

@@ -13,9 +13,9 @@ from collections import Counter
 from importlib import import_module
 
 from palaver.cli import program
-from palaver.domain.crash_points import set_crash_hook
+from palaver.core.crash_points import set_crash_hook
 
-for module in ("palaver.services.restores", "palaver.services.store_migration", "palaver.storage.engines.postgres"):
+for module in ("palaver.operation.restores", "palaver.operation.store_migration", "palaver.core.engines.postgres"):
     import_module(module)  # so that a fork spends its time at its work
 
 

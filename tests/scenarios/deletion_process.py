@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 
 from palaver import GatewayConfig, SessionStore
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.jobs.job_fields import JobEnvironment
-from palaver.services.jobs.jobs import Jobs
-from palaver.services.jobs.prices import ModelPrices
-from palaver.services.operation import BlockingRunner
+from palaver.agent.prices import ModelPrices
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.operation import BlockingRunner
+from palaver.jobs.fields import JobEnvironment
+from palaver.jobs.service import Jobs
 from palaver.testing import ScriptedAgent
 from support.crashing import kill_at
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from palaver import SessionStore
-from palaver.services.attachments import Attachments
-from palaver.services.erasure import Erasures
+from palaver.media.attachments import Attachments
+from palaver.operation.erasure import Erasures
 from support.crashing import kill_at
 
 

@@ -23,41 +23,42 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import palaver.storage.engines.postgres
-import palaver.storage.engines.sqlite  # noqa: F401  (a fork should be killed at its work, not during its imports)
+import palaver.core.engines.postgres
+import palaver.core.engines.sqlite  # noqa: F401  (a fork should be killed at its work, not during its imports)
 from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
 from palaver.agent.base import ModelCall, TextDelta, Tool, ToolCall, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.agent.memory_learning import LEARNING_REQUEST
-from palaver.domain.budget import TokenPrice
-from palaver.domain.capabilities import Capabilities, Pace
-from palaver.domain.crash_points import set_crash_hook
-from palaver.domain.errors import ContextOverflow, SendRejected
-from palaver.domain.inbound import Inbound, InboundFile, ReplyTo
-from palaver.domain.person import Role
-from palaver.domain.profile import AgentProfile, MemoryRules, TurnRules
+from palaver.config.agent_rules import AgentProfile, MemoryRules, TurnRules
+from palaver.config.budget_rules import TokenPrice
+from palaver.core.crash_points import set_crash_hook
+from palaver.core.engines import postgres_connection, postgres_pool
+from palaver.core.engines.base import Read, WorkKind, Write
+from palaver.core.errors import ContextOverflow, SendRejected
+from palaver.core.timestamps import to_micros
+from palaver.delivery import outbox, preview_stream, sender
+from palaver.delivery.capabilities import Capabilities, Pace
+from palaver.gateway.account_runner import ConnectionTiming
+from palaver.gateway.gateway import Gateway
+from palaver.media.attachments import Attachments
+from palaver.memory.learning_prompt import LEARNING_REQUEST
+from palaver.people import account_table as accounts, table as people
+from palaver.people.model import Role
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
-from palaver.services.attachments import Attachments
-from palaver.services.conversations import build_person_source
-from palaver.services.delivery import outbox, preview_stream, sender
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.turns import worker
-from palaver.storage import accounts, people, turn_leases
-from palaver.storage.engines import postgres_connection, postgres_pool
-from palaver.storage.engines.base import Read, WorkKind, Write
-from palaver.storage.timestamps import to_micros
+from palaver.sessions import turn_leases
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.inbound import Inbound, InboundFile, ReplyTo
 from palaver.testing import ScriptedAgent
+from palaver.turns import worker
 from support.warm_process import reset_signals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Receipt
-    from palaver.services.platforms.adapter import OutgoingMessage
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.delivery.adapter import OutgoingMessage
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Receipt
 
 LEARNED_FACTS = ("My cat is called Ada.", "I drink tea in the morning.")
 # What a call to the model counts, in sizes that can be told apart in a sum: one that ended, one that was stopped, and

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from palaver import GatewayConfig, SessionStore
-from palaver.domain.crash_points import set_crash_hook
-from palaver.services.attachments import Attachments
-from palaver.services.transfer import conversation_writer, restore, write_queue
-from palaver.services.transfer.importer import Importer
-from palaver.services.transfer.restore import restore_export
+from palaver.core.crash_points import set_crash_hook
+from palaver.media.attachments import Attachments
+from palaver.transfer import conversation_writer, restore, write_queue
+from palaver.transfer.importer import Importer
+from palaver.transfer.restore import restore_export
 from support.made_reader import MadeReader, make_compaction, make_conversation, make_exchange, make_file, make_message
 
 

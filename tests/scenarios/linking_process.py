@@ -10,7 +10,7 @@ import asyncio
 import sys
 
 from palaver import SessionStore
-from palaver.domain.inbound import Inbound
+from palaver.sessions.inbound import Inbound
 from support.crashing import kill_at
 from support.inbox import make_inbox
 from support.people import chat

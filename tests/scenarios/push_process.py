@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any
 from palaver import GatewayConfig, SessionStore
 from palaver.app import make_push_notifier
 from palaver.config import Settings
-from palaver.domain.crash_points import set_crash_hook
-from palaver.domain.inbound import Inbound
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.conversations import Conversations, NewConversation, build_person_source
-from palaver.services.gateway import Gateway
-from palaver.services.turns import finish
-from palaver.storage import accounts
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.crash_points import set_crash_hook
+from palaver.core.engines.base import Read, Write
+from palaver.core.timestamps import to_micros
+from palaver.gateway.gateway import Gateway
+from palaver.people import account_table as accounts
+from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
+from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
+from palaver.turns import finish
 from support.push_service import HOST
 
 if TYPE_CHECKING:
-    from palaver.domain.person import Person
-    from palaver.services.push.notifier import PushNotifier
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Person
+    from palaver.push.notifier import PushNotifier
 
 WAIT_SECONDS = 60
 SIGN_IN_ID = "phone"

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, get_args
 
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED
 from scenarios.gateway_process import MEMBERS
 

@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from palaver import Platform, SessionSource, SessionStore
-from palaver.domain.ids import PersonId
-from palaver.domain.inbound import Inbound
-from palaver.domain.person import Role
-from palaver.domain.profile import TurnRules
-from palaver.domain.turn import BusyPolicy
-from palaver.services.conversations import Conversations, NewConversation, build_person_source
-from palaver.services.inbox import Inbox
-from palaver.storage import people
-from palaver.storage.engines.base import Read, Write
+from palaver.config.agent_rules import TurnRules
+from palaver.core.engines.base import Read, Write
+from palaver.core.ids import PersonId
+from palaver.inbox import Inbox
+from palaver.people import table as people
+from palaver.people.model import Role
+from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.turn import BusyPolicy
 from palaver.testing import ScriptedAgent
 from scenarios.version_process import KillingTransaction
 from support.crashing import kill_at

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from palaver.storage.engines import postgres_connection
+from palaver.core.engines import postgres_connection
 from support.warm_connections import WarmConnection
 
 if TYPE_CHECKING:

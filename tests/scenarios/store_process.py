@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from palaver import GatewayConfig, PalaverError, SessionSource, SessionStore, TurnUsage
-from palaver.domain.errors import StoreError
+from palaver.core.errors import StoreError
 
 COMMANDS: dict[str, Callable[..., Any]] = {}
 STORE: dict[str, SessionStore] = {}
@@ -365,7 +365,7 @@ def _run_or_exit(run: Callable[[SessionStore], None], store: SessionStore) -> No
 
 def preload() -> None:
     """Import what opening a store imports, so that a fork is killed at its work and not during its imports."""
-    for name in ("palaver.storage.engines.sqlite", "palaver.storage.engines.postgres"):
+    for name in ("palaver.core.engines.sqlite", "palaver.core.engines.postgres"):
         import_module(name)
 
 
@@ -411,7 +411,7 @@ def record_until_full(lane: str, max_messages: int) -> int:
 @command
 def set_checkpoint_pages(pages: int) -> None:
     """Let stores that are opened from now on checkpoint after this many pages of the WAL."""
-    import_module("palaver.storage.engines.sqlite").CHECKPOINT_PAGES = pages  # type: ignore[attr-defined]
+    import_module("palaver.core.engines.sqlite").CHECKPOINT_PAGES = pages  # type: ignore[attr-defined]
 
 
 @command
@@ -452,9 +452,9 @@ def record_message_later(url: str, lane: str, text: str, hours: float, at: float
 @command
 def run_expiry_watcher(url: str, hours: float, crash_at: list[Any] | None = None, at: float | None = None) -> list[str]:
     """Run an expiry watcher once, by a clock that is ahead; the process kills itself at a crash point."""
-    from palaver.domain.crash_points import set_crash_hook
-    from palaver.domain.profile import TurnRules
-    from palaver.services.expiry import ExpiryWatcher
+    from palaver.config.agent_rules import TurnRules
+    from palaver.core.crash_points import set_crash_hook
+    from palaver.turns.expiry import ExpiryWatcher
 
     passed: list[str] = []
 
@@ -472,7 +472,7 @@ def run_expiry_watcher(url: str, hours: float, crash_at: list[Any] | None = None
 
 
 def _open_later_store(url: str, hours: float) -> SessionStore:
-    from palaver.domain.policy import ResetMode, ResetPolicy
+    from palaver.sessions.policy import ResetMode, ResetPolicy
     from palaver.testing import FakeClock
 
     config = GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
@@ -488,10 +488,10 @@ def change_settings(
 
     from palaver.app import make_editor
     from palaver.config import load_settings
-    from palaver.domain.crash_points import set_crash_hook
-    from palaver.services.settings.editor import SettingsEdit
-    from palaver.services.settings.key_rotation import rotate_key
-    from palaver.services.settings.reader import SettingsReader
+    from palaver.core.crash_points import set_crash_hook
+    from palaver.settings.editor import SettingsEdit
+    from palaver.settings.key_rotation import rotate_key
+    from palaver.settings.reader import SettingsReader
 
     passed: list[str] = []
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from palaver import SessionStore
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.gateway import Gateway
-from palaver.services.temporary_request import TemporaryMessage, TemporaryQuestion
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.gateway.gateway import Gateway
+from palaver.inbox.services_temporary_request import TemporaryMessage, TemporaryQuestion
 from palaver.testing import ScriptedAgent
 from support.crashing import kill_at
 from support.metered_work import NANO_PER_TOKEN, make_call, make_usage

@@ -13,10 +13,10 @@ import pytest
 
 from conftest import create_sqlite_database, empty_database
 from palaver import SessionSource, SessionStore
-from palaver.domain.crash_points import CrashPoint
-from palaver.domain.errors import StoreUnavailable
-from palaver.services.backups import list_backups, verify_backup
-from palaver.storage.engines import postgres_connection
+from palaver.core.crash_points import CrashPoint
+from palaver.core.engines import postgres_connection
+from palaver.core.errors import StoreUnavailable
+from palaver.operation.backups import list_backups, verify_backup
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.store_content import dump_tables, fill_store
 

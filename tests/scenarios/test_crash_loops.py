@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.turn import MAX_TURN_CRASHES
+from palaver.sessions.turn import MAX_TURN_CRASHES
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work
 from scenarios.gateway_process import CALLS_FILE, MEMBERS
 from scenarios.store_harness import fetch_rows

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.crash_points import CrashPoint
-from palaver.domain.errors import SessionNotFound
-from palaver.domain.job import JobState
-from palaver.services.attachments import Attachments
-from palaver.services.cleanup import Cleanup
-from palaver.storage import jobs
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.job_deletion import RUNS_PER_PIECE
-from palaver.storage.projects import SESSIONS_PER_PIECE
-from palaver.storage.session_deletion import ROWS_PER_PIECE
+from palaver.core.crash_points import CrashPoint
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import SessionNotFound
+from palaver.jobs import table as jobs
+from palaver.jobs.job_deletion import RUNS_PER_PIECE
+from palaver.jobs.model import JobState
+from palaver.media.attachments import Attachments
+from palaver.operation.cleanup import Cleanup
+from palaver.sessions.deletion_table import ROWS_PER_PIECE
+from palaver.sessions.projects_table import SESSIONS_PER_PIECE
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.inbox import list_rows
 
 if TYPE_CHECKING:
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.warm_process import WarmLauncher
 
 pytestmark = pytest.mark.slow

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
-from palaver.services.attachments import Attachments
-from palaver.services.cleanup import Cleanup
-from palaver.services.erasure import Erasures
-from palaver.services.indexer import catch_up_index
+from palaver.core.crash_points import CrashPoint
+from palaver.media.attachments import Attachments
+from palaver.operation.cleanup import Cleanup
+from palaver.operation.erasure import Erasures
+from palaver.sessions.indexer import catch_up_index
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.erased_people import MARK, OTHER_MARK, find_everywhere, leave_traces, make_private, quote_and_copy

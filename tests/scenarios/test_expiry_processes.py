@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
 from scenarios.store_harness import StoreProcess, fetch_rows, find_inconsistencies
 
 if TYPE_CHECKING:

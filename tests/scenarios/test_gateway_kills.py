@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows
 from scenarios.gateway_process import MEMBERS, REFUSING_CHAT
 from scenarios.kill_cases import build_cases

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import settings
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.draft import PieceKind
-from palaver.domain.feed_events import DraftGrew, EventAppended, TurnChanged
+from palaver.live.feed import Feed
+from palaver.live.feed_events import DraftGrew, EventAppended, TurnChanged
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.live.feed import Feed
+from palaver.sessions.draft import PieceKind
 from scenarios.gateway_harness import (
     KILLED,
     FakePlatform,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
-    from palaver.domain.feed_events import FeedItem
-    from palaver.domain.turn import Turn
+    from palaver.live.feed_events import FeedItem
+    from palaver.sessions.turn import Turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 

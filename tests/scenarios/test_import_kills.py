@@ -13,10 +13,10 @@ import pytest
 
 from conftest import create_sqlite_database, empty_database
 from palaver import GatewayConfig, SessionStore
-from palaver.domain.crash_points import CrashPoint
-from palaver.services.attachments import Attachments
-from palaver.services.transfer.exporter import Exporter, ExportScope
+from palaver.core.crash_points import CrashPoint
+from palaver.media.attachments import Attachments
 from palaver.testing import FakeClock
+from palaver.transfer.exporter import Exporter, ExportScope
 from scenarios.store_harness import fetch_rows, find_inconsistencies, wait_for_disconnect
 from support.random_store import RandomStore
 

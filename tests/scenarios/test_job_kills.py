@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
+from palaver.core.engines.base import Write
+from palaver.core.timestamps import to_micros
+from palaver.jobs import table as jobs
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.storage import jobs
-from palaver.storage.engines.base import Write
-from palaver.storage.timestamps import to_micros
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
 from scenarios.gateway_process import format_plain_answer, split_text
 from scenarios.kill_cases import build_cases

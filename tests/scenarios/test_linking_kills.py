@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
-from palaver.domain.inbound import Inbound
-from palaver.storage.engines.base import Read
+from palaver.core.crash_points import CrashPoint
+from palaver.core.engines.base import Read
+from palaver.sessions.inbound import Inbound
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.inbox import make_inbox

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
 from scenarios.gateway_process import LEARNED_FACTS
 from scenarios.kill_cases import build_cases

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.errors import StoreError, StoreReadOnly, StoreUnavailable
-from palaver.storage.engines import postgres_pool
-from palaver.storage.engines.base import Read, WorkKind
-from palaver.storage.engines.postgres import PostgresEngine
+from palaver.core.engines import postgres_pool
+from palaver.core.engines.base import Read, WorkKind
+from palaver.core.engines.postgres import PostgresEngine
+from palaver.core.errors import StoreError, StoreReadOnly, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

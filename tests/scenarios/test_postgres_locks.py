@@ -13,11 +13,11 @@ import psycopg
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.errors import StoreBusy
+from palaver.core.engines import postgres_connection, postgres_pool
+from palaver.core.engines.base import Read, WorkKind, Write, write_kind
+from palaver.core.engines.postgres import PostgresEngine
+from palaver.core.errors import StoreBusy
 from palaver.platforms.loopback import LOOPBACK
-from palaver.storage.engines import postgres_connection, postgres_pool
-from palaver.storage.engines.base import Read, WorkKind, Write, write_kind
-from palaver.storage.engines.postgres import PostgresEngine
 from palaver.testing import ScriptedAgent
 from scenarios.gateway_harness import FakePlatform, GatewayLauncher, load_final_state
 from support.gateway import wait_until

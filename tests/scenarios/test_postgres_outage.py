@@ -16,15 +16,15 @@ import pytest
 
 from palaver import SessionSource, SessionStore
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.domain.errors import StoreUnavailable
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.domain.turn import TurnState
-from palaver.domain.usage import TurnUsage
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.engines import postgres_connection, postgres_pool
+from palaver.core.engines.base import Read, Write
+from palaver.core.engines.postgres import PostgresEngine
+from palaver.core.errors import StoreUnavailable
+from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.gateway import Gateway
-from palaver.storage.engines import postgres_connection, postgres_pool
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.engines.postgres import PostgresEngine
+from palaver.sessions.turn import TurnState
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.gateway import send_message, wait_for_turn, wait_until
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.turn import Turn
-    from palaver.storage.engines.base import Transaction
-    from palaver.storage.engines.postgres_connection import PooledConnection
+    from palaver.core.engines.base import Transaction
+    from palaver.core.engines.postgres_connection import PooledConnection
+    from palaver.sessions.turn import Turn
 
 OUTAGE_WAIT_SECONDS = 0.3  # of the pool, in place of two seconds
 WAITING_CALLERS = 150

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.errors import StoreBusy
+from palaver.core.engines import postgres_connection
+from palaver.core.engines.base import Read, Write
+from palaver.core.engines.postgres import PostgresEngine
+from palaver.core.errors import StoreBusy
 from palaver.platforms.loopback import LOOPBACK
-from palaver.storage.engines import postgres_connection
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.engines.postgres import PostgresEngine
 from support.transaction_pooler import TransactionPooler
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from palaver.domain.errors import StoreBusy, StoreUnavailable
-from palaver.storage.engines import postgres_pool
-from palaver.storage.engines.base import Read
-from palaver.storage.engines.postgres import PostgresEngine
+from palaver.core.engines import postgres_pool
+from palaver.core.engines.base import Read
+from palaver.core.engines.postgres import PostgresEngine
+from palaver.core.errors import StoreBusy, StoreUnavailable
 from support.gateway import wait_until
 from support.process import SIGN_IN_LINK, find_free_port
 

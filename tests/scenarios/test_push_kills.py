@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
-from palaver.storage.engines.base import Read
+from palaver.core.crash_points import CrashPoint
+from palaver.core.engines.base import Read
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from support.push_service import PushService

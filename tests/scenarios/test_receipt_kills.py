@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.person import Role
-from palaver.services.conversations import build_person_source
-from palaver.storage import accounts, people
-from palaver.storage.engines.base import Read, Write
+from palaver.core.engines.base import Read, Write
+from palaver.people import account_table as accounts, table as people
+from palaver.people.model import Role
+from palaver.sessions.conversations import build_person_source
 from scenarios.receipt_process import AFTER_COMMIT, KEY, TEXT, WEBHOOK
 from scenarios.store_harness import find_inconsistencies
 
 if TYPE_CHECKING:
     from palaver import SessionStore
-    from palaver.domain.person import Person
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Person
     from support.warm_process import WarmLauncher
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_engines]

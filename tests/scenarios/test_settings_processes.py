@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
 from scenarios.store_harness import StoreProcess
 from support.settings import API_KEY, SettingsTown
 

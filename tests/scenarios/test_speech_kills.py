@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionStore
-from palaver.storage.engines.base import Read
+from palaver.core.engines.base import Read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,15 +23,15 @@ import asyncio, os, signal, sys
 from datetime import timedelta
 from pathlib import Path
 from palaver import SessionSource, SessionStore
-from palaver.domain.crash_points import set_crash_hook
-from palaver.domain.inbound import Inbound, InboundFile
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.domain.speech import SpeechRules
+from palaver.core.crash_points import set_crash_hook
+from palaver.sessions.inbound import Inbound, InboundFile
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.sessions.speech import SpeechRules
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.storage import turns
-from palaver.storage.engines.base import Read
+from palaver.media.attachments import Attachments
+from palaver.gateway.gateway import Gateway
+from palaver.sessions import turns_table as turns
+from palaver.core.engines.base import Read
 from palaver.testing import ScriptedAgent
 
 url, folder, crash_at = sys.argv[1], Path(sys.argv[2]), sys.argv[3]

@@ -23,7 +23,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.errors import (
+from palaver.core.engines import integrity, postgres_pool, sqlite as sqlite_engine
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import (
     ConfigError,
     PalaverError,
     SchemaTooNew,
@@ -34,14 +36,11 @@ from palaver.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from palaver.storage.engines import integrity, postgres_pool
-from palaver.storage.engines import sqlite as sqlite_engine
-from palaver.storage.engines.base import Read, Write
 from scenarios.store_harness import CommandFailed, StoreProcess, fetch_rows, find_inconsistencies
 from support.process import find_free_port
 
 if TYPE_CHECKING:
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.warm_process import WarmLauncher
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_engines, pytest.mark.usefixtures("new_connections")]

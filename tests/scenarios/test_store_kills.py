@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 
 from palaver import SessionSource, SessionStore
-from palaver.domain.errors import StoreUnavailable
+from palaver.core.errors import StoreUnavailable
 from scenarios.store_harness import TIMEOUT_SECONDS, StoreProcess, fetch_rows, find_inconsistencies, wait_for_disconnect
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -24,7 +23,8 @@ from hypothesis.stateful import (
 )
 
 from palaver import GatewayConfig, SessionSource, SessionStore, TurnUsage
-from palaver.domain.errors import (
+from palaver.core.engines.base import Write
+from palaver.core.errors import (
     InvalidInput,
     NothingToRedo,
     NothingToRestore,
@@ -32,14 +32,13 @@ from palaver.domain.errors import (
     SessionNotFound,
     TitleTaken,
 )
-from palaver.domain.message import make_preview
-from palaver.domain.text import make_storable
-from palaver.storage.engines.base import Write
+from palaver.core.text import make_storable
+from palaver.sessions.message import make_preview
 from palaver.testing import FakeClock
 from scenarios.store_harness import find_inconsistencies
 
 if TYPE_CHECKING:
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
 

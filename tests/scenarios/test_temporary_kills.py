@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionStore
-from palaver.services.budgets.meter import Budgets
+from palaver.money.meter import Budgets
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 from scenarios.temporary_process import SECRET

@@ -21,23 +21,24 @@ import pytest
 
 from palaver import GatewayConfig, SessionStore
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.domain.ids import SessionId
-from palaver.domain.inbound import Inbound
-from palaver.domain.job import SILENT_ANSWER
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import AgentProfile, MemoryRules, TurnRules
-from palaver.domain.schedule import read_schedule
-from palaver.domain.source import ChatType
+from palaver.config.agent_rules import AgentProfile, MemoryRules, TurnRules
+from palaver.core.engines.base import Read, Write
+from palaver.core.ids import SessionId
+from palaver.core.source import ChatType
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.gateway.gateway import Gateway
+from palaver.jobs import table as jobs
+from palaver.jobs.model import SILENT_ANSWER
+from palaver.jobs.schedule import read_schedule
+from palaver.jobs.slots import list_next_slots
+from palaver.media.attachments import Attachments
+from palaver.operation import cleanup
+from palaver.operation.cleanup import Cleanup
+from palaver.people import account_table as accounts
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.services import cleanup
-from palaver.services.attachments import Attachments
-from palaver.services.cleanup import Cleanup
-from palaver.services.conversations import Conversations, NewConversation, build_person_source
-from palaver.services.gateway import Gateway
-from palaver.services.jobs.slots import list_next_slots
-from palaver.storage import accounts, jobs
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import from_micros, to_micros
+from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.policy import ResetMode, ResetPolicy
 from palaver.testing import FakeClock, ScriptedAgent
 from scenarios.store_harness import find_inconsistencies
 from support.gateway import make_member, wait_until
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.person import Person
+    from palaver.people.model import Person
+    from palaver.sessions.inbound import Receipt
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,12 @@ import apsw
 import psycopg
 import pytest
 
-from palaver.storage.engines import migrate
-from palaver.storage.engines.base import Read
-from palaver.storage.engines.open import open_engine
-from palaver.storage.engines.postgres_migration import DIALECT as POSTGRES
-from palaver.storage.engines.schema_check import find_engine_problems, find_schema_problems
-from palaver.storage.engines.sqlite import DIALECT as SQLITE
+from palaver.core.engines import migrate
+from palaver.core.engines.base import Read
+from palaver.core.engines.open import open_engine
+from palaver.core.engines.postgres_migration import DIALECT as POSTGRES
+from palaver.core.engines.sqlite import DIALECT as SQLITE
+from palaver.operation.schema_check import find_engine_problems, find_schema_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,9 +18,9 @@ import psycopg
 import pytest
 
 import palaver
-from palaver.domain.errors import SchemaTooNew
-from palaver.storage.engines import migrate
-from palaver.storage.engines.open import open_engine
+from palaver.core.engines import migrate
+from palaver.core.engines.open import open_engine
+from palaver.core.errors import SchemaTooNew
 from support.gateway import wait_until
 from support.process import find_free_port, run_server
 
@@ -74,7 +74,7 @@ def make_newer(folder: Path, home: Path, script: str) -> NewerProgram:
     static = source / "web" / "static"
     if static.exists():
         (folder / "palaver" / "web" / "static").symlink_to(static)
-    (folder / "palaver" / "storage" / "migrations" / "9998_newer.sql").write_text(script, encoding="utf-8")
+    (folder / "palaver" / "core" / "migrations" / "9998_newer.sql").write_text(script, encoding="utf-8")
     return NewerProgram(folder, home)
 
 

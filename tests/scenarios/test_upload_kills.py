@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.crash_points import CrashPoint
+from palaver.core.crash_points import CrashPoint
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionSource
-from palaver.storage import sessions, versions
-from palaver.storage.engines.base import Read, Write
+from palaver.core.engines.base import Read, Write
+from palaver.sessions import table as sessions, versions_table as versions
 from scenarios.store_harness import find_inconsistencies
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import signal
 import sys
 from typing import Any
 
-from palaver.storage.engines import migrate
-from palaver.storage.engines.open import open_engine
+from palaver.core.engines import migrate
+from palaver.core.engines.open import open_engine
 
 
 def main(url: str, moment: str) -> None:

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver import SessionStore
-from palaver.domain.clock import SystemClock
-from palaver.domain.crash_points import set_crash_hook
-from palaver.services.attachments import Attachments
-from palaver.services.transfer import conversation_writer, write_queue
-from palaver.services.transfer.importer import Importer
-from palaver.services.transfer.personal_imports import PersonalImports
-from palaver.services.transfer.uploads import ImportUploads
+from palaver.core.clock import SystemClock
+from palaver.core.crash_points import set_crash_hook
+from palaver.media.attachments import Attachments
+from palaver.transfer import conversation_writer, write_queue
+from palaver.transfer.importer import Importer
+from palaver.transfer.personal_imports import PersonalImports
+from palaver.transfer.uploads import ImportUploads
 from support.exports import make_chatgpt_conversation, make_chatgpt_export
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.domain.person import Principal
+    from palaver.people.model import Principal
 
 WAIT_SECONDS = 60
 

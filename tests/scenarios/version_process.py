@@ -11,9 +11,9 @@ import sys
 from typing import Any
 
 from palaver import SessionStore
-from palaver.domain.message import Message
-from palaver.storage import message_log, sessions, versions
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
+from palaver.sessions import message_table as message_log, table as sessions, versions_table as versions
+from palaver.sessions.message import Message
 
 
 class KillingTransaction:

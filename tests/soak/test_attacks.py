@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from agent.openai_server import OpenAIServer, reply_slowly
-from palaver.domain.turn import MAX_TURN_CRASHES
+from drivers.openai_server import OpenAIServer, reply_slowly
+from palaver.sessions.turn import MAX_TURN_CRASHES
 from platforms.webhook.receiver import sign
 from soak.attacked_server import QUESTIONS, AttackedServer, print_counts
 from web.test_command_scopes import SCOPE_SETS, TABLE

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.gateway.account_runner import ConnectionTiming
 from palaver.platforms.email import outbound as email_outbound
 from palaver.platforms.whatsapp_web import outbound as whatsapp_web_outbound
-from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.testing import ScriptedAgent
 from platforms.local_platform import ADA, BEN, GROUP
 from platforms.neighborhood import WORD, open_neighborhood
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from palaver import SessionStore
     from palaver.agent.base import AgentRequest
-    from palaver.services.gateway import Gateway
+    from palaver.gateway.gateway import Gateway
     from platforms.local_platform import LocalPlatform
 
 pytestmark = pytest.mark.soak

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import TextDelta, ToolCall, ToolResult, UsageReport
-from palaver.domain.usage import TurnUsage
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.budget import BudgetPeriod, BudgetScope, get_window_bounds
-from palaver.storage.timestamps import to_micros
+from palaver.config.budget_rules import BudgetPeriod, BudgetScope, get_window_bounds
+from palaver.core.timestamps import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
 
 DOLLAR = 1_000_000_000  # nano-dollars
 

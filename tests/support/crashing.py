@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from palaver.domain.crash_points import set_crash_hook
+from palaver.core.crash_points import set_crash_hook
 
 
 def kill_at(point: str, passing: int = 1) -> None:

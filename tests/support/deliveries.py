@@ -6,24 +6,25 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.domain.delivery import DeliveryPart, DeliveryState
+from palaver.core.engines.base import Read
+from palaver.delivery import delivery_parts, table as deliveries
+from palaver.delivery.view import DeliveryOperations
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.view.deliveries import DeliveryOperations
-from palaver.storage import deliveries, delivery_parts, delivery_queries, sessions
-from palaver.storage.engines.base import Read
+from palaver.sessions import delivery_queries, table as sessions
+from palaver.sessions.delivery import DeliveryPart, DeliveryState
 from support.gateway import TIMEOUT_SECONDS, wait_for_turn
 from support.linked_accounts import open_web_account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.delivery import Delivery, DeliveryStatus
-    from palaver.domain.person import Person
+    from palaver.core.engines.base import Transaction
+    from palaver.delivery.adapter import OutgoingMessage
+    from palaver.delivery.table import DeliveryLease
+    from palaver.gateway.gateway import Gateway
+    from palaver.people.model import Person
     from palaver.platforms.loopback import LoopbackAdapter
-    from palaver.services.gateway import Gateway
-    from palaver.services.platforms.adapter import OutgoingMessage
-    from palaver.storage.deliveries import DeliveryLease
-    from palaver.storage.engines.base import Transaction
+    from palaver.sessions.delivery import Delivery, DeliveryStatus
 
 OPEN_STATES = {DeliveryState.PENDING, DeliveryState.SENDING}
 

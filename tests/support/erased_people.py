@@ -7,15 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver import Platform, SessionSource, TurnUsage
-from palaver.domain.events import EventKind
-from palaver.domain.inbound import Inbound, RepliedMessage
-from palaver.domain.person import Role
-from palaver.services.conversations import build_person_source
-from palaver.services.shares import Shares
-from palaver.services.view.saved_prompts import SavedPromptOperations
-from palaver.storage import accounts, compactions, events, group_messages, memories, people, sessions
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
+from palaver.core.engines.base import Read, Write
+from palaver.core.timestamps import to_micros
+from palaver.memory import table as memories
+from palaver.people import account_table as accounts, table as people
+from palaver.people.model import Role
+from palaver.prompts.view import SavedPromptOperations
+from palaver.sessions import compactions_table as compactions, group_messages, log_table as events, table as sessions
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.events import EventKind
+from palaver.sessions.inbound import Inbound, RepliedMessage
+from palaver.sessions.shares import Shares
 from support.inbox import answer, make_inbox, say
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver import SessionStore
-    from palaver.domain.person import Person
-    from palaver.services.attachments import Attachments
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.media.attachments import Attachments
+    from palaver.people.model import Person
 
 MARK = "zebraquux"  # in everything that Ada wrote or is, and in nothing else
 OTHER_MARK = "bobcatvex"  # the same of Bob

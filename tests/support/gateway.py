@@ -7,19 +7,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver import SessionSource
-from palaver.domain.feed_events import EventAppended, FeedItem, TurnChanged
-from palaver.domain.inbound import Inbound
-from palaver.domain.person import Role
-from palaver.storage import people, turns
-from palaver.storage.engines.base import Read, Write
+from palaver.core.engines.base import Read, Write
+from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
+from palaver.people import table as people
+from palaver.people.model import Role
+from palaver.sessions import turns_table as turns
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from palaver import SessionStore
-    from palaver.domain.profile import AgentProfile
-    from palaver.domain.redact import Redactor
-    from palaver.domain.turn import Turn
+    from palaver.config.agent_rules import AgentProfile
+    from palaver.gateway.gateway import Gateway
     from palaver.platforms.loopback import LoopbackAdapter
-    from palaver.services.gateway import Gateway
+    from palaver.sessions.redact import Redactor
+    from palaver.sessions.turn import Turn
     from palaver.testing import ScriptedAgent
 
 MakeSource = Callable[..., SessionSource]

@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from palaver.domain.imported import (
+from palaver.transfer.imported import (
     ImportedAccount,
     ImportedCompaction,
     ImportedConversation,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from palaver.domain.imported import ImportedEntry, ImportReader
+    from palaver.transfer.imported import ImportedEntry, ImportReader
 
 T = TypeVar("T")
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource
-from palaver.domain.inbound import Inbound
-from palaver.domain.profile import TurnRules
-from palaver.domain.source import Platform
-from palaver.services.inbox import Inbox
-from palaver.storage.engines.base import Read, Write
+from palaver.config.agent_rules import TurnRules
+from palaver.core.engines.base import Read, Write
+from palaver.core.source import Platform
+from palaver.inbox import Inbox
+from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
     from palaver import SessionStore
-    from palaver.domain.events import Event
-    from palaver.domain.inbound import Receipt
-    from palaver.services.attachments import Attachments
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.events import Event
+    from palaver.sessions.inbound import Receipt
 
 TELEGRAM = Platform.TELEGRAM
 

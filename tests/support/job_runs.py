@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.job import JobRun, JobRunState, JobState
-from palaver.domain.person import Role
-from palaver.domain.schedule import format_schedule, parse_schedule
-from palaver.domain.source import ChatType
+from palaver.core.engines.base import Read, Write
+from palaver.core.source import ChatType
+from palaver.core.timestamps import to_micros
+from palaver.jobs import runs_table as job_runs, table as jobs
+from palaver.jobs.model import JobRun, JobRunState, JobState
+from palaver.jobs.schedule import format_schedule, parse_schedule
+from palaver.jobs.slots import list_next_slots
+from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services.jobs.slots import list_next_slots
-from palaver.storage import job_runs, jobs, people
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
 from support.gateway import wait_until
 
 if TYPE_CHECKING:
     from palaver import SessionSource, SessionStore
-    from palaver.services.gateway import Gateway
-    from palaver.storage.jobs import JobRow
+    from palaver.gateway.gateway import Gateway
+    from palaver.jobs.table import JobRow
     from palaver.testing import FakeClock
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.inbound import Inbound
-from palaver.domain.person import Role
+from palaver.core.engines.base import Write
+from palaver.core.timestamps import to_micros
+from palaver.people import account_table as accounts
+from palaver.people.model import Role
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.conversations import build_person_source
-from palaver.storage import accounts
-from palaver.storage.engines.base import Write
-from palaver.storage.timestamps import to_micros
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from typing import Any
 
     from palaver import SessionSource
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.person import Person
-    from palaver.services.gateway import Gateway
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.gateway.gateway import Gateway
+    from palaver.people.model import Person
+    from palaver.sessions.inbound import Receipt
     from support.web import WebServer
 
 

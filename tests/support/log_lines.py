@@ -7,7 +7,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from palaver.logs import configure_logging
+from palaver.core.logs import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

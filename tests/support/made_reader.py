@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.imported import (
+from palaver.core.source import Platform
+from palaver.sessions.message import Message
+from palaver.transfer.imported import (
     ImportedCompaction,
     ImportedConversation,
     ImportedEntry,
@@ -15,8 +17,6 @@ from palaver.domain.imported import (
     ImportedMessage,
     ImportProblem,
 )
-from palaver.domain.message import Message
-from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.person import Principal, Role
-from palaver.domain.sent_message import SenderKind, SentBy
-from palaver.services.messaging.chat_posts import ChatPost
-from palaver.services.messaging.reachable_chats import list_reachable_chats, resolve_chat
-from palaver.storage import people
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
+from palaver.core.engines.base import Read, Write
+from palaver.core.timestamps import to_micros
+from palaver.delivery.chat_posts import ChatPost
+from palaver.delivery.reachable_chats import list_reachable_chats, resolve_chat
+from palaver.people import table as people
+from palaver.people.model import Principal, Role
+from palaver.sessions.sent_message import SenderKind, SentBy
 
 if TYPE_CHECKING:
     from palaver import SessionSource, SessionStore
-    from palaver.services.messaging.reachable_chats import ReachableChat
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.delivery.reachable_chats import ReachableChat
 
 JOB_SENDER = SentBy(kind=SenderKind.JOB, name="Morning news", job_id="j_1", run_id="r_1", session_id=None)
 

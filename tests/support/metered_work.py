@@ -7,17 +7,25 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import ModelCall
-from palaver.domain.budget import BudgetKey, BudgetLimit, BudgetPeriod, BudgetRules, BudgetScope, BudgetUnit, TokenPrice
-from palaver.domain.usage import TurnUsage
-from palaver.services.process_identity import create_lease_owner
-from palaver.storage import model_calls
-from palaver.storage.engines.base import Read
+from palaver.config.budget_rules import (
+    BudgetKey,
+    BudgetLimit,
+    BudgetPeriod,
+    BudgetRules,
+    BudgetScope,
+    BudgetUnit,
+    TokenPrice,
+)
+from palaver.core.engines.base import Read
+from palaver.core.process_identity import create_lease_owner
+from palaver.money import calls_table as model_calls
+from palaver.sessions.usage import TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver import SessionSource, SessionStore
-    from palaver.domain.ids import PersonId, TurnId
+    from palaver.core.ids import PersonId, TurnId
 
 NANO_PER_TOKEN = TokenPrice(
     input_usd=Decimal("0.001"), output_usd=Decimal("0.001")

@@ -8,23 +8,23 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver import SessionSource
-from palaver.domain.inbound import Inbound
-from palaver.domain.person import Role
-from palaver.domain.profile import TurnRules
-from palaver.services.conversations import build_person_source
-from palaver.services.inbox import Inbox
-from palaver.storage import accounts, people
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
+from palaver.config.agent_rules import TurnRules
+from palaver.core.engines.base import Read, Write
+from palaver.core.timestamps import to_micros
+from palaver.inbox import Inbox
+from palaver.people import account_table as accounts, table as people
+from palaver.people.model import Role
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver import SessionStore
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.person import Person
-    from palaver.storage.engines.base import Row, Transaction
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.people.model import Person
+    from palaver.sessions.inbound import Receipt
     from palaver.testing import FakeClock
 
 T = TypeVar("T")

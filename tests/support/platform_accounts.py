@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver import Platform, SessionStore
-from palaver.domain.clock import SystemClock
-from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.clock import SystemClock
+from palaver.delivery.adapter import AccountInfo
+from palaver.delivery.health import load_account_health
+from palaver.delivery.health_model import AccountState
+from palaver.gateway.account_runner import ConnectionTiming
+from palaver.gateway.configured_account import ConfiguredAccount
+from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.adapter import AccountInfo
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.services.platforms.health import load_account_health
 from palaver.testing import ScriptedAgent
 from support.gateway import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from palaver.domain.platform_health import AccountHealth
-    from palaver.services.platforms.adapter import AccountLink, Adapter
+    from palaver.delivery.adapter import AccountLink, Adapter
+    from palaver.delivery.health_model import AccountHealth
 
 PIGEON = Platform("pigeon")
 SECRET = "coop-4711-hunter2"

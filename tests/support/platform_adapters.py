@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.manifest import AccountPlace
-from palaver.services.platforms.adapter import OutgoingMessage
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Inbound, Receipt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.delivery.adapter import Adapter
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Inbound, Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
 WEBHOOK_URL = "https://chat.example.org/hooks/platform/default"
 

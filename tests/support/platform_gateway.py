@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionStore
-from palaver.domain.capabilities import Pace
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import delivery_queries
-from palaver.storage.engines.base import Read
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.engines.base import Read
+from palaver.delivery.capabilities import Pace
+from palaver.gateway.account_runner import ConnectionTiming
+from palaver.gateway.configured_account import ConfiguredAccount
+from palaver.gateway.gateway import Gateway
+from palaver.media.attachments import Attachments
+from palaver.sessions import delivery_queries
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import TIMEOUT_SECONDS
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentRequest
-    from palaver.domain.delivery import Delivery
-    from palaver.domain.source import Platform
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.core.source import Platform
+    from palaver.delivery.adapter import Adapter
+    from palaver.sessions.delivery import Delivery
     from support.platform_adapters import PlatformParts
 
 TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)

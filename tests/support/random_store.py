@@ -7,35 +7,35 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, TurnUsage
-from palaver.domain.errors import NothingToDo, TitleTaken
-from palaver.domain.message import Message
-from palaver.domain.person import Role
-from palaver.services.view.memories import MemoryOperations
-from palaver.services.view.saved_prompts import SavedPromptOperations
-from palaver.storage import (
-    compactions,
-    events,
+from palaver.accounts import merge_table as person_merge
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import NothingToDo, TitleTaken
+from palaver.core.timestamps import to_micros
+from palaver.memory.view import MemoryOperations
+from palaver.people import table as people
+from palaver.people.model import Role
+from palaver.prompts.view import SavedPromptOperations
+from palaver.sessions import (
+    compactions_table as compactions,
     home_channels,
-    message_log,
-    people,
-    person_merge,
+    log_table as events,
+    message_table as message_log,
     read_marks,
-    session_settings,
-    sessions,
-    versions,
+    settings_table as session_settings,
+    table as sessions,
+    versions_table as versions,
 )
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
+from palaver.sessions.message import Message
 from support.job_runs import insert_job
 
 if TYPE_CHECKING:
     import random
 
     from palaver import SessionStore
-    from palaver.domain.events import Event
-    from palaver.domain.version import VersionInfo
-    from palaver.services.attachments import Attachments
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.events import Event
+    from palaver.sessions.version import VersionInfo
 
 TEXTS = (
     "Done.",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.app import make_catalog, make_editor
 from palaver.config import load_settings
-from palaver.services.settings.editor import SettingsEdit
-from palaver.services.settings.overview import SettingsOverview
-from palaver.services.settings.reader import SettingsReader
+from palaver.settings.editor import SettingsEdit
+from palaver.settings.overview import SettingsOverview
+from palaver.settings.reader import SettingsReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from palaver import SessionStore
     from palaver.config import Settings
-    from palaver.domain.person import Principal
-    from palaver.services.settings.editor import EditResult, SettingsEditor
-    from palaver.services.settings.overview import SettingValue
-    from palaver.services.settings.reader import LoadedSettings
+    from palaver.people.model import Principal
+    from palaver.settings.editor import EditResult, SettingsEditor
+    from palaver.settings.overview import SettingValue
+    from palaver.settings.reader import LoadedSettings
 
 API_KEY = "sk-very-secret-0123456789abcdef"
 BOT_TOKEN = "123456789:AAF0123456789abcdefghijklmnopqrstuv"

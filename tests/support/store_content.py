@@ -10,14 +10,14 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, TurnUsage
-from palaver.domain.errors import PalaverError
-from palaver.storage.engines.base import Read, Write
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import PalaverError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver import SessionStore
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
 
 WORDS = (
     "zebrafish",
@@ -172,7 +172,7 @@ def dump_tables(store: SessionStore, *names: str) -> dict[str, list[tuple[Any, .
     """Return the rows of some tables, or else of all, without how far the search index has come: it comes later."""
 
     def dump(tx: Transaction) -> dict[str, list[tuple[Any, ...]]]:
-        from palaver.storage import table_copy
+        from palaver.core.engines import table_copy
 
         tables = {table.name: table for table in table_copy.list_tables(tx)}
         return {

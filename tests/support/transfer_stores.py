@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import GatewayConfig, SessionStore
-from palaver.services.attachments import Attachments
+from palaver.media.attachments import Attachments
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from palaver.domain.clock import Clock
+    from palaver.core.clock import Clock
 
 CONFIG = GatewayConfig(group_sessions_per_user=False)
 

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from palaver.storage.engines import postgres_connection
+from palaver.core.engines import postgres_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

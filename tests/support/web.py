@@ -14,15 +14,15 @@ import httpx2
 from palaver import Platform, Principal, SessionSource, SessionStore
 from palaver.app import make_live_settings, make_web_state
 from palaver.config import FixedLayers, Settings
-from palaver.domain.clock import SystemClock
-from palaver.domain.ids import PersonId
-from palaver.domain.profile import AgentProfile, TurnRules, WebRules
+from palaver.config.agent_rules import AgentProfile, TurnRules, WebRules
+from palaver.core.clock import SystemClock
+from palaver.core.engines.base import Read
+from palaver.core.ids import PersonId
+from palaver.gateway.gateway import Gateway
+from palaver.media.attachments import Attachments
+from palaver.memory.service import ConversationMemory
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.memories import ConversationMemory
-from palaver.storage import sessions
-from palaver.storage.engines.base import Read
+from palaver.sessions import table as sessions
 from palaver.testing import ScriptedAgent
 from palaver.web.app import PAGE_FOLDER, create_app
 from palaver.web.server import open_socket, run_server
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from palaver.agent.base import Agent
-    from palaver.services.platforms.account_runner import ConnectionTiming
+    from palaver.gateway.account_runner import ConnectionTiming
     from palaver.web.connections import ConnectionLimits
     from palaver.web.http_protocol import Timeouts
     from palaver.web.state import WebState

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from palaver.domain.events import EventKind
-from palaver.domain.inbound import Outcome
+from palaver.sessions.events import EventKind
+from palaver.sessions.inbound import Outcome
 from palaver.web.message_schemas import EventOut, MessageOut, ReceiptOut
 from palaver.web.session_schemas import SessionOut, SessionUsageOut
 from support.web import build_api_document

@@ -13,16 +13,16 @@ import pytest
 
 from palaver import GatewayConfig
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.domain.attachment import MAX_FILE_BYTES, add_attachments, clean_file_name
-from palaver.domain.clock import SystemClock
-from palaver.domain.errors import ConfigError
-from palaver.services import attachments, disk_space
-from palaver.services.attachment_texts import describe_document
-from palaver.services.attachments import Attachments
-from palaver.services.document_text.extraction import DocumentText
-from palaver.storage import attachments as attachment_rows
-from palaver.storage import sessions
-from palaver.storage.engines.base import Write
+from palaver.core import disk_space
+from palaver.core.clock import SystemClock
+from palaver.core.engines.base import Write
+from palaver.core.errors import ConfigError
+from palaver.media import attachments, table as attachment_rows
+from palaver.media.attachment_texts import describe_document
+from palaver.media.attachments import Attachments
+from palaver.media.documents.extraction import DocumentText
+from palaver.sessions import table as sessions
+from palaver.sessions.attachment import MAX_FILE_BYTES, add_attachments, clean_file_name
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from palaver import SessionStore
     from palaver.agent.base import AgentRequest
-    from palaver.domain.person import Principal
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Principal
     from support.web import StartWebServer, WebServer
 
 SHA256_OF_WORDS = hashlib.sha256(b"words").hexdigest()
@@ -389,7 +389,7 @@ async def test_a_full_disk_is_a_named_error(web: WebServer, monkeypatch: pytest.
         return real_open("/dev/full", os.O_WRONLY)
 
     owner, real_open = await web.sign_in(), os.open
-    monkeypatch.setattr("palaver.services.attachments.os.open", open_full_device)
+    monkeypatch.setattr("palaver.media.attachments.os.open", open_full_device)
     response = await post_file(owner, make_png())
     monkeypatch.undo()
     assert (response.status_code, response.json()["error"]["code"]) == (507, "store_full")

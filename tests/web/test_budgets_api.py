@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.budget import BudgetScope
-from palaver.storage.engines.base import Write
+from palaver.config.budget_rules import BudgetScope
+from palaver.core.engines.base import Write
 from palaver.testing import FakeClock
 from support.budgets import DOLLAR, store_usage
 

@@ -12,20 +12,20 @@ import pytest
 
 import palaver
 from palaver import SessionSource
-from palaver.domain.account import Scope
-from palaver.domain.ids import parse_session_id
-from palaver.domain.inbound import Inbound, RepliedMessage
-from palaver.domain.person import Role
-from palaver.services.commands.registry import COMMANDS, find_command
-from palaver.services.conversations import build_person_source
-from palaver.storage.engines.base import Read
+from palaver.core.engines.base import Read
+from palaver.core.ids import parse_session_id
+from palaver.inbox.registry import COMMANDS, find_command
+from palaver.people.account import Scope
+from palaver.people.model import Role
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.inbound import Inbound, RepliedMessage
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn
 
 if TYPE_CHECKING:
     import httpx2
 
-    from palaver.domain.account import SignedInPerson
+    from palaver.people.account import SignedInPerson
     from support.web import StartWebServer, WebServer
 
 SCOPE_SETS = [
@@ -144,7 +144,7 @@ async def test_a_command_needs_the_scope_of_what_it_does(web: WebServer, scopes:
 def test_every_message_of_the_api_says_who_is_signed_in() -> None:
     """Without it, a token would be taken for its person."""
     source = Path(palaver.__file__).parent
-    files = [*source.glob("web/**/*.py"), source / "services" / "completions.py"]
+    files = [*source.glob("web/**/*.py"), source / "gateway" / "completions.py"]
     calls = [
         node
         for file in files

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
 
 if TYPE_CHECKING:
     import httpx2

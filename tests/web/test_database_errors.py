@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.storage import sessions
+from palaver.sessions import table as sessions
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

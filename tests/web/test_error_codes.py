@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.turn_codes import FailureCode, NoticeCode
-from palaver.services import shares as shares_service
-from palaver.services.accounts import accounts
+from palaver.accounts import accounts
+from palaver.sessions import shares as shares_service
+from palaver.sessions.turn_codes import FailureCode, NoticeCode
 from support.agents import WORDS, SlowAgent
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.routing import APIRoute
 
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 from palaver.web.body_limit import MAX_ANONYMOUS_BODY_BYTES
 from palaver.web.proxies import HostName, TrustedProxies
 

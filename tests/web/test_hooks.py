@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from palaver.domain.errors import AccountRefused, LeaseLost
+from palaver.core.errors import AccountRefused, LeaseLost
+from palaver.delivery.adapter import AccountInfo, WebhookRequest, WebhookResponse
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services.platforms.adapter import AccountInfo, WebhookRequest, WebhookResponse
 from palaver.web import webhook_bodies
 from palaver.web.webhook_bodies import WebhookBodies
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -19,7 +19,7 @@ from support.gateway import TIMEOUT_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.services.platforms.adapter import AccountLink
+    from palaver.delivery.adapter import AccountLink
     from support.web import StartWebServer, WebServer
 
 MAX_BYTES = 100_000

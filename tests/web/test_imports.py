@@ -13,10 +13,10 @@ import pytest
 
 from palaver import Principal
 from palaver.app import make_web_state
-from palaver.domain.errors import NotAllowed
-from palaver.domain.ids import PersonId
-from palaver.domain.person import Role
-from palaver.domain.profile import WebRules
+from palaver.config.agent_rules import WebRules
+from palaver.core.errors import NotAllowed
+from palaver.core.ids import PersonId
+from palaver.people.model import Role
 from palaver.testing import FakeClock
 from support.exports import make_chatgpt_conversation, make_chatgpt_export, make_claude_export
 from support.gateway import TIMEOUT_SECONDS
@@ -314,7 +314,7 @@ async def test_files_that_are_still_arriving_count_too(web: WebServer) -> None:
 
 
 async def test_only_the_last_results_are_kept(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.services.transfer.uploads.MAX_RESULTS_PER_PERSON", 3)
+    monkeypatch.setattr("palaver.transfer.uploads.MAX_RESULTS_PER_PERSON", 3)
     ada = await web.sign_in("ada")
     for _ in range(6):
         await wait_for_state(ada, (await upload(ada, b"no export"))["id"], "failed")

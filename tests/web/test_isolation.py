@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from conftest import create_sqlite_database
 from palaver import SessionSource
-from palaver.domain.inbound import Inbound
+from palaver.sessions.inbound import Inbound
 from support.web import WebServer, build_api_document, run_web_server
 
 if TYPE_CHECKING:

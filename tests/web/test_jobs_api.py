@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.job import JobRunState
-from palaver.storage import job_runs, jobs
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.timestamps import to_micros
+from palaver.core.engines.base import Read, Write
+from palaver.core.timestamps import to_micros
+from palaver.jobs import runs_table as job_runs, table as jobs
+from palaver.jobs.model import JobRunState
 from support.gateway import wait_until
 
 if TYPE_CHECKING:

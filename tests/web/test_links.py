@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.domain.inbound import Inbound
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from support.web import WebServer

@@ -14,11 +14,10 @@ import pytest
 
 from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
-from palaver.domain.errors import StoreBusy
-from palaver.services import poll_loop
-from palaver.services.live import clients as live_clients
-from palaver.services.live.channels import FollowCursor
-from palaver.storage import live_queries
+from palaver.core import poll_loop
+from palaver.core.errors import StoreBusy
+from palaver.live import clients as live_clients, table as live_queries
+from palaver.live.channels import FollowCursor
 from palaver.testing import ScriptedAgent
 from palaver.web import sse
 from palaver.web.http_protocol import Timeouts
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.warm_process import WarmLauncher
     from support.web import StartWebServer, WebServer
 

@@ -10,9 +10,9 @@ import pytest
 
 from palaver import Principal, Role, SessionSource
 from palaver.agent.base import TextDelta
-from palaver.domain.ids import PersonId
-from palaver.services.live import feed
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
+from palaver.core.ids import PersonId
+from palaver.live import feed
 from palaver.testing import ScriptedAgent
 from palaver.web import auth
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.storage import sessions
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
+from palaver.sessions import table as sessions
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
 

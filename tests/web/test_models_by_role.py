@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionSource
-from palaver.domain.person import Role
+from palaver.people.model import Role
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn
 

@@ -13,9 +13,9 @@ import httpx2
 import pytest
 
 from palaver.agent.base import Notice, TextDelta, ToolCall, ToolResult, UsageReport
-from palaver.domain.errors import AgentUnavailable
-from palaver.domain.person import Role
-from palaver.domain.usage import TurnUsage
+from palaver.core.errors import AgentUnavailable
+from palaver.people.model import Role
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.gateway import TIMEOUT_SECONDS, load_texts, wait_until
 from web.test_attachments import make_png

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from palaver import logs
-from palaver.domain.errors import AgentRejected
-from palaver.domain.turn import TurnState
-from palaver.logs import RecentRecords, configure_logging, hide_in_logs
-from palaver.services.log_view import read_log
+from palaver.core import logs
+from palaver.core.errors import AgentRejected
+from palaver.core.logs import RecentRecords, configure_logging, hide_in_logs
+from palaver.operation.log_view import read_log
+from palaver.sessions.turn import TurnState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import SessionSource, invocation
-from palaver.domain.inbound import Inbound, Outcome
+from palaver import SessionSource
+from palaver.core import invocation
+from palaver.sessions.inbound import Inbound, Outcome
 from palaver.testing import FakeClock
 from support.gateway import ask
 from support.people import find_code

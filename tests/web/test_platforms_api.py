@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, Platform
-from palaver.domain.errors import AccountRefused, SendRejected, SendUncertain
-from palaver.domain.platform_health import LinkingPrompt
+from palaver.core.errors import AccountRefused, SendRejected, SendUncertain
+from palaver.delivery.adapter import AccountInfo
+from palaver.delivery.health_model import LinkingPrompt
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services.platforms.adapter import AccountInfo
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import AccountLink
+    from palaver.delivery.adapter import AccountLink
+    from palaver.sessions.delivery import Delivery
     from support.web import StartWebServer, WebServer
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.profile import AgentProfile, Profile
+from palaver.config.agent_rules import AgentProfile, Profile
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import pytest
 from cryptography.exceptions import InvalidSignature, InvalidTag
 
 from palaver.app import make_push_notifier
-from palaver.domain.profile import PushRules
-from palaver.domain.push import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
-from palaver.services.push import notifier as notifier_module
-from palaver.services.push.encryption import ServerKey, encrypt
-from palaver.services.turns import finish
-from palaver.storage.engines.base import Read, Write
+from palaver.config.agent_rules import PushRules
+from palaver.core.engines.base import Read, Write
+from palaver.push import notifier as notifier_module
+from palaver.push.encryption import ServerKey, encrypt
+from palaver.push.model import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
 from palaver.testing import ScriptedAgent
+from palaver.turns import finish
 from support.gateway import wait_until
 from support.push_service import HOST, PushService
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from palaver.services.push.notifier import PushNotifier
+    from palaver.push.notifier import PushNotifier
     from support.web import StartWebServer, WebServer
 
 PUSH = "/api/me/push-subscriptions"

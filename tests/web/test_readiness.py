@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from palaver.services import readiness
-from palaver.services.doctor import machine
-from palaver.services.doctor.finding import Severity
-from palaver.services.readiness import find_problems
-from palaver.storage.engines import disk_reserve
-from palaver.storage.engines import sqlite as sqlite_engine
-from palaver.storage.engines.base import Write
-from palaver.storage.engines.damage import make_damage_error
+from palaver.core.engines import disk_reserve, sqlite as sqlite_engine
+from palaver.core.engines.base import Write
+from palaver.core.engines.damage import make_damage_error
+from palaver.operation import readiness
+from palaver.operation.doctor import machine
+from palaver.operation.doctor.finding import Severity
+from palaver.operation.readiness import find_problems
 from palaver.web.connections import ConnectionLimits
 from support.gateway import TIMEOUT_SECONDS
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver import SessionSource, SessionStore
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from palaver.testing import FakeClock
     from support.web import StartWebServer, WebServer
 

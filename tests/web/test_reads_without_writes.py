@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from palaver.domain.account import Scope
-from palaver.services import indexer
-from palaver.storage.engines import sqlite_file
-from palaver.storage.engines.base import Read, Write
-from palaver.storage.engines.sqlite import SqliteEngine
+from palaver.core.engines import sqlite_file
+from palaver.core.engines.base import Read, Write
+from palaver.core.engines.sqlite import SqliteEngine
+from palaver.people.account import Scope
+from palaver.sessions import indexer
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web import build_api_document
 from web.test_isolation import STREAMS, create_resources, fill_path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver import SessionSource, SessionStore
-    from palaver.storage.engines.base import Transaction
+    from palaver.core.engines.base import Transaction
     from support.web import WebServer
 
     Source = Callable[..., SessionSource]

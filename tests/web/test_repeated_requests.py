@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import TextDelta
-from palaver.domain import errors as domain_errors
-from palaver.domain.errors import PalaverError, TooManyAttempts
-from palaver.domain.person import Role
-from palaver.storage.engines.base import Read
+from palaver.core import errors as domain_errors
+from palaver.core.engines.base import Read
+from palaver.core.errors import PalaverError, TooManyAttempts
+from palaver.people.model import Role
 from palaver.testing import ScriptedAgent
 from palaver.web import openai_errors
 from palaver.web.errors import RequestRejected, build_retry_headers, get_error_status
@@ -137,7 +137,7 @@ def _list_errors(base: type[PalaverError] = PalaverError) -> list[type[PalaverEr
 def test_every_429_says_when_to_try_again() -> None:
     errors: list[PalaverError] = [RequestRejected("Slow down.", retry_after=3)]
     # Those of adapters never reach a route, and other tests may have loaded some of them.
-    found = [each for each in _list_errors() if each.__module__.startswith(("palaver.domain.", "palaver.web."))]
+    found = [each for each in _list_errors() if each.__module__.startswith(("palaver.core.", "palaver.web."))]
     errors += [each() for each in found if each is not domain_errors.ChatMovedAway]
     limited = [each for each in errors if 429 in (get_error_status(each), openai_errors.get_error_status(each))]
     assert {type(each) for each in limited} >= {RequestRejected, TooManyAttempts}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.errors import SendRejected
+from palaver.core.errors import SendRejected
 from palaver.platforms.loopback import LoopbackAdapter
 from support.gateway import wait_for_turn, wait_until
 from support.linked_accounts import link_chat_account
@@ -15,7 +15,7 @@ from support.sse import LivePage, start_listening
 if TYPE_CHECKING:
     import httpx2
 
-    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.delivery.adapter import OutgoingMessage
     from support.web import StartWebServer, WebServer
 
 QUOTED_ANSWER = "> ada, from the web: and now?\n\nDone."

@@ -9,9 +9,9 @@ import pytest
 
 from palaver import GatewayConfig, Platform, Role, SessionSource, TurnUsage
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import ToolsetRule
-from palaver.domain.turn import BusyPolicy
+from palaver.config.agent_rules import ToolsetRule
+from palaver.sessions.policy import ResetMode, ResetPolicy
+from palaver.sessions.turn import BusyPolicy
 from palaver.testing import FakeClock, ScriptedAgent
 from support.web import create_shared_memory
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.tools.history import make_history_tools
-from palaver.domain.ids import PersonId
-from palaver.domain.person import Principal, Role
-from palaver.services import indexer
-from palaver.services.indexer import Indexer
+from palaver.core.ids import PersonId
+from palaver.people.model import Principal, Role
+from palaver.sessions import indexer
+from palaver.sessions.indexer import Indexer
 
 if TYPE_CHECKING:
     import httpx2

@@ -14,12 +14,12 @@ import pytest
 
 from palaver import TurnUsage
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.domain.errors import ConfigError, PalaverError, StoreUnavailable
+from palaver.core.engines.base import Write
+from palaver.core.errors import ConfigError, PalaverError, StoreUnavailable
+from palaver.core.timestamps import to_micros
+from palaver.jobs import runs_table as job_runs
+from palaver.operation import metrics
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services import metrics
-from palaver.storage import job_runs
-from palaver.storage.engines.base import Write
-from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from palaver.web.errors import STATUS_BY_ERROR
 from palaver.web.server import open_socket, run_server

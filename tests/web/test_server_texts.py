@@ -13,12 +13,12 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import palaver.domain
+import palaver
 import palaver.platforms
-import palaver.services
-from palaver.domain.errors import PalaverError
-from palaver.domain.turn_codes import FailureCode
-from palaver.services.doctor.finding_texts import FINDING_TEXTS, FindingCode
+from palaver.core.errors import PalaverError
+from palaver.core.foreign_sqlite import InvalidForeignDatabase
+from palaver.operation.doctor.finding_texts import FINDING_TEXTS, FindingCode
+from palaver.sessions.turn_codes import FailureCode
 from palaver.web.errors import _CODE_BY_STATUS
 from support.settings import BOT_TOKEN
 
@@ -135,16 +135,22 @@ async def _provoke_problems(owner: httpx2.AsyncClient) -> Any:
     yield _pick(exposed, "key", "message")
 
 
+EDGES = frozenset({"cli", "platforms", "testing", "web"})
+
+
 def _list_error_codes() -> set[str]:
     def walk(error_class: type[PalaverError]) -> Iterator[type[PalaverError]]:
         yield error_class
         for each in error_class.__subclasses__():
             yield from walk(each)
 
-    for package in (palaver.domain, palaver.services):
+    rooms = [each.name for each in pkgutil.iter_modules(palaver.__path__) if each.ispkg and each.name not in EDGES]
+    for room in rooms:
+        package = importlib.import_module(f"palaver.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)  # so that all classes exist
-    places = ("palaver.domain", "palaver.services", "palaver.web.errors")  # not the errors of the terminal
+    places = (*(f"palaver.{room}." for room in rooms), "palaver.web.errors")  # not the errors of the terminal
     found = {each for each in walk(PalaverError) if each.__module__.startswith(places)}
+    found.discard(InvalidForeignDatabase)  # the readers of other programs' files say what it means
     codes = {error_class.__new__(error_class).code for error_class in found}
     return codes | OTHER_CODES | set(_CODE_BY_STATUS.values())

@@ -11,7 +11,7 @@ import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import TextDelta, Tool
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn, wait_until
 

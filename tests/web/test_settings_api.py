@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_text
-from palaver.domain.source import Platform
-from palaver.domain.turn import BusyPolicy
+from drivers.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_text
+from palaver.core.source import Platform
+from palaver.sessions.turn import BusyPolicy
 from support.settings import API_KEY, BOT_TOKEN
 from support.web import make_base_settings
 from web.test_attachments import make_png

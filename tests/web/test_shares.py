@@ -10,13 +10,13 @@ import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.domain.errors import NothingToDo
-from palaver.domain.events import Event, EventKind
-from palaver.domain.ids import PersonId
-from palaver.domain.message import Author, Message
-from palaver.domain.share import Sharer, build_shared_copy
-from palaver.services import shares
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
+from palaver.core.errors import NothingToDo
+from palaver.core.ids import PersonId
+from palaver.sessions import shares
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.message import Author, Message
+from palaver.sessions.share import Sharer, build_shared_copy
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
 
@@ -303,7 +303,7 @@ async def test_a_copy_is_made_outside_of_the_write_transaction(web: WebServer, m
         web.gateway.store.record_user_message(source, "written meanwhile")  # blocks for ever if a write is open
         return build_shared_copy(*args)
 
-    monkeypatch.setattr("palaver.services.shares.build_shared_copy", build_slowly)
+    monkeypatch.setattr("palaver.sessions.shares.build_shared_copy", build_slowly)
     await create_share(owner, session)
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 import httpx2
 import pytest
 
-from palaver.domain.account import MIN_PASSWORD_CHARS
-from palaver.services.accounts import passwords, sign_in
-from palaver.services.accounts.passwords import DUMMY_HASH
-from palaver.storage.engines.base import Read
-from palaver.storage.timestamps import to_micros
+from palaver.accounts import passwords, sign_in
+from palaver.accounts.passwords import DUMMY_HASH
+from palaver.core.engines.base import Read
+from palaver.core.timestamps import to_micros
+from palaver.people.account import MIN_PASSWORD_CHARS
 from palaver.testing import FakeClock
 from support.gateway import wait_until
 
@@ -227,8 +227,8 @@ async def test_an_unknown_name_costs_the_same_hashing(web: WebServer) -> None:
 
 
 def load_password_hash(web: WebServer) -> str:
-    from palaver.storage import accounts
-    from palaver.storage.engines.base import Read
+    from palaver.core.engines.base import Read
+    from palaver.people import account_table as accounts
 
     credentials = web.gateway.store.engine.run(Read(lambda tx: accounts.find_credentials(tx, "owner")))
     assert credentials is not None

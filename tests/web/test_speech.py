@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.openai_server import KEY, OpenAIServer, reply_with_audio, reply_with_error, reply_with_transcript
-from palaver.domain.profile import AgentProfile, Provider
-from palaver.domain.speech import SpeechRules
+from drivers.openai_server import KEY, OpenAIServer, reply_with_audio, reply_with_error, reply_with_transcript
+from palaver.config.agent_rules import AgentProfile, Provider
+from palaver.sessions.speech import SpeechRules
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.agent.mcp_connection import McpConnection
-from palaver.agent.providers import add_environment_keys
-from palaver.domain.errors import PalaverError
-from palaver.domain.profile import AgentProfile, McpServer, Provider
-from palaver.domain.web_page import SearchProvider, WebToolRules
-from palaver.services.settings import model_providers
-from palaver.services.web_access.web_reader import WebReader
+from palaver.config.agent_rules import AgentProfile, McpServer, Provider
+from palaver.config.web_page import SearchProvider, WebToolRules
+from palaver.core.errors import PalaverError
+from palaver.drivers.mcp import McpConnection
+from palaver.drivers.providers import add_environment_keys
+from palaver.media.web.web_reader import WebReader
+from palaver.settings import model_providers
 from support.recorder import Recorder, run_recorder
 from support.settings import API_KEY, BOT_TOKEN
 

@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import ReasoningDelta, TextDelta, UsageReport
-from palaver.domain.errors import AgentUnavailable
-from palaver.domain.person import Role
-from palaver.domain.usage import TurnUsage
+from palaver.core.errors import AgentUnavailable
+from palaver.people.model import Role
+from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.agents import EndlessAgent
 from support.gateway import TIMEOUT_SECONDS, wait_until

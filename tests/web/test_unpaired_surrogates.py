@@ -12,8 +12,8 @@ import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.domain.inbound import Inbound
-from palaver.domain.text import make_json_storable, make_storable
+from palaver.core.text import make_json_storable, make_storable
+from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

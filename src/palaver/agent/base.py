@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from palaver.domain.budget import TokenPrice
-    from palaver.domain.ids import TurnId
-    from palaver.domain.usage import TurnUsage
+    from palaver.config.budget_rules import TokenPrice
+    from palaver.core.ids import TurnId
+    from palaver.sessions.usage import TurnUsage
 
 
 @dataclass(frozen=True, slots=True)

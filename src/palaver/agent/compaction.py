@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import AgentRequest
 from palaver.agent.history import build_summary_message, order_events
 from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
-from palaver.domain.context import clean_chat_text
-from palaver.domain.errors import AgentError
+from palaver.core.errors import AgentError
+from palaver.sessions.context import clean_chat_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from palaver.domain.compaction import Compaction
-    from palaver.domain.events import Event
+    from palaver.sessions.compaction import Compaction
+    from palaver.sessions.events import Event
 
 MAX_SUMMARY_WORDS = 600
 SUMMARY_REQUEST = "Summarize this conversation"  # how the last message of a summary request starts

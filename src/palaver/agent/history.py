@@ -11,19 +11,19 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.context import format_author_prefix
-from palaver.domain.events import EventKind
-from palaver.domain.quoted_messages import format_quotes, format_reaction
-from palaver.domain.sender_words import format_sender_note
-from palaver.domain.sent_message import find_sent_by
-from palaver.domain.text import make_storable
+from palaver.core.text import make_storable
+from palaver.sessions.context import format_author_prefix
+from palaver.sessions.events import EventKind
+from palaver.sessions.quoted_messages import format_quotes, format_reaction
+from palaver.sessions.sender_words import format_sender_note
+from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from palaver.domain.compaction import Compaction
-    from palaver.domain.events import Event
-    from palaver.domain.message import Message
+    from palaver.sessions.compaction import Compaction
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
 
 SUMMARY_HEADING = "[Summary of the conversation before this point]"
 OMITTED_NOTICE = (

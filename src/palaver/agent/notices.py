@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
-from palaver.domain.turn_codes import NoticeCode
+from palaver.sessions.turn_codes import NoticeCode
 
 if TYPE_CHECKING:
-    from palaver.domain.errors import AgentError
+    from palaver.core.errors import AgentError
 
 CUT_OFF_NOTICE = Notice("The answer was cut off because it reached the maximum length.", NoticeCode.CUT_OFF)
 

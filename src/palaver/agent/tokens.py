@@ -11,7 +11,7 @@ import re
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.message import join_text_parts
+from palaver.sessions.message import join_text_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

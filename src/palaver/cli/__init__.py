@@ -36,7 +36,7 @@ from palaver.cli.sessions import sessions
 from palaver.cli.shares import shares
 from palaver.cli.status import status
 from palaver.cli.upgrade import upgrade
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

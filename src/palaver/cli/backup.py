@@ -20,15 +20,15 @@ from palaver.cli.output import (
     print_json,
     print_table,
 )
-from palaver.domain.errors import BackupError, StoreBusy
-from palaver.invocation import format_command
+from palaver.core.errors import BackupError, StoreBusy
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.config import Settings
-    from palaver.services.backups import Backup
-    from palaver.services.restores import RestoreResult
+    from palaver.operation.backups import Backup
+    from palaver.operation.restores import RestoreResult
 
 MAX_LISTED_FILES: Final = 5
 
@@ -60,7 +60,7 @@ def backup(ctx: click.Context, target: Path | None, keep: int | None, with_secre
 
     The backup is checked before it gets its name: a folder that exists is a backup that works.
     """
-    from palaver.services.backups import BackupRequest, delete_old_backups
+    from palaver.operation.backups import BackupRequest, delete_old_backups
 
     settings = load_cli_settings(ctx)
     database = _get_database(settings)
@@ -103,7 +103,7 @@ def backup(ctx: click.Context, target: Path | None, keep: int | None, with_secre
 @click.pass_context
 def backups(ctx: click.Context, as_json: bool) -> None:
     """List the backups in the folder backups, beside the database."""
-    from palaver.services.backups import list_backups
+    from palaver.operation.backups import list_backups
 
     database = _get_database(load_cli_settings(ctx))
     found = list_backups(database)
@@ -138,8 +138,8 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
     Stop the server first. The backup is checked completely, and the present database is kept beside the new one.
     """
     from palaver.cli.running_servers import find_running_server
-    from palaver.services.backups import load_backup, sort_attachments, verify_backup
-    from palaver.services.restores import lock_database, restore_backup
+    from palaver.operation.backups import load_backup, sort_attachments, verify_backup
+    from palaver.operation.restores import lock_database, restore_backup
 
     settings = load_cli_settings(ctx)
     database = _get_database(settings)
@@ -216,7 +216,7 @@ def _get_database(settings: Settings) -> Path:
     """Return the path of the SQLite file; for PostgreSQL, raise an error that says what to run instead."""
     if settings.database_url.startswith("sqlite:///"):
         return Path(settings.database_url.removeprefix("sqlite:///"))
-    from palaver.services.postgres_commands import format_dump_advice
+    from palaver.operation.postgres_commands import format_dump_advice
 
     raise BackupError(format_dump_advice(settings.database_url, settings.home))
 

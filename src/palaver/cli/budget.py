@@ -14,10 +14,10 @@ from palaver.cli.output import Column
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.domain.budget import BudgetKey, BudgetStatus
-    from palaver.domain.person import Principal
-    from palaver.services.budgets.overview import BudgetOverview
-    from palaver.services.operation import BlockingRunner
+    from palaver.config.budget_rules import BudgetKey, BudgetStatus
+    from palaver.core.operation import BlockingRunner
+    from palaver.money.overview import BudgetOverview
+    from palaver.people.model import Principal
 
 _COLUMNS = (
     Column("PERIOD"),
@@ -46,7 +46,7 @@ def show_budgets(ctx: click.Context, as_json: bool) -> None:
 
     Lists those that have a limit or were used this month: used, held for running calls, limit, and when it resets.
     """
-    from palaver.services.budgets.budget_json import status_to_json
+    from palaver.money.wire import status_to_json
 
     with _open_overview(ctx) as (overview, principal):
         page = overview.list_everything(principal)
@@ -72,7 +72,7 @@ def show_budgets(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    from palaver.services.budgets.limit_words import parse_set
+    from palaver.money.limit_words import parse_set
 
     who, period, amounts = parse_set(" ".join(words))
     with _open_overview(ctx) as (overview, principal):
@@ -92,7 +92,7 @@ def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None
 @json_option
 @click.pass_context
 def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    from palaver.services.budgets.limit_words import parse_clear
+    from palaver.money.limit_words import parse_clear
 
     who, period = parse_clear(" ".join(words))
     with _open_overview(ctx) as (overview, principal):
@@ -104,8 +104,8 @@ def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> No
 
 
 def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
-    from palaver.services.budgets.budget_json import status_to_json
-    from palaver.services.budgets.texts import describe_named_status
+    from palaver.money.texts import describe_named_status
+    from palaver.money.wire import status_to_json
 
     if as_json:
         output.print_json({"budget": status_to_json(status)})
@@ -117,8 +117,8 @@ def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
 def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
     """Open the store, and yield the budgets and the owner of this gateway."""
     from palaver.app import load_stored_settings
-    from palaver.services.budgets.overview import BudgetOverview
-    from palaver.services.operation import BlockingRunner
+    from palaver.core.operation import BlockingRunner
+    from palaver.money.overview import BudgetOverview
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
@@ -129,17 +129,17 @@ def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[Blocking
 
 
 def _find_key(overview: BudgetOverview[BlockingRunner], principal: Principal, who: str, period: str) -> BudgetKey:
-    from palaver.domain.budget import BudgetKey, BudgetPeriod
-    from palaver.services.budgets.limit_words import parse_subject
+    from palaver.config.budget_rules import BudgetKey, BudgetPeriod
+    from palaver.money.limit_words import parse_subject
 
     scope, name = parse_subject(who)
     return BudgetKey(scope, overview.find_subject(principal, scope, name), BudgetPeriod(period))
 
 
 def _make_row(status: BudgetStatus) -> tuple[str, ...]:
-    from palaver.domain.budget import BudgetScope
-    from palaver.domain.budget_amounts import format_dollars
-    from palaver.services.budgets.texts import format_reset_time
+    from palaver.config.budget_amounts import format_dollars
+    from palaver.config.budget_rules import BudgetScope
+    from palaver.money.texts import format_reset_time
 
     scope = status.key.scope
     name = output.clean_line(status.subject_name)

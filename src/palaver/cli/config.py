@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from palaver.config.setting_keys import SettingPath
-    from palaver.domain.person import Principal
-    from palaver.services.settings.editor import EditResult, SettingsEditor
-    from palaver.services.settings.history import SettingsChange
-    from palaver.services.settings.overview import SettingsOverview, SettingValue
-    from palaver.services.settings.platform_catalog import PlatformCatalog
-    from palaver.services.settings.reader import LoadedSettings, SettingsReader
+    from palaver.people.model import Principal
+    from palaver.settings.editor import EditResult, SettingsEditor
+    from palaver.settings.history import SettingsChange
+    from palaver.settings.overview import SettingsOverview, SettingValue
+    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.reader import LoadedSettings, SettingsReader
 
 _COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
 _HISTORY_COLUMNS = (
@@ -49,7 +49,7 @@ class ConfigAccess:
     principal: Principal
 
     def load_overview(self, loaded: LoadedSettings | None = None) -> SettingsOverview:
-        from palaver.services.settings.overview import SettingsOverview
+        from palaver.settings.overview import SettingsOverview
 
         return SettingsOverview(loaded or self.reader.load(), self.catalog)
 
@@ -98,7 +98,7 @@ def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool
 def get_setting(ctx: click.Context, key: str, as_json: bool) -> None:
     """Show one setting. A secret is never shown, only whether it is set."""
     from palaver.config.setting_keys import parse_key
-    from palaver.domain.errors import NotFound
+    from palaver.core.errors import NotFound
 
     path = parse_key(key)
     with open_config(ctx) as access:
@@ -125,7 +125,7 @@ def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> N
     read this way, because other users of this machine can see command lines. Lists are written as [a, b] or a,b.
     """
     from palaver.config.setting_keys import parse_key
-    from palaver.services.settings.editor import SettingsEdit
+    from palaver.settings.editor import SettingsEdit
 
     if len(words) > 1 and len(words) % 2:
         raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
@@ -155,7 +155,7 @@ def unset_settings(ctx: click.Context, keys: tuple[str, ...], as_json: bool) -> 
 
     KEY is a setting, or a section whose settings are all removed.
     """
-    from palaver.services.settings.editor import SettingsEdit
+    from palaver.settings.editor import SettingsEdit
 
     with open_config(ctx) as access:
         result = access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal"))
@@ -202,7 +202,7 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
     The key is in settings.key in the home folder. If PALAVER_SECRET_KEY is used instead, set it to the new key, a comma
     and the old key first, and start all servers again.
     """
-    from palaver.services.settings import key_rotation
+    from palaver.settings import key_rotation
 
     with open_config(ctx) as access:
         result = key_rotation.rotate_key(access.reader)
@@ -218,7 +218,7 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
 @contextmanager
 def open_config(ctx: click.Context) -> Iterator[ConfigAccess]:
     from palaver.app import make_catalog, make_editor
-    from palaver.services.settings.reader import SettingsReader
+    from palaver.settings.reader import SettingsReader
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

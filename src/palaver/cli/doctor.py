@@ -13,7 +13,7 @@ from palaver.cli.output import clean_line, format_count, print_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from palaver.services.doctor.finding import Finding
+    from palaver.operation.doctor.finding import Finding
 
 MAX_LISTED = 20  # problems that are printed one by one
 _MARKS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("PROBLEM", "red")}
@@ -38,7 +38,7 @@ def doctor(ctx: click.Context, full: bool, online: bool, offline: bool, repair: 
     from palaver.app import make_doctor_environment
     from palaver.cli.port_user import describe_port_user
     from palaver.cli.running_servers import find_running_server
-    from palaver.services.doctor.diagnosis import DoctorOptions, run_doctor
+    from palaver.operation.doctor.diagnosis import DoctorOptions, run_doctor
 
     home: Path | None = ctx.find_root().obj
 
@@ -59,7 +59,7 @@ def doctor(ctx: click.Context, full: bool, online: bool, offline: bool, repair: 
 
 def _repair(ctx: click.Context, *, skips_question: bool, as_json: bool) -> int:
     """Repair the store after a question, also beside a running server; return the exit code."""
-    from palaver.services.store_repair import list_problems, repair_store
+    from palaver.operation.store_repair import list_problems, repair_store
 
     with open_store(load_cli_settings(ctx)) as store:
         repairable, left = list_problems(store)

@@ -16,14 +16,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from palaver.cli.output import clean_text, format_json
-from palaver.domain.errors import (
-    ConfigError,
-    NotAllowed,
-    NotFound,
-    NothingToDo,
-    PalaverError,
-    StoreError,
-)
+from palaver.core.errors import ConfigError, NotAllowed, NotFound, NothingToDo, PalaverError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from palaver.config import Settings
-    from palaver.domain.person import Person
-    from palaver.services.store import SessionStore
-    from palaver.services.transfer.report import ImportReport
+    from palaver.people.model import Person
+    from palaver.sessions.store import SessionStore
+    from palaver.transfer.report import ImportReport
 
 FORMATS = ("hermes", "chatgpt", "claude", "open-webui", "openclaw", "palaver")
 OWN_FORMAT = "palaver"
@@ -78,7 +78,7 @@ def _choose_path(import_format: str, path: Path | None) -> Path:
 
 def _import_own(store: SessionStore, settings: Settings, path: Path, *, dry_run: bool) -> ImportReport:
     from palaver.app import make_attachments
-    from palaver.services.transfer.restore import restore_export
+    from palaver.transfer.restore import restore_export
 
     with _show_progress("Importing", unit="bytes") as advance:
         return restore_export(
@@ -101,7 +101,7 @@ def _import_foreign(
     dry_run: bool,
 ) -> ImportReport:
     from palaver.app import make_importer
-    from palaver.services.transfer.readers import open_reader
+    from palaver.transfer.readers import open_reader
 
     reader = open_reader(import_format, path, account)
     try:
@@ -120,8 +120,8 @@ def find_person(store: SessionStore, name: str | None) -> Person:
         return store.get_owner()
     import asyncio
 
+    from palaver.accounts.accounts import Accounts
     from palaver.cli.people.people_access import load_members
-    from palaver.services.accounts.accounts import Accounts
 
     everybody = Accounts(store).open_people(store.get_owner().principal)
     return lookup.find_person(asyncio.run(load_members(everybody)), name).person

@@ -1,4 +1,4 @@
-"""The JSON that `--json` prints about anything but sessions and their logs, whose JSON is in `domain/session_json.py`.
+"""The JSON that `--json` prints about anything but sessions and their logs, whose JSON is in `sessions/json.py`.
 
 The same rules hold: every key is always there, null if it has no value, and times are in ISO 8601 and UTC.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from palaver.domain.session_json import format_optional_time, format_time
+from palaver.sessions.json import format_optional_time, format_time
 
 if TYPE_CHECKING:
-    from palaver.domain.account import Member
-    from palaver.domain.memory import MemoryEntry
-    from palaver.domain.pairing import PairingRequest
-    from palaver.domain.platform_health import AccountHealth
-    from palaver.domain.session import Project, Session, UndoResult
-    from palaver.domain.share import Share
+    from palaver.delivery.health_model import AccountHealth
+    from palaver.memory.model import MemoryEntry
+    from palaver.people.account import Member
+    from palaver.people.pairing_model import PairingRequest
+    from palaver.sessions.model import Project, Session, UndoResult
+    from palaver.sessions.share import Share
 
 
 class ProjectJson(TypedDict):

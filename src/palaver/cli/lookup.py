@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.cli.output import clean_line, truncate_text
-from palaver.domain.account import normalize_name
-from palaver.domain.errors import AmbiguousMatch, InvalidTitle, NotFound, ProjectNotFound, SessionNotFound
-from palaver.invocation import format_command
+from palaver.core.errors import AmbiguousMatch, InvalidTitle, NotFound, ProjectNotFound, SessionNotFound
+from palaver.core.invocation import format_command
+from palaver.people.account import normalize_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.domain.account import Member
-    from palaver.domain.session import Project, Session
-    from palaver.services.view import SessionView
+    from palaver.people.account import Member
+    from palaver.sessions.model import Project, Session
+    from palaver.sessions.view import SessionView
 
 MAX_SESSIONS_COMPARED = 200  # the newest sessions, when looking for similar names
 MAX_SUGGESTIONS = 3

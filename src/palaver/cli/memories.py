@@ -10,16 +10,16 @@ import click
 from palaver.cli import json_output, lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
-from palaver.domain.errors import NotFound
-from palaver.domain.memory import MemoryOrigin, build_memory_key
-from palaver.invocation import format_command
-from palaver.services.view.memories import MemoryOperations
+from palaver.core.errors import NotFound
+from palaver.core.invocation import format_command
+from palaver.memory.model import MemoryOrigin, build_memory_key
+from palaver.memory.view import MemoryOperations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.domain.memory import MemoryEntry
-    from palaver.services.view import SessionView
+    from palaver.memory.model import MemoryEntry
+    from palaver.sessions.view import SessionView
 
 _COLUMNS = (
     Column("ID", style="dim"),

@@ -10,10 +10,10 @@ import click
 
 from palaver.cli.options import json_option, load_cli_settings
 from palaver.cli.output import Column, clean_line, format_count, print_hint, print_json, print_table
-from palaver.domain.errors import StoreBusy
+from palaver.core.errors import StoreBusy
 
 if TYPE_CHECKING:
-    from palaver.services.store_migration import TableReport
+    from palaver.operation.store_migration import TableReport
 
 
 @click.command()
@@ -30,8 +30,8 @@ def migrate(ctx: click.Context, source: str, target: str, dry_run: bool, start_o
     first. Interrupted, the same command goes on where it was. At the end every table is compared.
     """
     from palaver.cli.running_servers import find_running_server
-    from palaver.services.postgres_commands import remove_password
-    from palaver.services.store_migration import StoreMigration
+    from palaver.operation.postgres_commands import remove_password
+    from palaver.operation.store_migration import StoreMigration
 
     settings = load_cli_settings(ctx)
     source, target = _resolve(source), _resolve(target)

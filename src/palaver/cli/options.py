@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.config import Settings
-    from palaver.domain.errors import UpgradeRequired
-    from palaver.services.store import SessionStore
-    from palaver.services.view import SessionView
+    from palaver.core.errors import UpgradeRequired
+    from palaver.sessions.store import SessionStore
+    from palaver.sessions.view import SessionView
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 mine_option = click.option("--mine", is_flag=True, help="Only conversations you own or take part in, not everybody's.")
@@ -56,8 +56,8 @@ def load_cli_settings(ctx: click.Context) -> Settings:
 def open_store(settings: Settings) -> SessionStore:
     """Open the store for a command; if it has to be upgraded first, ask the person at the terminal."""
     from palaver import app
-    from palaver.domain.errors import UpgradeRequired
-    from palaver.domain.upgrade import Upgrade
+    from palaver.core.engine_upgrade import Upgrade
+    from palaver.core.errors import UpgradeRequired
 
     try:
         return app.open_store(settings)

@@ -12,11 +12,11 @@ from palaver.cli import output
 from palaver.cli.config import open_config
 from palaver.cli.options import json_option, load_current_settings
 from palaver.cli.output import Column
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
-    from palaver.domain.policy import ResetPolicy
-    from palaver.domain.profile import Profile
+    from palaver.config.agent_rules import Profile
+    from palaver.sessions.policy import ResetPolicy
 
 _COLUMNS = (
     Column("NAME"),
@@ -64,8 +64,8 @@ def picture(ctx: click.Context, name: str, file: Path | None, remove: bool, as_j
 
     FILE is a PNG, JPEG, WebP or GIF picture of at most 48 KB; a square of 96 pixels is enough.
     """
-    from palaver.domain.errors import NotFound
-    from palaver.services.settings.editor import SettingsEdit
+    from palaver.core.errors import NotFound
+    from palaver.settings.editor import SettingsEdit
 
     if (file is None) is not remove:
         raise click.UsageError("Give a FILE, or --remove.")
@@ -102,7 +102,7 @@ def _read_picture(file: Path) -> str:
 
 
 def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[str, ...]:
-    from palaver.services.reply_text import format_reset_policy
+    from palaver.commands.reply_text import format_reset_policy
 
     restarts = "" if policy is None else format_reset_policy(policy)
     cells = (name, profile.title, profile.model or "", restarts, profile.description)

@@ -9,10 +9,10 @@ import click
 from palaver.cli import json_output, lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
-    from palaver.domain.session import Project
+    from palaver.sessions.model import Project
 
 _COLUMNS = (
     Column("ID", style="dim"),

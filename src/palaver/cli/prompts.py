@@ -11,15 +11,15 @@ import click
 from palaver.cli import lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
-from palaver.domain.errors import InvalidInput, NotFound
-from palaver.domain.saved_prompt import MAX_PROMPT_CHARS
-from palaver.domain.session_json import format_time
-from palaver.invocation import format_command
-from palaver.services.view.saved_prompts import SavedPromptOperations
+from palaver.core.errors import InvalidInput, NotFound
+from palaver.core.invocation import format_command
+from palaver.prompts.model import MAX_PROMPT_CHARS
+from palaver.prompts.view import SavedPromptOperations
+from palaver.sessions.json import format_time
 
 if TYPE_CHECKING:
-    from palaver.domain.saved_prompt import SavedPrompt
-    from palaver.services.view import SessionView
+    from palaver.prompts.model import SavedPrompt
+    from palaver.sessions.view import SessionView
 
 _COLUMNS = (Column("NAME"), Column("CHANGED"), Column("TEXT", fills_width=True))
 _READ_INPUT = "-"  # in place of a text: read it from standard input

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from palaver.cli.port_user import describe_port_user
 from palaver.cli.running_servers import RunningServer, find_running_server
-from palaver.domain.account import is_loopback
-from palaver.domain.errors import PortInUse
-from palaver.invocation import format_command
+from palaver.core.errors import PortInUse
+from palaver.core.invocation import format_command
+from palaver.people.account import is_loopback
 from palaver.web.server import DEFAULT_PORT, open_socket, open_socket_on_free_port
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver import __version__
+from palaver.accounts.accounts import Accounts
 from palaver.app import (
     choose_agent_for,
     list_accounts,
@@ -31,14 +32,13 @@ from palaver.cli.malloc import return_freed_memory
 from palaver.cli.output import clean_line
 from palaver.cli.running_servers import announce_server, find_running_server
 from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
-from palaver.domain.errors import ConfigError
-from palaver.domain.platform_health import format_account
-from palaver.domain.upgrade import Upgrade
-from palaver.invocation import format_command
-from palaver.logs import configure_logging
-from palaver.services.accounts.accounts import Accounts
-from palaver.services.cleanup import Cleanup
-from palaver.services.settings.live_settings import log_problems
+from palaver.core.engine_upgrade import Upgrade
+from palaver.core.errors import ConfigError
+from palaver.core.invocation import format_command
+from palaver.core.logs import configure_logging
+from palaver.delivery.health_model import format_account
+from palaver.operation.cleanup import Cleanup
+from palaver.settings.live_settings import log_problems
 from palaver.web.app import create_app
 from palaver.web.connections import raise_open_file_limit
 from palaver.web.server import run_server
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
     from palaver.cli.running_servers import RunningServer
     from palaver.config import Settings
-    from palaver.services.gateway import Gateway
-    from palaver.services.platforms.configured_account import ConfiguredAccount
-    from palaver.services.settings.live_settings import LiveSettings
-    from palaver.services.settings.reader import LoadedSettings
-    from palaver.services.store import SessionStore
+    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.gateway import Gateway
+    from palaver.sessions.store import SessionStore
+    from palaver.settings.live_settings import LiveSettings
+    from palaver.settings.reader import LoadedSettings
     from palaver.web.state import WebState
 
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop

@@ -19,16 +19,16 @@ from palaver.cli.options import (
     yes_option,
 )
 from palaver.cli.output import Column
-from palaver.domain.account import is_loopback
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
+from palaver.people.account import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from palaver.config import Settings
-    from palaver.domain.person import Principal
-    from palaver.domain.share import Share
-    from palaver.services.shares import Shares
+    from palaver.people.model import Principal
+    from palaver.sessions.share import Share
+    from palaver.sessions.shares import Shares
 
 T = TypeVar("T")
 
@@ -165,7 +165,7 @@ def _run_with_shares(ctx: click.Context, run: Callable[[Shares, Principal], Coro
     """Open the store and run a coroutine with all shares, as the owner of this gateway."""
     import asyncio
 
-    from palaver.services.shares import Shares
+    from palaver.sessions.shares import Shares
 
     with open_store(load_cli_settings(ctx)) as store:
         return asyncio.run(run(Shares(store), store.get_owner().principal))

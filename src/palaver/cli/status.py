@@ -10,7 +10,7 @@ import click
 from palaver import __version__
 from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.output import clean_line
-from palaver.domain.platform_health import STATE_WORDS
+from palaver.delivery.health_model import STATE_WORDS
 
 if TYPE_CHECKING:
     from palaver.config import Settings
@@ -23,7 +23,7 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 def status(ctx: click.Context) -> None:
     """Show the database, config file, recent conversations, agent and chat platforms."""
     from palaver.app import describe_agent, load_stored_settings
-    from palaver.services.platforms.health import load_health
+    from palaver.delivery.health import load_health
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

@@ -17,18 +17,18 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
-from palaver.domain.events import EventKind, is_shown_erased
-from palaver.domain.sender_words import describe_sender
-from palaver.domain.sent_message import find_sent_by
-from palaver.services.transfer.document_words import split_tool_call
+from palaver.sessions.document_words import split_tool_call
+from palaver.sessions.events import EventKind, is_shown_erased
+from palaver.sessions.sender_words import describe_sender
+from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from palaver.domain.events import Event
-    from palaver.domain.message import Message
-    from palaver.domain.session import SearchHit, Session
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
+    from palaver.sessions.model import SearchHit, Session
 
 INDENT = "    "
 MAX_TOOL_RESULT_LINES = 10

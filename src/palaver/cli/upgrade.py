@@ -17,8 +17,8 @@ def upgrade(ctx: click.Context, yes: bool) -> None:
     before they do.
     """
     from palaver.app import open_store
-    from palaver.domain.errors import UpgradeRequired
-    from palaver.domain.upgrade import Upgrade
+    from palaver.core.engine_upgrade import Upgrade
+    from palaver.core.errors import UpgradeRequired
 
     settings = load_cli_settings(ctx)
     try:

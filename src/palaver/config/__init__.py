@@ -21,6 +21,31 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from palaver.config.agent_rules import (
+    DEFAULT_MESSAGES_PER_MINUTE,
+    AgentProfile,
+    CompactionRules,
+    McpServer,
+    MemoryRules,
+    Profile,
+    Provider,
+    PushRules,
+    RetentionRules,
+    ToolsetRule,
+    TurnRules,
+    WebRules,
+)
+from palaver.config.backup_rules import BackupRules
+from palaver.config.budget_amounts import parse_dollars
+from palaver.config.budget_rules import (
+    BudgetKey,
+    BudgetLimit,
+    BudgetPeriod,
+    BudgetRules,
+    BudgetScope,
+    BudgetUnit,
+    TokenPrice,
+)
 from palaver.config.document import FILE_NAME, read_document
 from palaver.config.environment import (
     CHAT_PLATFORMS,
@@ -42,35 +67,18 @@ from palaver.config.schema import (
     ToolsetSection,
     list_setting_keys,
 )
-from palaver.config.secret_file import SECRET_BYTES, load_install_secret
 from palaver.config.validation import validate_document
-from palaver.domain.backup_rules import BackupRules
-from palaver.domain.budget import BudgetKey, BudgetLimit, BudgetPeriod, BudgetRules, BudgetScope, BudgetUnit, TokenPrice
-from palaver.domain.budget_amounts import parse_dollars
-from palaver.domain.errors import ConfigError
-from palaver.domain.gateway_config import GatewayConfig, HomeChannel
-from palaver.domain.keys import DmScope
-from palaver.domain.permissions import DEFAULT_GUEST_COMMANDS
-from palaver.domain.person import Role
-from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import (
-    DEFAULT_MESSAGES_PER_MINUTE,
-    AgentProfile,
-    CompactionRules,
-    McpServer,
-    MemoryRules,
-    Profile,
-    Provider,
-    PushRules,
-    RetentionRules,
-    ToolsetRule,
-    TurnRules,
-    WebRules,
-)
-from palaver.domain.source import ChatType, Platform
-from palaver.domain.speech import SpeechRules
-from palaver.domain.turn import BusyPolicy
-from palaver.domain.web_page import SearchProvider, WebToolRules
+from palaver.config.web_page import SearchProvider, WebToolRules
+from palaver.core.errors import ConfigError
+from palaver.core.secret_file import SECRET_BYTES, load_install_secret
+from palaver.core.source import ChatType, Platform
+from palaver.people.model import Role
+from palaver.people.permissions import DEFAULT_GUEST_COMMANDS
+from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
+from palaver.sessions.keys import DmScope
+from palaver.sessions.policy import ResetMode, ResetPolicy
+from palaver.sessions.speech import SpeechRules
+from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

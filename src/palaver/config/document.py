@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.schema import format_key, is_literal_text
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

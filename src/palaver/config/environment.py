@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.config import validators
 from palaver.config.schema import ConfigFile, HomeSection, PlatformSection, ProviderSection
 from palaver.config.validation import format_value
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

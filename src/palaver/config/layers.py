@@ -18,7 +18,7 @@ from palaver.config.document import FILE_NAME
 from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides
 from palaver.config.schema import format_key
 from palaver.config.setting_templates import find_template, is_section
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

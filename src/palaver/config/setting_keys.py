@@ -9,7 +9,7 @@ import json
 import re
 from typing import Final
 
-from palaver.domain.errors import InvalidInput
+from palaver.core.errors import InvalidInput
 
 SettingPath = tuple[str, ...]
 

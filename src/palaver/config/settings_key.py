@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

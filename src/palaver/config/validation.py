@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.schema import OPERATOR_NAMED_SECTIONS, ConfigFile, list_setting_keys, may_hold_secret
 from palaver.config.validators import TOOLSET_NAMES
-from palaver.domain.source import BUILT_IN_PLATFORMS, ChatType
+from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

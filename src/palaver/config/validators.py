@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.budget_amounts import parse_dollars
-from palaver.domain.errors import InvalidInput
-from palaver.domain.gateway_config import AGENT_NAME_RULE, is_agent_name
-from palaver.domain.http_url import is_http_url
-from palaver.domain.keys import DmScope
-from palaver.domain.person import Role
-from palaver.domain.policy import FIELD_RULES, MAX_IDLE_MINUTES, ResetMode
-from palaver.domain.profile import TurnRules
-from palaver.domain.source import BUILT_IN_PLATFORMS, ChatType
-from palaver.domain.turn import BusyPolicy
-from palaver.domain.web_page import SearchProvider
+from palaver.config.agent_rules import TurnRules
+from palaver.config.budget_amounts import parse_dollars
+from palaver.config.web_page import SearchProvider
+from palaver.core.errors import InvalidInput
+from palaver.core.http_url import is_http_url
+from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
+from palaver.people.model import Role
+from palaver.sessions.gateway_config import AGENT_NAME_RULE, is_agent_name
+from palaver.sessions.keys import DmScope
+from palaver.sessions.policy import FIELD_RULES, MAX_IDLE_MINUTES, ResetMode
+from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,19 +11,19 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.capabilities import Capabilities
-from palaver.domain.errors import LeaseLost, PalaverError
-from palaver.domain.inbound import Inbound
-from palaver.domain.source import ChatType, Platform, SessionSource
-from palaver.services.platforms.adapter import Adapter
+from palaver.core.errors import LeaseLost, PalaverError
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.delivery.adapter import Adapter
+from palaver.delivery.capabilities import Capabilities
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
-    from palaver.services.platforms.adapter import AccountLink, OutgoingMessage
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
     Transport = Callable[[OutgoingMessage], Awaitable[str | None]]
 

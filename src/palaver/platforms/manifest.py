@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from palaver.domain.capabilities import Capabilities
+from palaver.delivery.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from palaver.domain.source import Platform
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.core.source import Platform
+    from palaver.delivery.adapter import Adapter
 
 ENTRY_POINT_GROUP = "palaver.platforms"
 

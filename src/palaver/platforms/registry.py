@@ -20,10 +20,10 @@ from pydantic import SecretStr, ValidationError
 
 from palaver.config import AccountEntry
 from palaver.config.layers import make_exposure_problem
-from palaver.domain.errors import AccountRefused
-from palaver.domain.source import BUILT_IN_PLATFORMS
+from palaver.core.errors import AccountRefused
+from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.gateway.configured_account import ConfiguredAccount, hide_values
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
-from palaver.services.platforms.configured_account import ConfiguredAccount, hide_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.config.layers import FixedLayers
-    from palaver.domain.source import Platform
+    from palaver.core.source import Platform
+    from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountSettings
-    from palaver.services.platforms.adapter import Adapter
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from palaver.config import AccountEntry
 from palaver.config.layers import SettingProblem
-from palaver.domain.errors import AccountRefused, NotFound
+from palaver.core.errors import AccountRefused, NotFound
 from palaver.platforms.connection_guides import FIELD_HELP, STEPS
-from palaver.services.settings.platform_catalog import PlatformField, PlatformForm
+from palaver.settings.platform_catalog import PlatformField, PlatformForm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.config.setting_keys import SettingPath
-    from palaver.domain.source import Platform
+    from palaver.core.source import Platform
+    from palaver.delivery.adapter import Adapter
+    from palaver.gateway.configured_account import ConfiguredAccount
     from palaver.platforms.manifest import PlatformManifest
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.services.platforms.configured_account import ConfiguredAccount
 
 # They start a program on the server.
 _TERMINAL_ONLY = frozenset({("signal", "program"), ("whatsapp-web", "child_command")})
@@ -89,7 +89,7 @@ class InstalledPlatforms:
         ]
 
     def list_accounts(self, settings: Settings, unreadable: Mapping[SettingPath, str]) -> list[ConfiguredAccount]:
-        from palaver.logs import hide_in_logs
+        from palaver.core.logs import hide_in_logs
 
         accounts = [_refuse_unreadable(account, unreadable) for account in self._list_accounts(settings)]
         hide_in_logs(secret for account in accounts for secret in account.secrets)
@@ -98,7 +98,7 @@ class InstalledPlatforms:
     def build_account(
         self, settings: Settings, platform: str, account: str, values: Mapping[str, object]
     ) -> ConfiguredAccount:
-        from palaver.logs import hide_in_logs
+        from palaver.core.logs import hide_in_logs
         from palaver.platforms.registry import configure_account
 
         manifest = self._manifests.get(platform)

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.crash_points import set_crash_hook
+from palaver.core.crash_points import set_crash_hook
 from palaver.testing.agent import ScriptedAgent
 from palaver.testing.clock import FakeClock
 

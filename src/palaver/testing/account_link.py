@@ -6,15 +6,15 @@ import asyncio
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import LeaseLost
-from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.core.errors import LeaseLost
+from palaver.sessions.inbound import Inbound, Outcome, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.domain.errors import SendRejected
-    from palaver.domain.platform_health import LinkingPrompt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.core.errors import SendRejected
+    from palaver.delivery.health_model import LinkingPrompt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
 
 class MemoryInbox:

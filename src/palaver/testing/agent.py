@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import TextDelta
-from palaver.domain.budget import FREE
+from palaver.config.budget_rules import FREE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.domain.budget import TokenPrice
+    from palaver.config.budget_rules import TokenPrice
 
     Script = Callable[[AgentRequest], AsyncGenerator[AgentEvent, None] | Sequence[AgentEvent] | str]
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from palaver.domain.errors import AccountRefused, DeliveryError, LeaseLost, SendRetryable
-from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+from palaver.core.errors import AccountRefused, DeliveryError, LeaseLost, SendRetryable
+from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
 
-    from palaver.domain.platform_updates import Button
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.delivery.adapter import Adapter
+    from palaver.sessions.platform_updates import Button
     from palaver.testing.contract_platform import ContractPlatform, Fault, ShownMessage
 
 RECONNECT_SECONDS = 0.05

@@ -12,8 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.delivery import Address
-    from palaver.services.platforms.adapter import AccountLink, Adapter
+    from palaver.delivery.adapter import AccountLink, Adapter
+    from palaver.sessions.delivery import Address
 
 
 class Fault(StrEnum):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ChatMovedAway,
     DeliveryError,
@@ -27,8 +27,8 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.platform_updates import Button, ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.delivery.adapter import OutgoingFile
+from palaver.sessions.platform_updates import Button, ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing.account_link import Death, MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import (
     Connection,

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from palaver.domain.account import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Scope, SignedInPerson
-from palaver.domain.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
-from palaver.domain.person import Role
-from palaver.services.view import AsyncSessionView
+from palaver.core.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
+from palaver.people.account import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Scope, SignedInPerson
+from palaver.people.model import Role
+from palaver.sessions.view import AsyncSessionView
 from palaver.web.state import State, WebState
 
 if TYPE_CHECKING:

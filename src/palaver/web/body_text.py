@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from palaver.domain.text import make_json_storable
+from palaver.core.text import make_json_storable
 
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
 

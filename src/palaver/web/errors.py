@@ -18,8 +18,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from palaver.domain.attachment import FileQuotaReached
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountNotConnected,
     AccountNotRunning,
     AgentError,
@@ -36,7 +35,8 @@ from palaver.domain.errors import (
     StoreFull,
     TooManyAttempts,
 )
-from palaver.domain.share import ShareExpired
+from palaver.sessions.attachment import FileQuotaReached
+from palaver.sessions.share import ShareExpired
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
-from palaver.domain.account import is_loopback
+from palaver.people.account import is_loopback
 from palaver.web.body_limit import BodyLimit, LargeRequests
 from palaver.web.errors import build_error_response
 from palaver.web.proxies import DEFAULT_PORTS, HostName, TrustedProxies, parse_address

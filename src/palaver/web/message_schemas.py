@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from palaver.domain.inbound import ReplyTo
-from palaver.domain.session_json import event_to_json
-from palaver.domain.turn import BusyPolicy
+from palaver.sessions.inbound import ReplyTo
+from palaver.sessions.json import event_to_json
+from palaver.sessions.turn import BusyPolicy
 from palaver.web.schemas import (
     IdempotencyKey,
     RequestModel,
@@ -22,12 +22,12 @@ from palaver.web.schemas import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.domain.delivery import DeliveryStatus
-    from palaver.domain.events import Event
-    from palaver.domain.ids import PersonId
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.session_summary import TranscriptPage
-    from palaver.domain.turn import Turn
+    from palaver.core.ids import PersonId
+    from palaver.sessions.delivery import DeliveryStatus
+    from palaver.sessions.events import Event
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.session_summary import TranscriptPage
+    from palaver.sessions.turn import Turn
 
 Content = str | list[dict[str, Any] | str]
 RoleOut = Literal["system", "user", "assistant", "tool"]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from palaver.domain.budget import BudgetScope, BudgetUnit
-from palaver.domain.budget_amounts import NANOS_PER_DOLLAR
-from palaver.domain.platform_health import AccountState
-from palaver.services.budgets.texts import list_amounts
-from palaver.services.platforms.health import load_account_health
+from palaver.config.budget_amounts import NANOS_PER_DOLLAR
+from palaver.config.budget_rules import BudgetScope, BudgetUnit
+from palaver.delivery.health import load_account_health
+from palaver.delivery.health_model import AccountState
+from palaver.money.texts import list_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from palaver.domain.budget import BudgetStatus
-    from palaver.domain.platform_health import AccountHealth
-    from palaver.services.metrics import MetricsReader, MetricsSnapshot
+    from palaver.config.budget_rules import BudgetStatus
+    from palaver.delivery.health_model import AccountHealth
+    from palaver.operation.metrics import MetricsReader, MetricsSnapshot
     from palaver.web.state import WebState
 
 _TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)

@@ -19,7 +19,7 @@ from palaver.web.errors import TooManyRequests, TooManyStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from palaver.domain.ids import PersonId
+    from palaver.core.ids import PersonId
 
 MAX_STREAMS_PER_PERSON: Final = 64
 MIN_PLACES: Final = 4  # for each person, however few connections there are

@@ -1,6 +1,6 @@
 """The OpenAI-compatible API: `/v1/models` and `/v1/chat/completions`.
 
-This module parses requests and encodes answers in OpenAI's format; `services/completions.py` decides which
+This module parses requests and encodes answers in OpenAI's format; `gateway/completions.py` decides which
 conversation a request belongs to. Parameters that would change how the agent works, such as `temperature`, are
 ignored: the operator configures the agent, with its own settings and tools.
 """
@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi import Header, Path, Response
 from fastapi.responses import JSONResponse
 
-from palaver.domain.errors import InvalidInput, NotAllowed, NotSignedIn, OwnerRequired, PalaverError
-from palaver.domain.inbound import Outcome
-from palaver.domain.text import make_storable
-from palaver.domain.turn import TurnState
-from palaver.domain.usage import TurnUsage
-from palaver.services.completions import (
+from palaver.agent.models import list_allowed_models
+from palaver.core.errors import InvalidInput, NotAllowed, NotSignedIn, OwnerRequired, PalaverError
+from palaver.core.text import make_storable
+from palaver.gateway.completions import (
     CompletionCall,
     CompletionResult,
     Completions,
@@ -32,7 +30,9 @@ from palaver.services.completions import (
     has_agent_answer,
     parse_message,
 )
-from palaver.services.models import list_allowed_models
+from palaver.sessions.inbound import Outcome
+from palaver.sessions.turn import TurnState
+from palaver.sessions.usage import TurnUsage
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, require_scope, wait_until_signed_out
 from palaver.web.errors import RequestRejected, describe_error
@@ -60,8 +60,8 @@ from palaver.web.state import State
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from palaver.domain.account import SignedInPerson
-    from palaver.services.completions import AcceptedCall
+    from palaver.gateway.completions import AcceptedCall
+    from palaver.people.account import SignedInPerson
     from palaver.web.state import WebState
 
 SESSION_HEADER: Final = "X-Palaver-Session"

@@ -9,8 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from palaver.domain.errors import NotFound, PalaverError
-from palaver.domain.text import make_storable
+from palaver.core.errors import NotFound, PalaverError
+from palaver.core.text import make_storable
 from palaver.web import errors
 from palaver.web.api_route import ApiRoute
 from palaver.web.errors import RequestRejected

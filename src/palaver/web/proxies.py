@@ -10,7 +10,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import ConfigError
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

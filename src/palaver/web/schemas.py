@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
-from palaver.domain.text import make_storable
+from palaver.core.text import make_storable
 
 MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
 
@@ -55,7 +55,7 @@ class RequestModel(BaseModel):
 def replace_surrogates(value: Any) -> Any:
     """Replace lone surrogates in JSON-ready data that was never stored, such as an answer that is still growing.
 
-    What was stored has none (see `domain/text.py`).
+    What was stored has none (see `core/text.py`).
     """
     if isinstance(value, str):
         return to_utf8_text(value)

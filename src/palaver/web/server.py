@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from palaver.domain.account import group_ip_address
-from palaver.domain.errors import ConfigError, PortInUse
+from palaver.core.errors import ConfigError, PortInUse
+from palaver.people.account import group_ip_address
 from palaver.web.connections import ConnectionLimits, Connections
 from palaver.web.http_protocol import HttpProtocol, Timeouts
 from palaver.web.proxies import TrustedProxies

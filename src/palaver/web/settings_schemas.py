@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from palaver.config.setting_keys import MAX_KEY_CHARS
-from palaver.services.settings.editor import MAX_CHANGED_KEYS
+from palaver.settings.editor import MAX_CHANGED_KEYS
 from palaver.web.schemas import RequestModel, ResponseModel, Seq, Time
 
 SettingKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)]

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 if TYPE_CHECKING:
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.attachments import Attachments
-    from palaver.services.completions import Completions
-    from palaver.services.conversations import Conversations
-    from palaver.services.erasure import Erasures
-    from palaver.services.gateway import Gateway
-    from palaver.services.health_check import HealthCheck
-    from palaver.services.live.clients import LiveClients
-    from palaver.services.metrics import MetricsReader
-    from palaver.services.policies import Policies
-    from palaver.services.push.notifier import PushNotifier
-    from palaver.services.retention import Retention
-    from palaver.services.settings.live_settings import LiveSettings
-    from palaver.services.settings.model_catalog import ModelCatalog
-    from palaver.services.shares import Shares
-    from palaver.services.transfer.documents import Documents
-    from palaver.services.transfer.person_exports import PersonExports
-    from palaver.services.transfer.personal_imports import PersonalImports
+    from palaver.accounts.accounts import Accounts
+    from palaver.gateway.completions import Completions
+    from palaver.gateway.gateway import Gateway
+    from palaver.live.clients import LiveClients
+    from palaver.media.attachments import Attachments
+    from palaver.operation.erasure import Erasures
+    from palaver.operation.health_check import HealthCheck
+    from palaver.operation.metrics import MetricsReader
+    from palaver.operation.retention import Retention
+    from palaver.push.notifier import PushNotifier
+    from palaver.sessions.conversations import Conversations
+    from palaver.sessions.shares import Shares
+    from palaver.settings.live_settings import LiveSettings
+    from palaver.settings.model_catalog import ModelCatalog
+    from palaver.transfer.documents import Documents
+    from palaver.transfer.person_exports import PersonExports
+    from palaver.transfer.personal_imports import PersonalImports
+    from palaver.turns.policies import Policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import InvalidInput
-from palaver.domain.ids import parse_session_id
-from palaver.domain.inbound import Inbound, Outcome, ReplyTo
-from palaver.domain.permissions import check_permission
-from palaver.services.commands.registry import parse_command
-from palaver.services.commands.runner import check_call_scopes
-from palaver.services.commands.scopes import find_token_scopes
-from palaver.services.conversations import build_person_source
+from palaver.commands.scopes import find_token_scopes
+from palaver.core.errors import InvalidInput
+from palaver.core.ids import parse_session_id
+from palaver.inbox.registry import parse_command
+from palaver.inbox.runner import check_call_scopes
+from palaver.people.permissions import check_permission
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.inbound import Inbound, Outcome, ReplyTo
 from palaver.web.errors import RequestRejected
 from palaver.web.message_schemas import ReceiptOut, to_receipt_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.account import SignedInPerson
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.turn import BusyPolicy
-    from palaver.services.commands.command import CommandCall, MessageCall
+    from palaver.commands.command import CommandCall, MessageCall
+    from palaver.people.account import SignedInPerson
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.turn import BusyPolicy
     from palaver.web.state import WebState
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from palaver.domain.account import group_ip_address
-from palaver.domain.errors import TooManyAttempts
+from palaver.core.errors import TooManyAttempts
+from palaver.people.account import group_ip_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from palaver.agent.base import Tool
-from palaver.agent.tools import history, job_run, memory, messaging, schedule, web
-from palaver.agent.tools.names import MAX_TOOL_NAME_CHARS, PALAVER_TOOL_NAMES, build_tool_name, mark_collisions
+from palaver.agent.tools import history
+from palaver.agent.toolset_names import MAX_TOOL_NAME_CHARS, PALAVER_TOOL_NAMES, build_tool_name, mark_collisions
+from palaver.delivery import tools as messaging
+from palaver.jobs import job_run, tools as schedule
+from palaver.media.web import tools as web
+from palaver.memory import tools as memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

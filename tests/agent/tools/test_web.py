@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import ToolFailed
-from palaver.agent.tools.web import MAX_PAGE_CHARS, make_web_tools
-from palaver.domain.errors import ConnectionLost, InvalidInput
-from palaver.domain.web_page import SearchResult, WebPage
+from palaver.config.web_page import SearchResult, WebPage
+from palaver.core.errors import ConnectionLost, InvalidInput
+from palaver.media.web.tools import MAX_PAGE_CHARS, make_web_tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

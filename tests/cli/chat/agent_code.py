@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
 QUICK_AGENT_CODE = """
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 DemoAgent.__init__.__kwdefaults__["word_delay"] = 0.001
 from palaver.cli import main
 main()
@@ -21,7 +21,7 @@ import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 from palaver.cli.chat import chat_runner, screen
 
 home = Path(os.environ["PALAVER_HOME"])
@@ -45,8 +45,8 @@ main()
 """
 FAILING_AGENT_CODE = """
 from palaver.agent.base import TextDelta
-from palaver.agent.demo import DemoAgent
-from palaver.domain.errors import AgentRejected
+from palaver.drivers.demo import DemoAgent
+from palaver.core.errors import AgentRejected
 
 async def run(self, request):
     yield TextDelta("It begins")
@@ -57,7 +57,7 @@ from palaver.cli import main
 main()
 """
 PROVIDER_AGENT_CODE = """
-from palaver.agent import demo
+from palaver.drivers import demo
 make_usage = demo.TurnUsage  # as providers report it: the model without the provider
 demo.TurnUsage = lambda **fields: make_usage(**{**fields, "model": "fast", "provider": "workshop"})
 demo.DemoAgent.model = property(lambda self: "workshop:fast")  # as the settings name it
@@ -66,7 +66,7 @@ main()
 """
 WARNING_AGENT_CODE = """
 import logging
-from palaver.agent.demo import DemoAgent
+from palaver.drivers.demo import DemoAgent
 check_model = DemoAgent.check_model
 
 def warn(self, name):
@@ -85,7 +85,7 @@ def make_later_code(delay: timedelta) -> str:
     return f"""
 import time
 from datetime import UTC, datetime, timedelta
-from palaver.domain.clock import SystemClock
+from palaver.core.clock import SystemClock
 
 real_time = time.time
 time.time = lambda: real_time() + {delay.total_seconds()}

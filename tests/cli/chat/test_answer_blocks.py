@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from palaver.cli.chat.answer_blocks import (
     AnswerBlocks,
@@ -14,7 +13,7 @@ from palaver.cli.chat.answer_blocks import (
     ToolBlock,
     count_finished_chars,
 )
-from palaver.domain.draft import Piece, PieceKind
+from palaver.sessions.draft import Piece, PieceKind
 
 MARKDOWN = """\
 # Title

@@ -11,8 +11,8 @@ from palaver.cli.chat import ChatMode, ChatOptions, StartMode
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.chat.feed_listener import FeedListener, SessionDeleted
 from palaver.cli.errors import MessageRejected
-from palaver.domain.policy import ResetMode
-from palaver.domain.profile import AgentProfile, Profile
+from palaver.config.agent_rules import AgentProfile, Profile
+from palaver.sessions.policy import ResetMode
 
 if TYPE_CHECKING:
     from palaver.testing import FakeClock

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from palaver.cli.chat.feed_presenter import ANSWER_RESTARTED_TEXT, AnswerEnd, FeedPresenter, Note, PersonMessage
-from palaver.domain.draft import Piece, PieceKind
-from palaver.domain.events import Event, EventKind
-from palaver.domain.feed_events import DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
-from palaver.domain.ids import PersonId, SessionId, TurnId
-from palaver.domain.message import Message
-from palaver.domain.turn import Turn, TurnKind, TurnState
+from palaver.core.ids import PersonId, SessionId, TurnId
+from palaver.live.feed_events import DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
+from palaver.sessions.draft import Piece, PieceKind
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.message import Message
+from palaver.sessions.turn import Turn, TurnKind, TurnState
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 ONE, TWO = TurnId("t_1"), TurnId("t_2")

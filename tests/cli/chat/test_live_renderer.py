@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.cli.chat.live_renderer import LiveRenderer
-from palaver.domain.draft import Piece, PieceKind
+from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
     import pytest

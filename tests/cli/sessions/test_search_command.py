@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.cli.sessions import search_command
-from palaver.services import indexer
-from palaver.services.indexer import Indexer
+from palaver.sessions import indexer
+from palaver.sessions.indexer import Indexer
 
 if TYPE_CHECKING:
     from cli.conftest import Home

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource, TurnUsage
-from palaver.storage.engines.base import Write
+from palaver.core.engines.base import Write
 
 if TYPE_CHECKING:
     from cli.conftest import Home

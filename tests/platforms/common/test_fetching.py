@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.errors import ConnectionLost, InvalidInput
+from palaver.core.errors import ConnectionLost, InvalidInput
+from palaver.media.web.address_guard import is_public_address
 from palaver.platforms.common.fetching import FileFetcher
-from palaver.services.web_access.address_guard import is_public_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

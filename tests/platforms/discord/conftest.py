@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, connect_adapter, make_place, render_message
 
 from .discord_data import ADA_DM_ID, GENERAL_ID, TOKEN
@@ -31,10 +31,10 @@ make_outgoing = partial(render_message, DIRECT)
 
 def make_adapter_for(server: DiscordServer, *, account: str = "", beat_grace: float = 5.0) -> DiscordAdapter:
     """Return an adapter for the bot of the server."""
+    from palaver.inbox.registry import COMMANDS
     from palaver.platforms.discord.adapter import DiscordAdapter
     from palaver.platforms.discord.gateway import GatewayTiming
     from palaver.platforms.discord.settings import DiscordSettings
-    from palaver.services.commands.registry import COMMANDS
 
     commands = [command for command in COMMANDS if command.name in {"new", "stop", "steer"}]
     settings = DiscordSettings.model_validate({"bot_token": TOKEN, "api_url": server.url})

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.testing import Fault
 from platforms.local_platform import ADA, BEN, GROUP, LocalPlatform
 
 from .discord_api import BAD_GATEWAY, LOSE_ANSWER, limit_rate
-from .discord_data import ADA as ADA_USER
-from .discord_data import ADA_DM_ID, BEN_DM_ID, GENERAL_ID, TOKEN
-from .discord_data import BEN as BEN_USER
+from .discord_data import ADA as ADA_USER, ADA_DM_ID, BEN as BEN_USER, BEN_DM_ID, GENERAL_ID, TOKEN
 from .discord_server import MENTION, DiscordServer
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
-from palaver.logs import remove_secrets
+from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.logs import remove_secrets
 from palaver.platforms.discord.receiver import SESSION
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -22,8 +22,8 @@ from .discord_data import BOT_ID, GENERAL_ID, TOKEN
 from .discord_server import MENTION, DiscordServer
 
 if TYPE_CHECKING:
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
     from .conftest import MakeAdapter
 

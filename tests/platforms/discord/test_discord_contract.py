@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, MemoryInbox, PlatformContract, ShownMessage
 
 from .conftest import make_adapter_for

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.base import TextDelta
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.platform_health import AccountState
-from palaver.domain.source import Platform, SessionSource
-from palaver.storage import deliveries
-from palaver.storage.engines.base import Write
-from palaver.storage.timestamps import to_micros
+from palaver.core.engines.base import Write
+from palaver.core.source import Platform, SessionSource
+from palaver.core.timestamps import to_micros
+from palaver.delivery import table as deliveries
+from palaver.delivery.health_model import AccountState
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states

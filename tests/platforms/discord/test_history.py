@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from palaver.domain.errors import StoreError
-from palaver.domain.platform_updates import MessageDeleted
+from palaver.core.errors import StoreError
+from palaver.sessions.platform_updates import MessageDeleted
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.inbound import Inbound
-from palaver.domain.source import ChatType
+from palaver.core.source import ChatType
 from palaver.platforms.discord.directory import Channel, ChannelDirectory
 from palaver.platforms.discord.inbound import (
     IS_REMOVED,
@@ -17,6 +16,7 @@ from palaver.platforms.discord.inbound import (
     parse_message,
     parse_reaction,
 )
+from palaver.sessions.inbound import Inbound
 
 from .discord_data import (
     ADA,

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import LeaseLost
-from palaver.domain.platform_updates import Button, ButtonPressed
+from palaver.core.errors import LeaseLost
+from palaver.sessions.platform_updates import Button, ButtonPressed
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -18,8 +18,8 @@ from .discord_api import BAD_GATEWAY, LATE_INTERACTION
 from .discord_data import FORUM_ID, GENERAL_ID
 
 if TYPE_CHECKING:
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
     from .discord_server import DiscordServer
 

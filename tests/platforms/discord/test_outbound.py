@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.platform_updates import Button
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingMessage
+from palaver.inbox.registry import COMMANDS
 from palaver.platforms.discord.account_check import describe_account
 from palaver.platforms.discord.outbound import build_commands, build_edit, build_message, render_markdown
-from palaver.services.commands.registry import COMMANDS
-from palaver.services.platforms.adapter import OutgoingMessage
+from palaver.sessions.delivery import Address
+from palaver.sessions.platform_updates import Button
 
 from .discord_data import ALL_PERMISSIONS, BOT, make_application
 from .discord_schemas import list_problems

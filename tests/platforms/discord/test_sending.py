@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
+from palaver.core.errors import (
     ConnectionLost,
     InvalidInput,
     SendRejected,
@@ -15,8 +14,9 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.source import Platform
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingFile
+from palaver.sessions.delivery import Address
 from support.gateway import TIMEOUT_SECONDS
 
 from .conftest import DIRECT, connect, make_outgoing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from palaver.logs import remove_secrets
+from palaver.core.logs import remove_secrets
 from palaver.platforms.discord.manifest import MANIFEST
 from palaver.platforms.discord.settings import DiscordSettings
 

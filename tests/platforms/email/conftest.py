@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.email.adapter import EmailAdapter
 from palaver.platforms.email.settings import EmailSettings
+from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, build_message, make_place
 
 from .mail_server import ADDRESS, ANNA, AUTHSERV_ID, PASSWORD, MailServer
 
 if TYPE_CHECKING:
-    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.delivery.adapter import OutgoingMessage
     from palaver.testing import MemoryInbox
     from support.platform_adapters import AdapterMaker
 

@@ -15,12 +15,14 @@ from datetime import UTC, datetime
 from email import message_from_bytes
 from email.headerregistry import ContentDispositionHeader
 from email.message import EmailMessage
-from email.policy import SMTP as SMTP_POLICY
-from email.policy import default as default_policy
+from email.policy import SMTP as SMTP_POLICY, default as default_policy
 from typing import TYPE_CHECKING, Any
 
-from aiosmtpd.smtp import SMTP as SmtpProtocol  # noqa: N811  (a class)
-from aiosmtpd.smtp import AuthResult, Envelope
+from aiosmtpd.smtp import (
+    SMTP as SmtpProtocol,  # noqa: N811  (a class)
+    AuthResult,
+    Envelope,
+)
 from proxyprotocol.sock import SocketInfoLocal
 from pymap.backend.dict import Config, DictBackend, Login
 from pymap.backend.dict.mailbox import Message

@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.errors import (
-    AccountRefused,
-    ConnectionLost,
-    SendRejected,
-    SendRetryable,
-)
-from palaver.platforms.email import client as client_module
-from palaver.platforms.email import imap, receiver
+from palaver.core.errors import AccountRefused, ConnectionLost, SendRejected, SendRetryable
+from palaver.delivery.adapter import OutgoingFile
+from palaver.platforms.email import client as client_module, imap, receiver
 from palaver.platforms.email.adapter import EmailAdapter
 from palaver.platforms.email.inbound import UNREADABLE_TEXT
 from palaver.platforms.email.receiver import MAX_FETCH_ATTEMPTS, Position
-from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
 from support.gateway import TIMEOUT_SECONDS, wait_until

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.email import adapter as adapter_module
+from palaver.sessions.delivery import DeliveryState
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.platforms.email import imap
 from palaver.platforms.email.imap import MAX_RESPONSE_BYTES, ImapConnection, ImapRefused, quote_folder, read_folder
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.domain.source import ChatType
+from palaver.core.source import ChatType
 from palaver.platforms.email.addresses import Mailbox, normalize_address, parse_mailboxes
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, decode_words, find_ids, parse_header

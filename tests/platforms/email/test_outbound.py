@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import SendRejected, SendRetryable, TargetUnreachable
-from palaver.domain.source import Platform
+from palaver.core.errors import SendRejected, SendRetryable, TargetUnreachable
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.email.headers import parse_header
 from palaver.platforms.email.outbound import (
     MailHead,
@@ -22,14 +22,8 @@ from palaver.platforms.email.outbound import (
     make_reply_subject,
     shorten_references,
 )
-from palaver.platforms.email.threads import (
-    find_thread,
-    make_first_part_id,
-    make_own_id,
-    parse_own_id,
-    split_addresses,
-)
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.platforms.email.threads import find_thread, make_first_part_id, make_own_id, parse_own_id, split_addresses
+from palaver.sessions.delivery import Address
 from palaver.testing.contract_helpers import read_ten_bytes
 
 from .mail_server import ADDRESS, ANNA, BOB

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import aiosmtplib
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
-from palaver.domain.source import ChatType, Platform
-from palaver.platforms.email import adapter as adapter_module
-from palaver.platforms.email import client as client_module
+from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.source import ChatType, Platform
+from palaver.delivery.adapter import OutgoingFile
+from palaver.platforms.email import adapter as adapter_module, client as client_module
 from palaver.platforms.email.client import PARTIAL_SEND_ATTEMPT
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
 from support.gateway import TIMEOUT_SECONDS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.testing import Fault
 from platforms.local_platform import ADA, BEN, GROUP, LocalPlatform
 

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from palaver.domain.delivery import Address, DeliveryKind
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ChatMovedAway,
     ConnectionLost,
@@ -19,17 +18,12 @@ from palaver.domain.errors import (
     SendRetryable,
     TargetUnreachable,
 )
-from palaver.domain.platform_updates import (
-    ChatMoved,
-    MembersChanged,
-    MessageDeleted,
-    MessageEdited,
-    MessageReaction,
-)
-from palaver.domain.source import ChatType
+from palaver.core.source import ChatType
+from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
 from palaver.platforms.matrix import receiver
 from palaver.platforms.matrix.timeline import build_sync_filter
-from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+from palaver.sessions.delivery import Address, DeliveryKind
+from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter, wait_for_texts

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.sessions.delivery import Address
 from palaver.testing.contract_platform import ContractPlatform, Fault, ShownMessage
 from palaver.testing.platform_contract import PlatformContract
 

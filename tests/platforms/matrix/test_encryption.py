@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-from palaver.domain.delivery import Address
+from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
 from palaver.platforms.matrix import receiver
-from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+from palaver.sessions.delivery import Address
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter, wait_for_texts
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Platform, SessionStore
-from palaver.agent.demo import DemoAgent
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.drivers.demo import DemoAgent
+from palaver.gateway.account_runner import ConnectionTiming
+from palaver.gateway.gateway import Gateway
+from palaver.media.attachments import Attachments
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.inbound import Inbound, RepliedMessage
-from palaver.domain.platform_updates import (
-    ChatMoved,
-    MembersChanged,
-    MessageDeleted,
-    MessageEdited,
-    MessageReaction,
-)
-from palaver.domain.source import ChatType
+from palaver.core.source import ChatType
 from palaver.platforms.matrix.inbound import (
     FileReference,
     Reader,
@@ -26,6 +18,8 @@ from palaver.platforms.matrix.inbound import (
     read_file_reference,
 )
 from palaver.platforms.matrix.rooms import Room
+from palaver.sessions.inbound import Inbound, RepliedMessage
+from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from palaver.domain.delivery import Address, DeliveryKind
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.matrix.capabilities import CAPABILITIES
 from palaver.platforms.matrix.outbound import build_content, build_edit, render_html, render_messages
-from palaver.services.platforms.adapter import OutgoingMessage
+from palaver.sessions.delivery import Address, DeliveryKind
 
 MAX_EVENT_BYTES = 65_536
 

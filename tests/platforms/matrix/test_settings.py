@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.manifest import ENTRY_POINT_GROUP
 from palaver.platforms.matrix.manifest import MANIFEST
 from palaver.platforms.matrix.settings import MatrixSettings

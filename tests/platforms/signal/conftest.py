@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.signal.adapter import SignalAdapter, SignalTiming
 from palaver.platforms.signal.settings import SignalSettings
+from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, make_place, render_message
 
 from .signal_server import ADA, SignalServer

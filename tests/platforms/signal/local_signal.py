@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.testing import Fault
 from platforms.local_platform import ADA, BEN, GROUP, LocalPlatform
 

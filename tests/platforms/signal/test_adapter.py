@@ -13,19 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
-    AccountRefused,
-    ConnectionLost,
-    InvalidInput,
-)
-from palaver.domain.platform_updates import MessageEdited
-from palaver.domain.source import Platform
-from palaver.platforms.signal import adapter as adapter_module
-from palaver.platforms.signal import client as client_module
+from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput
+from palaver.core.source import Platform
+from palaver.platforms.signal import adapter as adapter_module, client as client_module
 from palaver.platforms.signal.client import SignalProcess
 from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory
 from palaver.platforms.signal.spool import Spool, SpoolPosition
+from palaver.sessions.delivery import Address
+from palaver.sessions.platform_updates import MessageEdited
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import connect_adapter

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.errors import (
-    AccountRefused,
-    ConnectionLost,
-)
+from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.platforms.signal import linking as linking_module
 from palaver.platforms.signal.account_info import describe_account, is_outdated
 from palaver.platforms.signal.accounts_file import LinkedAccount, read_account

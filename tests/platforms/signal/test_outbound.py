@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import SendRejected
-from palaver.domain.source import Platform
+from palaver.core.errors import SendRejected
+from palaver.core.source import Platform
 from palaver.platforms.signal.capabilities import MAX_MESSAGE_BYTES
 from palaver.platforms.signal.formatting import format_markdown
 from palaver.platforms.signal.ids import MessageRef, build_target, parse_message_id
 from palaver.platforms.signal.outbound import MessageBody, build_quote, render_markdown
+from palaver.sessions.delivery import Address
 
 from .signal_server import ADA, GROUP
 

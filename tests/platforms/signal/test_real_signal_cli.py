@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import AccountRefused
-from palaver.domain.source import ChatType, Platform
+from palaver.core.errors import AccountRefused
+from palaver.core.source import ChatType, Platform
+from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.signal import client, receiver
 from palaver.platforms.signal.accounts_file import read_account
@@ -26,7 +26,7 @@ from palaver.platforms.signal.ids import build_target
 from palaver.platforms.signal.inbound import parse_event
 from palaver.platforms.signal.settings import SignalSettings
 from palaver.platforms.signal.spool import Spool, SpoolPosition
-from palaver.services.platforms.adapter import OutgoingMessage
+from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox, MemoryLink
 
 from .real_signal import RealSignal

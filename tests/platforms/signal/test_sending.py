@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     SendRejected,
@@ -18,13 +17,14 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.signal import state as state_module
 from palaver.platforms.signal.client import RequestNotSent
 from palaver.platforms.signal.failures import hide_people, make_exit_error
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.state import AdapterState
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter

@@ -13,8 +13,8 @@ from .conftest import ADDRESS, make_adapter_for
 from .signal_server import ADA, OWN_ACI, SignalServer
 
 if TYPE_CHECKING:
-    from palaver.domain.delivery import Address
     from palaver.platforms.signal.adapter import SignalAdapter
+    from palaver.sessions.delivery import Address
 
 SEND_FAULTS = {
     Fault.RATE_LIMITED: faults.RATE_LIMITED,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.platform_health import AccountState
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.health_model import AccountState
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, wait_for_states

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.inbound import Inbound
 from palaver.platforms.signal.inbound import KnownIds, OwnAccount, parse_event
+from palaver.sessions.inbound import Inbound
 
 from .signal_checks import check_record, find_problem
 from .signal_cli_record import SignalCliRecord, describe_fields, name_kind

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, make_place, render_message
 
 from .slack_server import APP_TOKEN, DM, SIGNING_SECRET, TOKEN, SlackServer

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.testing import Fault
 from platforms.local_platform import ADA, BEN, GROUP, LocalPlatform
 
-from .slack_server import ADA as ADA_USER
 from .slack_server import (
+    ADA as ADA_USER,
     APP_TOKEN,
     BAD_GATEWAY,
+    BEN as BEN_USER,
     BEN_DM,
     BOT_USER,
     CHANNEL,
@@ -22,7 +23,6 @@ from .slack_server import (
     SlackServer,
     limit_rate,
 )
-from .slack_server import BEN as BEN_USER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, SendRetryable
+from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRetryable
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import GatedLink, connect_adapter
@@ -32,8 +32,8 @@ from .slack_server import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.domain.inbound import Inbound
     from palaver.platforms.slack.adapter import SlackAdapter
+    from palaver.sessions.inbound import Inbound
 
     from .conftest import MakeAdapter
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.errors import AccountRefused
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import ButtonPressed
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.core.errors import AccountRefused
+from palaver.delivery.adapter import WebhookRequest
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import ButtonPressed
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import WEBHOOK_URL, GatedLink

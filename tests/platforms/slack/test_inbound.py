@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import (
-    ButtonPressed,
-    MembersChanged,
-    MessageDeleted,
-    MessageEdited,
-    MessageReaction,
-)
-from palaver.domain.source import ChatType
+from palaver.core.source import ChatType
 from palaver.platforms.slack.inbound import (
     AppIdentity,
     PressId,
@@ -26,6 +18,14 @@ from palaver.platforms.slack.inbound import (
     parse_press,
 )
 from palaver.platforms.slack.mrkdwn import Names
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import (
+    ButtonPressed,
+    MembersChanged,
+    MessageDeleted,
+    MessageEdited,
+    MessageReaction,
+)
 
 from .slack_server import ADA, BOT_ID, BOT_USER, CHANNEL, DM, TEAM
 from .slack_types import list_event_problems
@@ -33,7 +33,7 @@ from .slack_types import list_event_problems
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 T = TypeVar("T")
 TS, PARENT_TS = "1790000000.000200", "1790000000.000100"

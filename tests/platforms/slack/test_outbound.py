@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     SendRejected,
@@ -12,7 +12,6 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.platform_updates import Button
 from palaver.platforms.slack.emoji import find_emoji_name, read_emoji
 from palaver.platforms.slack.failures import (
     ApiRefusal,
@@ -23,6 +22,7 @@ from palaver.platforms.slack.failures import (
 )
 from palaver.platforms.slack.outbound import build_blocks, build_fallback_text, build_metadata, read_key
 from palaver.platforms.slack.scopes import NEEDED_SCOPES, describe_missing_scopes
+from palaver.sessions.platform_updates import Button
 
 from .slack_server import SCOPES
 from .slack_types import list_request_problems

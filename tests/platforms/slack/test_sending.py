@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
-from palaver.domain.platform_updates import Button
-from palaver.domain.source import Platform
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingFile
+from palaver.sessions.delivery import Address
+from palaver.sessions.platform_updates import Button
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.core.source import Platform
+from palaver.delivery.adapter import WebhookRequest
+from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 
 from .conftest import make_adapter_for
@@ -20,15 +20,15 @@ from .slack_server import (
     LOSE_ANSWER,
     SIGNING_SECRET,
     TOKEN,
+    Fault as ApiFault,
     SlackServer,
     get_shown_text,
     limit_rate,
 )
-from .slack_server import Fault as ApiFault
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import AccountLink, Adapter
     from palaver.platforms.slack.adapter import SlackAdapter
-    from palaver.services.platforms.adapter import AccountLink, Adapter
 
 SEND_FAULTS = {
     Fault.RATE_LIMITED: limit_rate(3),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.testing import Fault
 from platforms.local_platform import ADA, BEN, LocalPlatform
 
-from .bot_api_server import ADA as ADA_USER
-from .bot_api_server import BAD_GATEWAY, CUT_LINE, GROUP, LOSE_ANSWER, PRIVATE, TOKEN, BotApiServer, flood
+from .bot_api_server import (
+    ADA as ADA_USER,
+    BAD_GATEWAY,
+    CUT_LINE,
+    GROUP,
+    LOSE_ANSWER,
+    PRIVATE,
+    TOKEN,
+    BotApiServer,
+    flood,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

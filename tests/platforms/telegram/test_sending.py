@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
-    SendRejected,
-    SendRetryable,
-    SendUncertain,
-    TargetUnreachable,
-)
-from palaver.domain.platform_updates import Button
-from palaver.domain.source import Platform
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingFile
+from palaver.sessions.delivery import Address
+from palaver.sessions.platform_updates import Button
 
 from .bot_api_server import (
     BAD_GATEWAY,
@@ -38,7 +33,7 @@ from .conftest import ADDRESS, make_outgoing
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.domain.errors import PalaverError
+    from palaver.core.errors import PalaverError
     from palaver.platforms.telegram.adapter import TelegramAdapter
 
     from .conftest import MakeAdapter

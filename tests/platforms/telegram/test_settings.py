@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from palaver.config import load_settings
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, PlatformManifest
 from palaver.platforms.registry import list_configured_accounts, load_manifests
 from palaver.platforms.telegram.manifest import MANIFEST

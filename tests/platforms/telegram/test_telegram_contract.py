@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import LeaseLost
-from palaver.domain.source import Platform
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.core.errors import LeaseLost
+from palaver.core.source import Platform
+from palaver.delivery.adapter import WebhookRequest
+from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 from support.gateway import wait_until
 
@@ -24,16 +24,16 @@ from .bot_api_server import (
     PRIVATE,
     TOKEN,
     BotApiServer,
+    Fault as ApiFault,
     build_move_fault,
     flood,
     make_message,
 )
-from .bot_api_server import Fault as ApiFault
 from .conftest import make_adapter_for
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import AccountLink, Adapter
     from palaver.platforms.telegram.adapter import TelegramAdapter
-    from palaver.services.platforms.adapter import AccountLink, Adapter
 
 SEND_FAULTS = {
     Fault.RATE_LIMITED: flood(3),

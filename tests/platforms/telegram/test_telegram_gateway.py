@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import TextDelta
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.platform_health import AccountState
-from palaver.domain.source import Platform
-from palaver.services.inbox.message_queue import ALBUM_WINDOW
+from palaver.core.source import Platform
+from palaver.delivery.health_model import AccountState
+from palaver.inbox.message_queue import ALBUM_WINDOW
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, skip_time, wait_for_states

@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from conftest import create_sqlite_database
 from palaver.agent.base import TextDelta
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.person import Role
+from palaver.people.model import Role
 from palaver.platforms.webhook.adapter import MAX_BODY_BYTES, WebhookAdapter
 from palaver.platforms.webhook.manifest import MANIFEST
 from palaver.platforms.webhook.settings import WebhookSettings
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.deliveries import wait_for_delivery
 from support.platform_adapters import make_place

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import LeaseLost
-from palaver.domain.source import Platform
+from palaver.core.errors import LeaseLost
+from palaver.core.source import Platform
+from palaver.delivery.adapter import WebhookRequest
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.webhook.adapter import WebhookAdapter
 from palaver.platforms.webhook.settings import WebhookSettings
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 
 from .receiver import SECRET, Reply, run_receiver, sign
@@ -27,7 +27,7 @@ from .receiver import SECRET, Reply, run_receiver, sign
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.services.platforms.adapter import AccountLink, Adapter
+    from palaver.delivery.adapter import AccountLink, Adapter
 
     from .receiver import Receiver
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
 from palaver.platforms.whatsapp.settings import WhatsAppSettings
+from palaver.sessions.delivery import Address
 from support.platform_adapters import WEBHOOK_URL, PlatformParts, build_message, make_place
 
 from .cloud_types import SCHEMA_FILE

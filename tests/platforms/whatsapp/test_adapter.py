@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, StoreBusy
-from palaver.domain.inbound import Outcome, Receipt
-from palaver.domain.platform_updates import Button
+from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, StoreBusy
+from palaver.delivery.adapter import OutgoingFile, WebhookRequest
 from palaver.platforms.whatsapp.adapter import MAX_WEBHOOK_BYTES, NO_PUBLIC_URL, NOT_SUBSCRIBED
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_platform_error
-from palaver.services.platforms.adapter import OutgoingFile, WebhookRequest
+from palaver.sessions.inbound import Outcome, Receipt
+from palaver.sessions.platform_updates import Button
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import WEBHOOK_URL
@@ -42,9 +42,9 @@ from .graph_server import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.delivery.adapter import WebhookResponse
     from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
-    from palaver.services.platforms.adapter import WebhookResponse
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
 
     from .conftest import MakeAdapter
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import ButtonPressed, ChatMoved, MessageDeleted, MessageEdited, MessageReaction
 from palaver.platforms.whatsapp.inbound import parse_webhook
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import ButtonPressed, ChatMoved, MessageDeleted, MessageEdited, MessageReaction
 
 from .cloud_types import check_webhook
 from .graph_server import (
@@ -27,7 +27,7 @@ from .graph_server import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 PLACE = {"latitude": 52.5, "longitude": 13.4}
 ORDER = {

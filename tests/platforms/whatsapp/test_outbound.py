@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     SendRejected,
@@ -16,16 +15,12 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.platform_updates import Button
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.whatsapp import outbound
-from palaver.platforms.whatsapp.failures import (
-    GraphRefusal,
-    make_delivery_error,
-    make_late_error,
-    make_platform_error,
-)
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_late_error, make_platform_error
+from palaver.sessions.delivery import Address
+from palaver.sessions.platform_updates import Button
 
 from .cloud_types import check_request
 from .conftest import make_outgoing

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import LeaseLost
-from palaver.domain.source import Platform
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.core.errors import LeaseLost
+from palaver.core.source import Platform
+from palaver.delivery.adapter import WebhookRequest
+from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 
 from .conftest import make_adapter_for
@@ -32,8 +32,8 @@ from .graph_server import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from palaver.delivery.adapter import AccountLink, Adapter
     from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
-    from palaver.services.platforms.adapter import AccountLink, Adapter
 
 SEND_FAULTS = {
     Fault.RATE_LIMITED: PAIR_RATE,

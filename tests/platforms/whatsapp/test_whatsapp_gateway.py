@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.errors import PalaverError
-from palaver.domain.platform_health import AccountState
-from palaver.domain.source import Platform
+from palaver.core.errors import PalaverError
+from palaver.core.source import Platform
+from palaver.delivery.adapter import WebhookRequest
+from palaver.delivery.health_model import AccountState
 from palaver.platforms.whatsapp.failures import PERSON_WAIT_SECONDS
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
@@ -35,7 +35,7 @@ from .graph_server import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.services.gateway import Gateway
+    from palaver.gateway.gateway import Gateway
 
 SENT, UNCERTAIN, FAILED = DeliveryState.SENT, DeliveryState.UNCERTAIN, DeliveryState.FAILED
 PIXEL = base64.b64decode(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
 from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
+from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, build_message, make_place
 
 from .whatsapp_server import ADA, GROUP, WhatsAppServer

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     SendRejected,
@@ -20,10 +19,11 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.platform_updates import MembersChanged, MessageReaction
-from palaver.domain.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform
+from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.whatsapp_web import adapter as adapter_module
-from palaver.services.platforms.adapter import OutgoingFile
+from palaver.sessions.delivery import Address
+from palaver.sessions.platform_updates import MembersChanged, MessageReaction
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
 from support.gateway import wait_until

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.platforms.whatsapp_web.child import Child
-from palaver.platforms.whatsapp_web.protocol import (
-    MAX_LINE_BYTES,
-    MAX_WAITING_REQUESTS,
-    ErrorKind,
-    RequestError,
-    State,
-)
+from palaver.platforms.whatsapp_web.protocol import MAX_LINE_BYTES, MAX_WAITING_REQUESTS, ErrorKind, RequestError, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.domain.errors import AccountRefused, ConnectionLost, SendRetryable
+from palaver.core.errors import AccountRefused, ConnectionLost, SendRetryable
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
 from palaver.platforms.whatsapp_web.protocol import RequestError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.registry import load_manifests
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
 from palaver.platforms.whatsapp_web.process import PASSED_VARIABLES, describe_exit

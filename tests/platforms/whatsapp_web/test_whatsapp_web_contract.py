@@ -16,8 +16,8 @@ from .whatsapp_server import ADA, PHONE, SendFault, WhatsAppServer, make_media
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from palaver.domain.delivery import Address
-    from palaver.services.platforms.adapter import AccountLink, Adapter
+    from palaver.delivery.adapter import AccountLink, Adapter
+    from palaver.sessions.delivery import Address
     from palaver.testing import MemoryInbox
 
 SEND_FAULTS = {

@@ -8,8 +8,8 @@ import json
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import TextDelta
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.platform_health import AccountState
+from palaver.delivery.health_model import AccountState
+from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, wait_for_states

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import ToolFailed
-from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
-from palaver.domain.text import make_storable
+from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
+from palaver.core.text import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool
 from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
-from palaver.agent.tools.names import HISTORY_TOOLSET
-from palaver.domain.context import quote_chat_text
+from palaver.agent.toolset_names import HISTORY_TOOLSET
+from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from palaver.domain.events import Event
-    from palaver.domain.ids import SessionId
-    from palaver.domain.message import Message
-    from palaver.domain.session import SearchHit, SearchHits, Session
+    from palaver.core.ids import SessionId
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
+    from palaver.sessions.model import SearchHit, SearchHits, Session
 
 MAX_HITS = 20
 MAX_MESSAGES = 50

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from palaver.domain.draft import Piece, PieceKind
+from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

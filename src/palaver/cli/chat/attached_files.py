@@ -11,16 +11,16 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.attachment import MAX_FILES_PER_MESSAGE
-from palaver.domain.errors import AttachmentsUnavailable, InvalidInput, LimitReached, NotFound
+from palaver.core.errors import AttachmentsUnavailable, InvalidInput, LimitReached, NotFound
+from palaver.sessions.attachment import MAX_FILES_PER_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from typing import IO
 
-    from palaver.domain.attachment import Attachment
-    from palaver.domain.person import Principal
-    from palaver.services.attachments import Attachments
+    from palaver.media.attachments import Attachments
+    from palaver.people.model import Principal
+    from palaver.sessions.attachment import Attachment
 
 ATTACH: Final = "/attach"
 DETACH: Final = "/detach"

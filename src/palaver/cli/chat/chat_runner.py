@@ -22,7 +22,7 @@ from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped, get_exit_code, print_error
 from palaver.cli.options import open_store
 from palaver.cli.output import clean_line, is_stdout_terminal, print_hint
-from palaver.domain.errors import PalaverError, StoreError
+from palaver.core.errors import PalaverError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from palaver.cli.chat import ChatOptions
     from palaver.cli.chat.one_shot import AnswerOutput, OneShot
     from palaver.config import Settings
-    from palaver.services.gateway import Gateway
-    from palaver.services.settings.live_settings import LiveSettings
+    from palaver.gateway.gateway import Gateway
+    from palaver.settings.live_settings import LiveSettings
 
 T = TypeVar("T")
 

@@ -12,32 +12,32 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from palaver.agent.profiles import find_default_model
 from palaver.cli.chat import StartMode
 from palaver.cli.chat.attached_files import AttachedFiles
 from palaver.cli.errors import MessageRejected
 from palaver.cli.output import clean_text, format_relative_time
-from palaver.domain import policy
-from palaver.domain.errors import NotFound
-from palaver.domain.inbound import Inbound, Outcome, Receipt
-from palaver.domain.source import SessionSource
-from palaver.services.commands.conversation_commands import resume_session, start_session
-from palaver.services.commands.profile_commands import choose_personality, choose_profile, choose_workspace
-from palaver.services.commands.setting_commands import DEFAULT
-from palaver.services.profiles import find_default_model
-from palaver.services.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
+from palaver.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
+from palaver.core.errors import NotFound
+from palaver.core.source import SessionSource
+from palaver.sessions import policy
+from palaver.sessions.inbound import Inbound, Outcome, Receipt
+from palaver.turns.commands.conversation import resume_session, start_session
+from palaver.turns.commands.profile import choose_personality, choose_profile, choose_workspace
+from palaver.turns.commands.setting_commands import DEFAULT
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.cli.chat import ChatOptions
-    from palaver.domain.events import Event
-    from palaver.domain.ids import SessionId, TurnId
-    from palaver.domain.person import Person
-    from palaver.domain.session import Session
-    from palaver.domain.turn import BusyPolicy, Turn
-    from palaver.services.commands.command import CommandAction, CommandCall
-    from palaver.services.gateway import Gateway
-    from palaver.services.view import AsyncSessionView
+    from palaver.commands.command import CommandAction, CommandCall
+    from palaver.core.ids import SessionId, TurnId
+    from palaver.gateway.gateway import Gateway
+    from palaver.people.model import Person
+    from palaver.sessions.events import Event
+    from palaver.sessions.model import Session
+    from palaver.sessions.turn import BusyPolicy, Turn
+    from palaver.sessions.view import AsyncSessionView
 
 CONTINUE_WITHIN = timedelta(hours=12)  # a new chat continues a conversation that was active within this time
 _CHOICES: dict[str, CommandAction[Any]] = {

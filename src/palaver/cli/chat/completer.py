@@ -10,8 +10,8 @@ from prompt_toolkit.document import Document
 
 from palaver.cli.chat.attached_files import COMMANDS
 from palaver.cli.output import clean_line, format_relative_time
-from palaver.domain.errors import StoreError
-from palaver.services.commands.registry import list_completions
+from palaver.core.errors import StoreError
+from palaver.inbox.registry import list_completions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable

@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import SessionNotFound, StoreError
-from palaver.domain.feed_events import EventAppended, FeedItem
+from palaver.core.errors import SessionNotFound, StoreError
+from palaver.live.feed_events import EventAppended, FeedItem
 
 if TYPE_CHECKING:
     from palaver.cli.chat.chat_session import ChatSession
-    from palaver.domain.ids import SessionId
+    from palaver.core.ids import SessionId
 
 RETRY_SECONDS = 1.0  # after the store could not be reached
 SESSION_DELETED_TEXT = "This conversation was deleted. Your next message starts a new one."

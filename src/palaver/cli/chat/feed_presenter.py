@@ -11,23 +11,23 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.answer_assembly import AnswerAssembly
-from palaver.domain.draft import Piece
-from palaver.domain.events import EventKind
-from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
-from palaver.domain.job_proposal import format_cost_per_day
-from palaver.domain.sender_words import describe_sender
-from palaver.domain.sent_message import find_sent_by
-from palaver.domain.turn import InterruptReason, TurnState
+from palaver.jobs.proposal import format_cost_per_day
+from palaver.live.answer_assembly import AnswerAssembly
+from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
+from palaver.sessions.draft import Piece
+from palaver.sessions.events import EventKind
+from palaver.sessions.sender_words import describe_sender
+from palaver.sessions.sent_message import find_sent_by
+from palaver.sessions.turn import InterruptReason, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from palaver.domain.events import Event
-    from palaver.domain.feed_events import FeedItem
-    from palaver.domain.ids import PersonId, TurnId
-    from palaver.domain.message import Message
-    from palaver.domain.turn import Turn
+    from palaver.core.ids import PersonId, TurnId
+    from palaver.live.feed_events import FeedItem
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
+    from palaver.sessions.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from palaver.cli.chat.feed_listener import (
 )
 from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_duration
-from palaver.domain.draft import Piece, PieceKind
-from palaver.domain.errors import PalaverError
+from palaver.core.errors import PalaverError
+from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

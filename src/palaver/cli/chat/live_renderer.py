@@ -12,7 +12,7 @@ from rich.text import Text
 from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
 from palaver.cli.chat.feed_presenter import AnswerEnd, Note, PersonMessage
 from palaver.cli.chat.renderer import Renderer
-from palaver.domain.draft import Piece
+from palaver.sessions.draft import Piece
 
 if TYPE_CHECKING:
     from palaver.cli.chat.answer_blocks import Block

@@ -15,19 +15,19 @@ import click
 from palaver.cli.chat.feed_presenter import FeedPresenter, Note
 from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected
 from palaver.cli.output import clean_line, clean_text, format_duration, print_json
-from palaver.domain.draft import Piece, PieceKind
-from palaver.domain.errors import StoreClosed
-from palaver.domain.feed_events import EventAppended, TurnChanged
-from palaver.domain.inbound import Outcome
-from palaver.domain.session_json import session_usage_to_json
-from palaver.domain.turn import BusyPolicy, TurnState
+from palaver.core.errors import StoreClosed
+from palaver.live.feed_events import EventAppended, TurnChanged
+from palaver.sessions.draft import Piece, PieceKind
+from palaver.sessions.inbound import Outcome
+from palaver.sessions.json import session_usage_to_json
+from palaver.sessions.turn import BusyPolicy, TurnState
 
 if TYPE_CHECKING:
     from palaver.cli.chat.chat_session import ChatSession
     from palaver.cli.chat.feed_presenter import DisplayItem
-    from palaver.domain.feed_events import FeedItem
-    from palaver.domain.ids import SessionId, TurnId
-    from palaver.domain.turn import Turn
+    from palaver.core.ids import SessionId, TurnId
+    from palaver.live.feed_events import FeedItem
+    from palaver.sessions.turn import Turn
 
 COMMAND_STATE = "command"
 REJECTED_STATE = "rejected"

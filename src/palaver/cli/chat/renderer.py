@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType, RenderResult
 
-    from palaver.domain.session import Session
+    from palaver.sessions.model import Session
 
 MAX_RESULT_LINES = 4  # of a tool result
 INDENT_COLUMNS = 2

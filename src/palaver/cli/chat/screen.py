@@ -46,10 +46,10 @@ from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note
 from palaver.cli.chat.input_history import InputHistory
 from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line
-from palaver.domain.draft import Piece
-from palaver.domain.errors import PalaverError, SessionNotFound, StoreError
-from palaver.domain.feed_events import EventAppended, TurnChanged
-from palaver.domain.inbound import Outcome
+from palaver.core.errors import PalaverError, SessionNotFound, StoreError
+from palaver.live.feed_events import EventAppended, TurnChanged
+from palaver.sessions.draft import Piece
+from palaver.sessions.inbound import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 
     from palaver.cli.chat.chat_session import ChatSession
     from palaver.cli.chat.renderer import DisplayBlock
-    from palaver.domain.feed_events import FeedItem
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.session import Session
+    from palaver.live.feed_events import FeedItem
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.model import Session
 
 DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
 MENU_LINES = 8  # kept free below the input while the completion menu is open

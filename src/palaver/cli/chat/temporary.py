@@ -16,27 +16,27 @@ from palaver.cli.chat.feed_presenter import Note
 from palaver.cli.chat.one_shot import Answer, PlainOutput
 from palaver.cli.errors import get_exit_code, print_error
 from palaver.cli.output import print_hint, print_json
-from palaver.domain.draft import Piece, PieceKind
-from palaver.domain.errors import PalaverError, StoreError
-from palaver.domain.source import Platform
-from palaver.domain.turn import TurnState
-from palaver.services.commands.setting_commands import DEFAULT
-from palaver.services.temporary_events import AnswerNotice, AnswerReasoning, AnswerText
-from palaver.services.temporary_request import (
+from palaver.core.errors import PalaverError, StoreError
+from palaver.core.source import Platform
+from palaver.inbox.services_temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
     TemporaryMessage,
     TemporaryQuestion,
 )
+from palaver.inbox.temporary_request import AnswerNotice, AnswerReasoning, AnswerText
+from palaver.sessions.draft import Piece, PieceKind
+from palaver.sessions.turn import TurnState
+from palaver.turns.commands.setting_commands import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from palaver.cli.chat import ChatOptions
     from palaver.cli.chat.one_shot import AnswerOutput
-    from palaver.domain.person import Person
-    from palaver.services.gateway import Gateway
-    from palaver.services.temporary_events import AnswerEnded, TemporaryEvent
+    from palaver.gateway.gateway import Gateway
+    from palaver.inbox.temporary_request import AnswerEnded, TemporaryEvent
+    from palaver.people.model import Person
 
 BANNER: Final = "Temporary conversation: not saved, not in search or memory. It's gone when you quit."
 STOPPED_TEXT: Final = "stopped"

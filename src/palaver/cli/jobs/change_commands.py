@@ -12,8 +12,8 @@ from palaver.cli.options import confirm_or_exit, json_option, yes_option
 
 if TYPE_CHECKING:
     from palaver.cli.jobs.job_access import JobAccess
-    from palaver.domain.job import Job, JobRun
-    from palaver.services.jobs.job_details import JobDetails
+    from palaver.jobs.details import JobDetails
+    from palaver.jobs.model import Job, JobRun
 
 
 @click.command()
@@ -44,7 +44,7 @@ def resume(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
 
     It runs from its next time on; what it missed is not made up for.
     """
-    from palaver.services.jobs.job_words import describe_next
+    from palaver.jobs.texts import describe_next
 
     async def change(access: JobAccess) -> JobDetails:
         return await access.jobs.resume(access.principal, job, everything=everything)
@@ -65,7 +65,7 @@ def run(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
 
     The server starts it; `jobs history` shows how it went.
     """
-    from palaver.services.jobs.job_json import run_to_json
+    from palaver.jobs.wire import run_to_json
 
     async def enqueue(access: JobAccess) -> JobRun:
         return await access.jobs.run_now(access.principal, job, everything=everything)
@@ -113,7 +113,7 @@ def confirm(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: 
 
     Shows it in words and asks first.
     """
-    from palaver.domain.job import JobState
+    from palaver.jobs.model import JobState
 
     async def carry_out(access: JobAccess) -> JobDetails:
         details = await access.get(job, everything=everything)
@@ -151,7 +151,7 @@ def reject(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
 
 
 def _print_details(details: JobDetails, text: str, *, as_json: bool) -> None:
-    from palaver.services.jobs.job_json import details_to_json
+    from palaver.jobs.wire import details_to_json
 
     if as_json:
         output.print_json({"job": details_to_json(details)})

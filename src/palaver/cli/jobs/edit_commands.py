@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.cli.jobs.job_access import JobAccess
-    from palaver.domain.job_proposal import JobDraft
-    from palaver.services.jobs.job_details import JobDetails
+    from palaver.jobs.details import JobDetails
+    from palaver.jobs.proposal import JobDraft
 
 _CANCELED = "Canceled. Nothing was changed."
 _FIELD_OPTIONS = (
@@ -61,7 +61,7 @@ def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: b
     SCHEDULE is `30m` (once, in 30 minutes), `every 2h`, five fields of cron such as `0 7 * * MON-FRI`, or a time such
     as `2026-12-24 18:00`. Shows when the job will run and what that may cost, and asks for confirmation.
     """
-    from palaver.domain.source import SessionSource
+    from palaver.core.source import SessionSource
 
     draft = _make_draft(schedule=schedule, prompt=prompt, **fields)
 
@@ -90,7 +90,7 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
     What you leave out stays as it is. Shows the job as it will be, and asks for confirmation. A paused job stays
     paused.
     """
-    from palaver.domain.job_proposal import JobDraft
+    from palaver.jobs.proposal import JobDraft
 
     draft = _make_draft(**fields)
     if draft == JobDraft():
@@ -107,7 +107,7 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
 
 
 def _make_draft(**fields: Any) -> JobDraft:
-    from palaver.domain.job_proposal import JobDraft
+    from palaver.jobs.proposal import JobDraft
 
     values = {name: value for name, value in fields.items() if value is not None and value != ()}
     if "toolsets" in values and set(values["toolsets"]) == {"none"}:
@@ -126,8 +126,8 @@ async def _confirm(
     everything: bool = False,
 ) -> None:
     """Show the job in words, and go on if the person agrees; a job that is not valid is refused before that."""
-    from palaver.domain.source import SessionSource
-    from palaver.services.jobs.priced_reads import preview_job
+    from palaver.core.source import SessionSource
+    from palaver.jobs.prices import preview_job
 
     preview = await preview_job(
         access.jobs, access.prices, access.principal, draft, SessionSource.local_cli(), job=job, everything=everything
@@ -137,7 +137,7 @@ async def _confirm(
 
 
 def _print_result(details: JobDetails, text: str, *, as_json: bool) -> None:
-    from palaver.services.jobs.job_json import details_to_json
+    from palaver.jobs.wire import details_to_json
 
     if as_json:
         output.print_json({"job": details_to_json(details)})

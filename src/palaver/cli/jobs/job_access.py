@@ -9,16 +9,16 @@ import click
 
 from palaver.cli import output
 from palaver.cli.options import load_cli_settings, open_store
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from palaver.domain.person import Principal
-    from palaver.services.jobs.job_details import JobDetails, JobPreview
-    from palaver.services.jobs.jobs import Jobs
-    from palaver.services.jobs.prices import ModelPrices
-    from palaver.services.operation import AsyncRunner
+    from palaver.agent.prices import ModelPrices
+    from palaver.core.operation import AsyncRunner
+    from palaver.jobs.details import JobDetails, JobPreview
+    from palaver.jobs.service import Jobs
+    from palaver.people.model import Principal
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class JobAccess:
 
     async def get(self, job: str, *, everything: bool = False) -> JobDetails:
         """Load a job with what it may cost."""
-        from palaver.services.jobs.priced_reads import get_job
+        from palaver.jobs.prices import get_job
 
         return await get_job(self.jobs, self.prices, self.principal, job, everything=everything)
 
@@ -65,7 +65,7 @@ def print_lines(lines: list[tuple[str, str]], *, err: bool = False) -> None:
 
 
 def print_preview(preview: JobPreview, *, err: bool = False) -> None:
-    from palaver.services.jobs.job_words import list_preview_lines
+    from palaver.jobs.texts import list_preview_lines
 
     click.echo(output.clean_line(preview.name), err=err)
     print_lines(list_preview_lines(preview), err=err)

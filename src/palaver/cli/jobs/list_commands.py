@@ -10,14 +10,14 @@ from palaver.cli import output
 from palaver.cli.jobs.job_access import all_option, job_argument, print_lines, print_preview, run_with_jobs
 from palaver.cli.options import json_option
 from palaver.cli.output import Column
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.cli.jobs.job_access import JobAccess
-    from palaver.domain.job import JobRun
-    from palaver.services.jobs.job_details import JobDetails, JobSummary
+    from palaver.jobs.details import JobDetails, JobSummary
+    from palaver.jobs.model import JobRun
 
 _COLUMNS = (
     Column("ID", style="dim"),
@@ -39,7 +39,7 @@ def list_jobs(ctx: click.Context, everything: bool, as_json: bool) -> None:
 
     With --all, the jobs of all people, oldest first. Times are in the time zone of each job.
     """
-    from palaver.services.jobs.job_json import summary_to_json
+    from palaver.jobs.wire import summary_to_json
 
     async def run(access: JobAccess) -> list[JobSummary]:
         page = await access.jobs.list(access.principal, everything=everything)
@@ -72,7 +72,7 @@ def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
 
     If the agent has proposed a change, shows the job as it would be.
     """
-    from palaver.services.jobs import job_json, job_words
+    from palaver.jobs import texts as job_words, wire as job_json
 
     async def run(access: JobAccess) -> JobDetails:
         return await access.get(job, everything=everything)
@@ -100,7 +100,7 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
 
     Shows for each run how it ended, its result, and whether it reached each target.
     """
-    from palaver.services.jobs import job_json, job_words
+    from palaver.jobs import texts as job_words, wire as job_json
 
     async def run(access: JobAccess) -> tuple[JobDetails, Sequence[JobRun]]:
         details = await access.jobs.get(access.principal, job, everything=everything)
@@ -119,7 +119,7 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
 
 
 def _make_row(summary: JobSummary, *, with_person: bool = False) -> tuple[str, ...]:
-    from palaver.services.jobs import job_words
+    from palaver.jobs import texts as job_words
 
     job = summary.job
     row = (

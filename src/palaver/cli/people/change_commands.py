@@ -9,14 +9,14 @@ import click
 from palaver.cli import json_output, lookup, output
 from palaver.cli.options import json_option
 from palaver.cli.people.people_access import describe_role, load_members, print_person, run_with_accounts
-from palaver.domain.pairing import Grant
-from palaver.domain.person import Role
+from palaver.people.model import Role
+from palaver.people.pairing_model import Grant
 
 if TYPE_CHECKING:
-    from palaver.domain.account import Member
-    from palaver.domain.pairing import PairingRequest
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.accounts.people import People
+    from palaver.accounts.accounts import Accounts
+    from palaver.accounts.people import People
+    from palaver.people.account import Member
+    from palaver.people.pairing_model import PairingRequest
 
 
 @click.command("role")

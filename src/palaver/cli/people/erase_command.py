@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from palaver.accounts.erasure_model import check_typed_name
 from palaver.cli import lookup, output
 from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store, yes_option
 from palaver.cli.people.people_access import load_members
-from palaver.domain.erasure import check_typed_name
-from palaver.domain.errors import InvalidInput, NotFound
-from palaver.invocation import format_command
+from palaver.core.errors import InvalidInput, NotFound
+from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
-    from palaver.domain.erasure import ErasureReport
-    from palaver.services.accounts.people import People
-    from palaver.services.erasure import ErasurePreview, Erasures
-    from palaver.services.store import SessionStore
+    from palaver.accounts.erasure_model import ErasureReport
+    from palaver.accounts.people import People
+    from palaver.operation.erasure import ErasurePreview, Erasures
+    from palaver.sessions.store import SessionStore
 
 
 @click.command("erase")
@@ -40,10 +40,10 @@ def erase(ctx: click.Context, person: str, dry_run: bool, rewrite_file: bool, ye
     """
     import asyncio
 
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.attachments import Attachments
-    from palaver.services.erasure import Erasures
-    from palaver.services.retention import rewrite_database_file
+    from palaver.accounts.accounts import Accounts
+    from palaver.media.attachments import Attachments
+    from palaver.operation.erasure import Erasures
+    from palaver.operation.retention import rewrite_database_file
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

@@ -13,15 +13,15 @@ import click
 from palaver.cli import json_output, lookup, output
 from palaver.cli.options import is_interactive, json_option, load_current_settings
 from palaver.cli.people.people_access import load_members, run_with_accounts
-from palaver.domain.account import is_loopback
-from palaver.domain.errors import ConfigError
-from palaver.domain.person import Role
-from palaver.invocation import format_command
+from palaver.core.errors import ConfigError
+from palaver.core.invocation import format_command
+from palaver.people.account import is_loopback
+from palaver.people.model import Role
 
 if TYPE_CHECKING:
-    from palaver.domain.account import Invitation, Member
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.accounts.people import People
+    from palaver.accounts.accounts import Accounts
+    from palaver.accounts.people import People
+    from palaver.people.account import Invitation, Member
 
 
 @click.command()

@@ -15,10 +15,10 @@ from palaver.cli.people.people_access import load_members, run_with_accounts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.account import Member
-    from palaver.domain.pairing import PairingRequest
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.accounts.people import People
+    from palaver.accounts.accounts import Accounts
+    from palaver.accounts.people import People
+    from palaver.people.account import Member
+    from palaver.people.pairing_model import PairingRequest
 
 _COLUMNS = (
     Column("ID", style="dim"),

@@ -8,14 +8,14 @@ import click
 
 from palaver.cli import json_output, output
 from palaver.cli.options import load_cli_settings, open_store
-from palaver.domain.person import Role
+from palaver.people.model import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from palaver.domain.account import Member
-    from palaver.services.accounts.accounts import Accounts
-    from palaver.services.accounts.people import People
+    from palaver.accounts.accounts import Accounts
+    from palaver.accounts.people import People
+    from palaver.people.account import Member
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def run_with_accounts(ctx: click.Context, run: Callable[[Accounts, People], Coro
     """Open the store and run a coroutine with all accounts, as the owner of this gateway."""
     import asyncio
 
-    from palaver.services.accounts.accounts import Accounts
+    from palaver.accounts.accounts import Accounts
 
     with open_store(load_cli_settings(ctx)) as store:
         owner = store.get_owner()

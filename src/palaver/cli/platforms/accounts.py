@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import output
-from palaver.domain.platform_health import AccountState
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
+from palaver.delivery.health_model import AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.config import Settings
-    from palaver.domain.platform_health import AccountHealth
-    from palaver.services.platforms.configured_account import ConfiguredAccount
-    from palaver.services.store import SessionStore
+    from palaver.delivery.health_model import AccountHealth
+    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.sessions.store import SessionStore
 
 account_argument = click.argument("account")
 
@@ -52,7 +52,7 @@ class Account:
 def load_accounts(settings: Settings, store: SessionStore) -> Sequence[Account]:
     """Return all accounts that are set up, run in some process, or have deliveries that wait or went wrong."""
     from palaver.app import list_accounts, load_stored_settings
-    from palaver.services.platforms.health import load_health
+    from palaver.delivery.health import load_health
 
     loaded = load_stored_settings(store, settings)
     configured = {account.key: account for account in list_accounts(loaded)}

@@ -10,15 +10,15 @@ import click
 from palaver.cli import json_output, output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
-from palaver.domain.platform_health import AccountState
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
+from palaver.delivery.health_model import AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from palaver.cli.platforms.accounts import Account
-    from palaver.domain.platform_health import AccountHealth, AccountStatus
-    from palaver.services.store import SessionStore
+    from palaver.delivery.health_model import AccountHealth, AccountStatus
+    from palaver.sessions.store import SessionStore
 
 WAIT_SECONDS = 120.0  # for the result; signing in may take a minute
 
@@ -70,8 +70,8 @@ def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) ->
 
 
 async def _test(store: SessionStore, account: Account, *, needs_server: bool) -> AccountStatus:
-    from palaver.domain.errors import AccountNotRunning
-    from palaver.services.platforms.connection_tests import probe_without_server, run_connection_test
+    from palaver.core.errors import AccountNotRunning
+    from palaver.gateway.connection_tests import probe_without_server, run_connection_test
 
     try:
         return await run_connection_test(store, account.health.key, wait_seconds=WAIT_SECONDS)

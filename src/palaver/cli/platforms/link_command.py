@@ -14,14 +14,14 @@ from palaver.cli import output
 from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.cli.platforms.linking_screen import LinkingScreen
-from palaver.domain.platform_health import STATE_WORDS, AccountState
-from palaver.invocation import format_command
+from palaver.core.invocation import format_command
+from palaver.delivery.health_model import STATE_WORDS, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.domain.platform_health import AccountHealth, AccountStatus
-    from palaver.services.store import SessionStore
+    from palaver.delivery.health_model import AccountHealth, AccountStatus
+    from palaver.sessions.store import SessionStore
 
 POLL_SECONDS = 0.5  # between two looks at the account
 CONNECT_SECONDS = 120.0  # for an account that has to be connected first
@@ -58,7 +58,7 @@ def link(ctx: click.Context, account: str) -> None:
 def _connect(store: SessionStore, health: AccountHealth) -> None:
     import asyncio
 
-    from palaver.services.platforms.connection_tests import run_connection_test
+    from palaver.gateway.connection_tests import run_connection_test
 
     asyncio.run(run_connection_test(store, health.key, wait_seconds=CONNECT_SECONDS))
 
@@ -79,8 +79,8 @@ def _follow(store: SessionStore, health: AccountHealth) -> AccountStatus:
 
 
 def _load_status(store: SessionStore, health: AccountHealth) -> AccountStatus:
-    from palaver.domain.errors import AccountNotRunning
-    from palaver.services.platforms.connection_tests import load_running_status
+    from palaver.core.errors import AccountNotRunning
+    from palaver.gateway.connection_tests import load_running_status
 
     try:
         return load_running_status(store, health.key)

@@ -11,12 +11,12 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from palaver.cli import output
-from palaver.services.qr_code import make_qr_code
+from palaver.operation.qr_code import make_qr_code
 
 if TYPE_CHECKING:
     from os import terminal_size
 
-    from palaver.domain.platform_health import LinkingPrompt
+    from palaver.delivery.health_model import LinkingPrompt
 
 MARGIN_SQUARES = 2  # of light around the code
 GAP = "   "  # between the code and the words

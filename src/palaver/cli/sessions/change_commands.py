@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import json_output, lookup, output, transcript
-from palaver.cli.options import (
-    confirm_or_exit,
-    json_option,
-    mine_option,
-    open_view,
-    session_argument,
-    yes_option,
-)
-from palaver.domain.session_json import session_to_json
-from palaver.invocation import format_command
+from palaver.cli.options import confirm_or_exit, json_option, mine_option, open_view, session_argument, yes_option
+from palaver.core.invocation import format_command
+from palaver.sessions.json import session_to_json
 
 if TYPE_CHECKING:
-    from palaver.domain.session import Session
+    from palaver.sessions.model import Session
 
 MAX_TURNS = 1_000_000  # more turns than any conversation has
 

@@ -49,10 +49,10 @@ def _export_document(
     ctx: click.Context, session: str, path: Path | None, file_format: str, *, force: bool, mine: bool
 ) -> None:
     """Write a document as it is made, piece by piece."""
-    from palaver.services.atomic_file import write_pieces_atomically
-    from palaver.services.attachments import Attachments
-    from palaver.services.transfer.document_format import DocumentFormat
-    from palaver.services.transfer.documents import Documents
+    from palaver.core.files import write_pieces_atomically
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.document_format import DocumentFormat
+    from palaver.transfer.documents import Documents
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:

@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import lookup, output, transcript
-from palaver.cli.options import (
-    after_option,
-    before_option,
-    json_option,
-    mine_option,
-    open_view,
-    platform_option,
-)
+from palaver.cli.options import after_option, before_option, json_option, mine_option, open_view, platform_option
 from palaver.cli.output import Column
-from palaver.domain.session_json import session_to_json
+from palaver.sessions.json import session_to_json
 
 if TYPE_CHECKING:
-    from palaver.domain.page import Page
-    from palaver.domain.session import Session
+    from palaver.core.page import Page
+    from palaver.sessions.model import Session
 
 _COLUMNS = (
     Column("ID", style="dim"),

@@ -15,17 +15,17 @@ from palaver.cli.options import (
     platform_option,
     yes_option,
 )
-from palaver.domain.errors import InvalidInput
-from palaver.domain.source import Platform
+from palaver.core.errors import InvalidInput
+from palaver.core.source import Platform
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from palaver.services.retention import PruneReport
+    from palaver.operation.retention import PruneReport
 
 
 def _parse_age(_ctx: click.Context, _option: click.Parameter, text: str) -> timedelta:
-    from palaver.services.retention import parse_age
+    from palaver.operation.retention import parse_age
 
     try:
         return parse_age(text)
@@ -55,7 +55,7 @@ def prune(ctx: click.Context, age: timedelta, platform: str | None, dry_run: boo
     """
     import asyncio
 
-    from palaver.services.retention import Retention
+    from palaver.operation.retention import Retention
 
     settings = load_current_settings(ctx)
     name = None if platform is None else str(Platform(platform))

@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import lookup, output, transcript
-from palaver.cli.options import (
-    after_option,
-    before_option,
-    json_option,
-    mine_option,
-    open_view,
-    platform_option,
-)
-from palaver.domain.search_filter import ArchivedFilter, SearchFilter
-from palaver.domain.session_json import hit_to_json
+from palaver.cli.options import after_option, before_option, json_option, mine_option, open_view, platform_option
+from palaver.sessions.json import hit_to_json
+from palaver.sessions.search_filter import ArchivedFilter, SearchFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from palaver.domain.ids import SessionId
-    from palaver.domain.session import SearchHit, SearchHits, Session
+    from palaver.core.ids import SessionId
+    from palaver.sessions.model import SearchHit, SearchHits, Session
 
 MAX_INDEXING_SECONDS = 10.0  # that a search in the terminal waits for messages that are not indexed yet
 
@@ -116,7 +109,7 @@ def _search_while_indexing(search: Callable[[], SearchHits]) -> SearchHits:
 
 def _build_query(ctx: click.Context, words: tuple[str, ...]) -> str:
     """Join the words to a query; a word with two dashes is a mistyped option, with one dash an excluded word."""
-    from palaver.domain.search_text import parse_query
+    from palaver.sessions.search_text import parse_query
 
     for word in words:
         if word.startswith("--"):

@@ -10,14 +10,14 @@ import click
 
 from palaver.cli import lookup, output, transcript
 from palaver.cli.options import json_option, mine_option, open_view, session_argument
-from palaver.domain.session_json import event_to_json, session_to_json
+from palaver.sessions.json import event_to_json, session_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.events import Event
-    from palaver.domain.session import Session
-    from palaver.services.view import SessionView
+    from palaver.sessions.events import Event
+    from palaver.sessions.model import Session
+    from palaver.sessions.view import SessionView
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1_000_000  # more events than any conversation has

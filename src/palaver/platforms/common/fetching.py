@@ -1,6 +1,6 @@
 """Downloads files by URL, with a guard: platforms and people name the URL, and our network is not theirs to explore.
 
-What is refused, and how redirects are followed, is in `services/web_access/guarded_requests.py`.
+What is refused, and how redirects are followed, is in `media/web/guarded_requests.py`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 import httpx2
 
-from palaver.domain.attachment import MAX_FILE_BYTES
-from palaver.domain.errors import ConnectionLost, InvalidInput
-from palaver.services.web_access.guarded_requests import GuardedRequests
+from palaver.core.errors import ConnectionLost, InvalidInput
+from palaver.media.web.guarded_requests import GuardedRequests
+from palaver.sessions.attachment import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping
 
-    from palaver.services.web_access.address_guard import Resolve
+    from palaver.media.web.address_guard import Resolve
 
 _BYTES_PER_MB: Final = 1_000_000
 

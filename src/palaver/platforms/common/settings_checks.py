@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from palaver.domain.http_url import is_http_url
+from palaver.core.http_url import is_http_url
 
 
 def check_api_url(value: str, server: str, example: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.discord.failures import PORTAL
-from palaver.services.platforms.adapter import AccountInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import discord
 
-from palaver.domain.errors import ConnectionLost, SendRejected
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import ButtonPressed
-from palaver.domain.source import Platform
+from palaver.core.errors import ConnectionLost, SendRejected
+from palaver.core.source import Platform
+from palaver.delivery.adapter import Adapter
+from palaver.gateway.intake import Intake
 from palaver.platforms.discord.account_check import describe_account, has_content_intent
 from palaver.platforms.discord.capabilities import CAPABILITIES
 from palaver.platforms.discord.client import DiscordClient
@@ -23,19 +23,19 @@ from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, Gat
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
 from palaver.platforms.discord.outbound import build_commands, get_channel_id, render_markdown
 from palaver.platforms.discord.receiver import Receiver
-from palaver.services.platforms.adapter import Adapter
-from palaver.services.platforms.intake import Intake
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import ButtonPressed
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.commands.command import Command
+    from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingMessage
     from palaver.platforms.discord.settings import DiscordSettings
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.commands.command import Command
-    from palaver.services.platforms.adapter import AccountInfo, AccountLink, OutgoingMessage
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, Pace
+from palaver.delivery.capabilities import Capabilities, Pace
 
 MAX_MESSAGE_CHARS: Final = 2000
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from discord.http import Route
 
-from palaver.domain.errors import InvalidInput, SendRejected
+from palaver.core.errors import InvalidInput, SendRejected
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
     NO_HISTORY_FOR_REPLY,
@@ -22,21 +22,15 @@ from palaver.platforms.discord.failures import (
 )
 from palaver.platforms.discord.http import DiscordHttp
 from palaver.platforms.discord.inbound import COMMAND_INTERACTION
-from palaver.platforms.discord.outbound import (
-    EPHEMERAL,
-    build_edit,
-    build_message,
-    build_press_answer,
-    get_channel_id,
-)
+from palaver.platforms.discord.outbound import EPHEMERAL, build_edit, build_message, build_press_answer, get_channel_id
 from palaver.platforms.discord.settings import DEFAULT_API_URL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
 
-    from palaver.domain.delivery import Address
+    from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
     from palaver.platforms.discord.settings import DiscordSettings
-    from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+    from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     DeliveryError,

@@ -25,7 +25,7 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import Route
 from discord.state import ConnectionState
 
-from palaver.domain.errors import ConnectionLost
+from palaver.core.errors import ConnectionLost
 from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_closed_error, make_platform_error
 
 if TYPE_CHECKING:

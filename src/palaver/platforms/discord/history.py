@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from palaver.domain.errors import ConnectionLost
+from palaver.core.errors import ConnectionLost
 from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_platform_error
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.discord.content import FindName, read_content
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
     from palaver.platforms.discord.directory import Channel, ChannelDirectory

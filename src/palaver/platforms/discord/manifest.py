@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.discord.capabilities import CAPABILITIES
 from palaver.platforms.discord.settings import DiscordSettings
 from palaver.platforms.manifest import PlatformManifest
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.platforms.adapter import Adapter
 
 
 def _create(settings: DiscordSettings, place: AccountPlace) -> Adapter:
+    from palaver.inbox.registry import COMMANDS
     from palaver.platforms.discord.adapter import DiscordAdapter
-    from palaver.services.commands.registry import COMMANDS
 
     return DiscordAdapter(settings, place, commands=COMMANDS)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.delivery.splitting import split_markdown
 from palaver.platforms.discord.capabilities import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
 from palaver.platforms.discord.formatting import format_for_discord
-from palaver.services.platforms.splitting import split_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.delivery import Address
-    from palaver.services.commands.command import Command
-    from palaver.services.platforms.adapter import Button, OutgoingMessage
+    from palaver.commands.command import Command
+    from palaver.delivery.adapter import Button, OutgoingMessage
+    from palaver.sessions.delivery import Address
 
 JSON = dict[str, Any]
 

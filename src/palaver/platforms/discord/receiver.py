@@ -28,9 +28,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import InvalidInput
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import Cursor
+from palaver.core.errors import InvalidInput
 from palaver.platforms.discord.directory import DIRECT, Channel, ChannelDirectory
 from palaver.platforms.discord.failures import RequestRefused, make_platform_error
 from palaver.platforms.discord.gateway import GatewaySession
@@ -45,14 +43,16 @@ from palaver.platforms.discord.inbound import (
     parse_reaction,
 )
 from palaver.platforms.discord.unlisted_channels import UnlistedChannels
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from palaver.domain.platform_updates import AnyUpdate, ButtonPressed
+    from palaver.delivery.adapter import AccountLink
+    from palaver.gateway.intake import Intake
     from palaver.platforms.discord.client import DiscordClient
-    from palaver.services.platforms.adapter import AccountLink
-    from palaver.services.platforms.intake import Intake
+    from palaver.sessions.platform_updates import AnyUpdate, ButtonPressed
 
 log = logging.getLogger(__name__)
 

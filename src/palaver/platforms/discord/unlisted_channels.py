@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.platform_updates import Cursor
+from palaver.sessions.platform_updates import Cursor
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import AccountLink
     from palaver.platforms.discord.directory import Channel
-    from palaver.services.platforms.adapter import AccountLink
 
 MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
 MAX_THREADS: Final = 200

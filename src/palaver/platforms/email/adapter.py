@@ -7,16 +7,9 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import (
-    ConnectionLost,
-    LeaseLost,
-    PalaverError,
-    SendRejected,
-    SendUncertain,
-    TargetUnreachable,
-)
-from palaver.domain.platform_updates import Cursor
-from palaver.domain.source import Platform
+from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
+from palaver.core.source import Platform
+from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.email.addresses import get_domain
 from palaver.platforms.email.capabilities import CAPABILITIES, MAX_FILE_BYTES
 from palaver.platforms.email.client import ImapRefused, MailClient
@@ -40,15 +33,15 @@ from palaver.platforms.email.threads import (
     parse_own_id,
     split_addresses,
 )
-from palaver.services.platforms.adapter import AccountInfo, Adapter
+from palaver.sessions.platform_updates import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from email.message import EmailMessage
 
+    from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.email.settings import EmailSettings
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.platforms.adapter import AccountLink, OutgoingFile, OutgoingMessage
 
 log = logging.getLogger(__name__)
 

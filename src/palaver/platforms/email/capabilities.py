@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.domain.capabilities import Capabilities
+from palaver.delivery.capabilities import Capabilities
 
 MAX_FILE_BYTES = 18_000_000  # most servers take mails of 25 MB, and a file grows by a third in a mail
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import aiosmtplib
 
-from palaver.domain.errors import AccountRefused, ConnectionLost, SendRetryable, SendUncertain
+from palaver.core.errors import AccountRefused, ConnectionLost, SendRetryable, SendUncertain
 from palaver.platforms.email.body_text import TransferDecoder
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
 from palaver.platforms.email.imap import ImapConnection, ImapRefused
@@ -22,7 +22,7 @@ from palaver.platforms.email.outbound import classify_refusal
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from palaver.domain.errors import DeliveryError
+    from palaver.core.errors import DeliveryError
     from palaver.platforms.email.imap import Folder
     from palaver.platforms.email.imap_parsing import MimePart
     from palaver.platforms.email.settings import EmailSettings, Security

@@ -15,7 +15,7 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.platforms.email.headers import clean_line
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, Token, read_fetch_data, tokenize
 

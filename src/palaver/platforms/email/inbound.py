@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from palaver.domain.inbound import Inbound, RepliedMessage
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.email.addresses import parse_mailboxes, remove_tag
 from palaver.platforms.email.authentication import SenderRefused, find_sender, verify_sender
 from palaver.platforms.email.body_text import cut_text
@@ -33,14 +32,15 @@ from palaver.platforms.email.threads import (
     list_references,
     parse_own_id,
 )
+from palaver.sessions.inbound import Inbound, RepliedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.inbound import InboundFile
     from palaver.platforms.email.addresses import Mailbox
     from palaver.platforms.email.headers import MailHeader
     from palaver.platforms.email.settings import EmailSettings
+    from palaver.sessions.inbound import InboundFile
 
 UNREADABLE_TEXT = "[This mail could not be read: its parts are damaged or too many.]"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.email.capabilities import CAPABILITIES
 from palaver.platforms.email.settings import EmailSettings
 from palaver.platforms.manifest import PlatformManifest
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.platforms.adapter import Adapter
 
 
 def _create(settings: EmailSettings, place: AccountPlace) -> Adapter:

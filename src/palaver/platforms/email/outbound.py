@@ -15,15 +15,15 @@ from email.policy import EmailPolicy
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import SendRejected, SendRetryable, TargetUnreachable
+from palaver.core.errors import SendRejected, SendRetryable, TargetUnreachable
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
-from palaver.services.markdown_html import render_html
+from palaver.transfer.markdown_html import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.errors import DeliveryError
-    from palaver.services.platforms.adapter import OutgoingFile
+    from palaver.core.errors import DeliveryError
+    from palaver.delivery.adapter import OutgoingFile
 
 MAX_REFERENCES = 20  # that a mail of ours carries: the first, and the last ones
 MAX_DERIVED_SUBJECT_CHARS = 70

@@ -19,19 +19,19 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import ConnectionLost, PalaverError
-from palaver.domain.inbound import InboundFile
-from palaver.domain.platform_updates import Cursor
+from palaver.core.errors import ConnectionLost, PalaverError
+from palaver.gateway.intake import Intake
 from palaver.platforms.email.body_text import MAX_TEXT_BYTES, choose_parts, decode_text
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, parse_header
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, read_structure
 from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, SenderRefused, make_inbound, read_envelope
 from palaver.platforms.email.thread_cache import ThreadState
-from palaver.services.platforms.intake import Intake
+from palaver.sessions.inbound import InboundFile
+from palaver.sessions.platform_updates import Cursor
 
 if TYPE_CHECKING:
-    from palaver.domain.inbound import Inbound
+    from palaver.delivery.adapter import AccountLink
     from palaver.platforms.email.body_text import MailParts
     from palaver.platforms.email.client import MailClient
     from palaver.platforms.email.imap import Folder, ImapConnection
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from palaver.platforms.email.inbound import Envelope
     from palaver.platforms.email.settings import EmailSettings
     from palaver.platforms.email.thread_cache import ThreadCache
-    from palaver.services.platforms.adapter import AccountLink
+    from palaver.sessions.inbound import Inbound
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
-from palaver.domain.http_url import is_host_name
+from palaver.core.http_url import is_host_name
 from palaver.platforms.email.addresses import normalize_address
 from palaver.platforms.manifest import AccountSettings
 

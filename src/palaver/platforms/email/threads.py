@@ -16,13 +16,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.delivery import parse_part_key
 from palaver.platforms.email.addresses import get_domain, normalize_address
 from palaver.platforms.email.headers import find_ids, find_message_id
+from palaver.sessions.delivery import parse_part_key
 
 if TYPE_CHECKING:
-    from palaver.domain.delivery import Address
     from palaver.platforms.email.headers import MailHeader
+    from palaver.sessions.delivery import Address
 
 MAX_CHAT_PEOPLE = 20  # that a mail of ours is sent to
 ADDRESS_SEPARATOR = ","

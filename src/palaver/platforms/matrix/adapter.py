@@ -10,8 +10,9 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from palaver.domain.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
-from palaver.domain.source import ChatType, Platform
+from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
+from palaver.core.source import ChatType, Platform
+from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.capabilities import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
 from palaver.platforms.matrix.client import MatrixClient, RequestFailed, RequestRefused
@@ -20,17 +21,16 @@ from palaver.platforms.matrix.inbound import FileReference, Reader
 from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
 from palaver.platforms.matrix.rooms import RoomDirectory, read_object, read_text
 from palaver.platforms.matrix.sign_in import SignIn, sign_in
-from palaver.services.platforms.adapter import AccountInfo, Adapter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from palaver.domain.delivery import Address
+    from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.matrix.encryption import RoomEncryption
     from palaver.platforms.matrix.settings import MatrixSettings
-    from palaver.services.platforms.adapter import AccountLink, OutgoingFile, OutgoingMessage
+    from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)
 

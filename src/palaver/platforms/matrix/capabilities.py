@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, LengthUnit, Pace
+from palaver.delivery.capabilities import Capabilities, LengthUnit, Pace
 
 MAX_CONTENT_BYTES: Final = 44_000  # of a rendered message; splitting leaves a tenth of it free
 TYPING_SECONDS: Final = 30.0

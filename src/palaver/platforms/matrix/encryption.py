@@ -29,7 +29,7 @@ from nio.responses import (
 )
 from nio.store import SqliteStore
 
-from palaver.domain.errors import SendRetryable
+from palaver.core.errors import SendRetryable
 from palaver.platforms.matrix.client import API, RequestRefused
 from palaver.platforms.matrix.rooms import JsonObject, read_object
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     DeliveryError,

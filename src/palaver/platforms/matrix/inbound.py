@@ -13,21 +13,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import (
-    ChatMoved,
-    MembersChanged,
-    MessageDeleted,
-    MessageEdited,
-    MessageReaction,
-)
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.matrix.rooms import JsonObject, Room, read_object, read_text
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 FILE_TYPES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
 IGNORED_MESSAGE_TYPES = frozenset({"m.notice", "m.key.verification.request"})

@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.delivery import DeliveryKind
-from palaver.services import markdown_html
-from palaver.services.platforms.splitting import split_markdown
+from palaver.delivery.splitting import split_markdown
+from palaver.sessions.delivery import DeliveryKind
+from palaver.transfer import markdown_html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.domain.capabilities import Capabilities
-    from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+    from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
+    from palaver.delivery.capabilities import Capabilities
 
 MAX_FALLBACK_CHARS = 200  # of the text that clients without edits show beside the original
 

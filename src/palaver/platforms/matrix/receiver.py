@@ -16,9 +16,9 @@ from collections import OrderedDict, deque
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import DeliveryError
-from palaver.domain.platform_updates import ChatMoved, Cursor
-from palaver.domain.source import ChatType
+from palaver.core.errors import DeliveryError
+from palaver.core.source import ChatType
+from palaver.gateway.intake import Intake
 from palaver.platforms.matrix.client import RequestFailed, RequestRefused
 from palaver.platforms.matrix.inbound import describe_event, find_references, read_event
 from palaver.platforms.matrix.rooms import JsonObject, read_object, read_text
@@ -30,15 +30,15 @@ from palaver.platforms.matrix.timeline import (
     find_join,
     read_events,
 )
-from palaver.services.platforms.intake import Intake
+from palaver.sessions.platform_updates import ChatMoved, Cursor
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.delivery.adapter import AccountLink
     from palaver.platforms.matrix.client import MatrixClient
     from palaver.platforms.matrix.encryption import RoomEncryption
     from palaver.platforms.matrix.inbound import Reader, SeenEvent
     from palaver.platforms.matrix.rooms import Room, RoomDirectory
-    from palaver.services.platforms.adapter import AccountLink
+    from palaver.sessions.platform_updates import AnyUpdate
 
 log = logging.getLogger(__name__)
 

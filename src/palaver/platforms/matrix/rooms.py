@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from palaver.domain.source import ChatType
+from palaver.core.source import ChatType
 
 JsonObject = Mapping[str, Any]
 

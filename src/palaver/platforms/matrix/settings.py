@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator, model_validator
 
-from palaver.domain.http_url import is_http_url
+from palaver.core.http_url import is_http_url
 from palaver.platforms.manifest import AccountSettings
 
 _USER_ID = re.compile(r"@[^\s:@]+:[^\s@/]+")

@@ -12,7 +12,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import AccountRefused
+from palaver.core.errors import AccountRefused
 from palaver.platforms.matrix.client import RequestRefused
 from palaver.platforms.matrix.rooms import read_text
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.services.platforms.adapter import AccountInfo
+from palaver.delivery.adapter import AccountInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import AccountRefused
+from palaver.core.errors import AccountRefused
 
 if TYPE_CHECKING:
     from pathlib import Path

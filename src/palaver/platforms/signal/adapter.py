@@ -14,15 +14,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import (
-    AccountRefused,
-    ConnectionLost,
-    InvalidInput,
-    SendRejected,
-    SendRetryable,
-    SendUncertain,
-)
-from palaver.domain.source import Platform
+from palaver.core.disk_space import get_free_bytes
+from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, SendUncertain
+from palaver.core.source import Platform
+from palaver.delivery.adapter import Adapter
+from palaver.gateway.intake import Intake
 from palaver.platforms.signal.account_info import describe_account
 from palaver.platforms.signal.accounts_file import LinkedAccount, read_account
 from palaver.platforms.signal.capabilities import CAPABILITIES
@@ -49,17 +45,14 @@ from palaver.platforms.signal.outbound import MessageBody, build_quote, render_m
 from palaver.platforms.signal.receiver import Receiver
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.platforms.signal.state import AdapterState
-from palaver.services.disk_space import get_free_bytes
-from palaver.services.platforms.adapter import Adapter
-from palaver.services.platforms.intake import Intake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from palaver.domain.delivery import Address
+    from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.signal.settings import SignalSettings
-    from palaver.services.platforms.adapter import AccountInfo, AccountLink, OutgoingFile, OutgoingMessage
+    from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, LengthUnit, Pace
+from palaver.delivery.capabilities import Capabilities, LengthUnit, Pace
 
 MAX_MESSAGE_BYTES: Final = 2000  # of UTF-8; apps move the rest into a text file
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024  # the apps refuse larger ones

@@ -20,7 +20,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.platforms.signal.failures import INSTALL_STEP, RpcError, find_setup_error, hide_people
 
 if TYPE_CHECKING:

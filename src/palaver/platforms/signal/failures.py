@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     SendRejected,
@@ -20,7 +20,7 @@ from palaver.domain.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.domain.errors import DeliveryError, PlatformError
+    from palaver.core.errors import DeliveryError, PlatformError
 
 USER_ERROR: Final = -1
 UNTRUSTED_KEY_ERROR: Final = -4

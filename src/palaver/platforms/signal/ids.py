@@ -12,10 +12,10 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.domain.errors import SendRejected
+from palaver.core.errors import SendRejected
 
 if TYPE_CHECKING:
-    from palaver.domain.delivery import Address
+    from palaver.sessions.delivery import Address
 
 _ACI = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"\+[1-9][0-9]{4,14}")

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import MessageDeleted, MessageEdited, MessageReaction
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.signal.ids import MessageRef
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[str], AsyncIterator[bytes]]  # signal-cli's id of an attachment → its content, in chunks

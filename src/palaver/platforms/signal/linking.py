@@ -7,8 +7,8 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
-from palaver.domain.platform_health import LinkingPrompt
+from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.delivery.health_model import LinkingPrompt
 from palaver.platforms.signal.client import start_program, stop_process
 from palaver.platforms.signal.failures import find_setup_error, hide_people
 

@@ -7,23 +7,23 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import InvalidInput
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import Cursor, MessageEdited
+from palaver.core.errors import InvalidInput
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.inbound import KnownIds, find_revision, parse_event, read_sender_name
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
 from palaver.platforms.signal.spool import SpoolPosition, SpoolReader
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import Cursor, MessageEdited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.delivery.adapter import AccountLink
+    from palaver.gateway.intake import Intake
     from palaver.platforms.signal.inbound import JSON, OpenFile, OwnAccount
     from palaver.platforms.signal.spool import Spool, SpoolLine
     from palaver.platforms.signal.state import AdapterState
-    from palaver.services.platforms.adapter import AccountLink
-    from palaver.services.platforms.intake import Intake
+    from palaver.sessions.platform_updates import AnyUpdate
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.delivery import Address
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     DeliveryError,
@@ -19,9 +18,10 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.domain.inbound import Inbound
-from palaver.domain.platform_updates import ButtonPressed, Cursor
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.gateway.intake import Intake
+from palaver.gateway.webhook_intake import WebhookIntake
 from palaver.platforms.slack.capabilities import CAPABILITIES
 from palaver.platforms.slack.catch_up import CatchUp
 from palaver.platforms.slack.client import SlackClient
@@ -44,19 +44,19 @@ from palaver.platforms.slack.outbound import read_key
 from palaver.platforms.slack.scopes import describe_missing_scopes
 from palaver.platforms.slack.socket_mode import SlackSocket
 from palaver.platforms.slack.streams import GrowingMessages
-from palaver.services.platforms.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.services.platforms.intake import Intake
-from palaver.services.platforms.webhook_intake import WebhookIntake
+from palaver.sessions.delivery import Address
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.platform_updates import ButtonPressed, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.slack.settings import SlackSettings
     from palaver.platforms.slack.socket_mode import Envelope
-    from palaver.services.platforms.adapter import AccountLink, OutgoingMessage, WebhookRequest
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate
 
     JSON = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, Pace
+from palaver.delivery.capabilities import Capabilities, Pace
 
 MAX_MESSAGE_CHARS: Final = 12_000  # of a Markdown block
 MAX_UPLOAD_BYTES: Final = 200 * 1024 * 1024  # Slack takes 1 GB; larger files than this take too long to send

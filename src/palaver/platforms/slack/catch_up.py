@@ -18,9 +18,9 @@ from palaver.platforms.slack.outbound import read_key
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from palaver.delivery.adapter import AccountLink
     from palaver.platforms.slack.client import SlackClient
     from palaver.platforms.slack.inbound import AppIdentity
-    from palaver.services.platforms.adapter import AccountLink
 
     JSON = Mapping[str, Any]
 

@@ -16,7 +16,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from palaver.domain.errors import ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.core.errors import ConnectionLost, InvalidInput, SendRejected, SendRetryable
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-    from palaver.domain.delivery import Address
+    from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
     from palaver.platforms.slack.settings import SlackSettings
-    from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+    from palaver.sessions.delivery import Address
 
     JSON = Mapping[str, Any]
 

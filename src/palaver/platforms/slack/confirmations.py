@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import LeaseLost, PlatformError
+from palaver.core.errors import LeaseLost, PlatformError
 from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.inbound import is_own_message
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from palaver.domain.delivery import Address
+    from palaver.delivery.adapter import AccountLink
     from palaver.platforms.slack.client import SlackClient
     from palaver.platforms.slack.inbound import AppIdentity
-    from palaver.services.platforms.adapter import AccountLink
+    from palaver.sessions.delivery import Address
 
 CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
 PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time

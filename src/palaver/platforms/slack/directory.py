@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import PlatformError
+from palaver.core.errors import PlatformError
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.mrkdwn import Names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     DeliveryError,

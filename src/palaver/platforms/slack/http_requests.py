@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from slack_sdk.signature import Clock, SignatureVerifier
 
 if TYPE_CHECKING:
-    from palaver.services.platforms.adapter import WebhookRequest
+    from palaver.delivery.adapter import WebhookRequest
 
 MAX_FORM_FIELDS: Final = 50
 

@@ -17,20 +17,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import (
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.slack.emoji import read_emoji
+from palaver.platforms.slack.mrkdwn import Names, decode_text, list_references, mentions_user, remove_leading_mention
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import (
     ButtonPressed,
     MembersChanged,
     MessageDeleted,
     MessageEdited,
     MessageReaction,
 )
-from palaver.domain.source import ChatType, Platform, SessionSource
-from palaver.platforms.slack.emoji import read_emoji
-from palaver.platforms.slack.mrkdwn import Names, decode_text, list_references, mentions_user, remove_leading_mention
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[JSON], AsyncIterator[bytes]]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.manifest import PlatformManifest
 from palaver.platforms.slack.capabilities import CAPABILITIES
 from palaver.platforms.slack.settings import SlackSettings
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.platforms.adapter import Adapter
 
 
 def _create(settings: SlackSettings, place: AccountPlace) -> Adapter:
+    from palaver.inbox.registry import COMMANDS
     from palaver.platforms.slack.adapter import SlackAdapter
-    from palaver.services.commands.registry import COMMANDS
 
     return SlackAdapter(settings, place, commands=[command.name for command in COMMANDS])
 

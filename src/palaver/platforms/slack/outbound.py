@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.plain_text import strip_markdown
+from palaver.core.plain_text import strip_markdown
 from palaver.platforms.slack.mrkdwn import escape_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.domain.platform_updates import Button
+    from palaver.sessions.platform_updates import Button
 
 MAX_FALLBACK_CHARS: Final = 3000
 MAX_BUTTON_CHARS: Final = 75

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import SendRejected, TargetUnreachable
+from palaver.core.errors import SendRejected, TargetUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.domain.delivery import Address
+    from palaver.delivery.adapter import OutgoingMessage
     from palaver.platforms.slack.client import SlackClient
-    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.sessions.delivery import Address
 
 STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
 MAX_REMEMBERED: Final = 2000

@@ -9,31 +9,26 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected
-from palaver.domain.platform_updates import ButtonPressed, Cursor
-from palaver.domain.source import Platform
+from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected
+from palaver.core.source import Platform
+from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.gateway.intake import Intake
+from palaver.gateway.webhook_intake import WebhookIntake
 from palaver.platforms.telegram.capabilities import CAPABILITIES
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.inbound import BotIdentity, parse_update
-from palaver.platforms.telegram.outbound import (
-    MessageBody,
-    choose_menu_commands,
-    compute_draft_id,
-    render_markdown,
-)
-from palaver.services.platforms.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.services.platforms.intake import Intake
-from palaver.services.platforms.webhook_intake import WebhookIntake
+from palaver.platforms.telegram.outbound import MessageBody, choose_menu_commands, compute_draft_id, render_markdown
+from palaver.sessions.platform_updates import ButtonPressed, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.telegram.settings import TelegramSettings
-    from palaver.services.platforms.adapter import AccountLink, OutgoingMessage, WebhookRequest
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate
 
 log = logging.getLogger(__name__)
 

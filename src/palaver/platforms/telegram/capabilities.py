@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, LengthUnit, Pace
+from palaver.delivery.capabilities import Capabilities, LengthUnit, Pace
 
 MAX_MESSAGE_UNITS: Final = 4096
 MAX_UPLOAD_BYTES: Final = 50 * 1024 * 1024

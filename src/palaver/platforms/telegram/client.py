@@ -28,20 +28,8 @@ from telegram.constants import ReactionEmoji
 from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
-from palaver.domain.errors import (
-    AccountRefused,
-    ConnectionLost,
-    DeliveryError,
-    LimitReached,
-    SendRejected,
-    SendRetryable,
-)
-from palaver.platforms.telegram.failures import (
-    ApiRefusal,
-    NotSentError,
-    make_delivery_error,
-    make_platform_error,
-)
+from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, LimitReached, SendRejected, SendRetryable
+from palaver.platforms.telegram.failures import ApiRefusal, NotSentError, make_delivery_error, make_platform_error
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES, GENERAL_TOPIC_ID
 from palaver.platforms.telegram.outbound import MAX_PRESS_ANSWER_CHARS, MessageBody, choose_file_method
 
@@ -49,10 +37,10 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from palaver.domain.delivery import Address
-    from palaver.domain.platform_updates import Button
+    from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.telegram.settings import TelegramSettings
-    from palaver.services.platforms.adapter import OutgoingFile
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.platform_updates import Button
 
 log = logging.getLogger(__name__)
 

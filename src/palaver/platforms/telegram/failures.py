@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from telegram.error import NetworkError, TelegramError
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ChatMovedAway,
     ConnectionLost,

@@ -14,21 +14,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import (
-    ButtonPressed,
-    ChatMoved,
-    MembersChanged,
-    MessageEdited,
-    MessageReaction,
-)
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.telegram.content import describe_any_content, describe_content, describe_origin, join_words
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import ButtonPressed, ChatMoved, MembersChanged, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 JSON = Mapping[str, Any]
 # File id, size as Telegram says → the content, in chunks.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.manifest import PlatformManifest
 from palaver.platforms.telegram.capabilities import CAPABILITIES
 from palaver.platforms.telegram.settings import TelegramSettings
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.platforms.adapter import Adapter
 
 
 def _create(settings: TelegramSettings, place: AccountPlace) -> Adapter:
+    from palaver.inbox.registry import COMMANDS
     from palaver.platforms.telegram.adapter import TelegramAdapter
-    from palaver.services.commands.registry import COMMANDS
 
     return TelegramAdapter(settings, place, commands=[(command.name, command.summary) for command in COMMANDS])
 

@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.capabilities import LengthUnit, measure_length
+from palaver.delivery.capabilities import LengthUnit, measure_length
 from palaver.platforms.telegram.formatting import FormattedText, format_markdown, needs_rich_message
 
 if TYPE_CHECKING:

@@ -12,23 +12,23 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.inbound import Outcome
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
+from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.platforms.webhook.capabilities import CAPABILITIES
 from palaver.platforms.webhook.client import WebhookClient
 from palaver.platforms.webhook.inbound import PayloadRefused, make_message, parse_payload
 from palaver.platforms.webhook.outbound import find_error, make_body
 from palaver.platforms.webhook.settings import LOCAL_HOSTS
 from palaver.platforms.webhook.signatures import SignatureRefused, read_key, sign_request, verify_request
-from palaver.services.platforms.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.sessions.inbound import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.domain.inbound import Receipt
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.webhook.settings import WebhookSettings
-    from palaver.services.platforms.adapter import AccountLink, OutgoingMessage, WebhookRequest
+    from palaver.sessions.inbound import Receipt
 
 MAX_BODY_BYTES = 1024 * 1024
 REPORT_SECONDS = 30.0

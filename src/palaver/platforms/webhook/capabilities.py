@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities
+from palaver.delivery.capabilities import Capabilities
 
 CAPABILITIES: Final = Capabilities()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import httpx2
 
-from palaver.domain.errors import SendRetryable, SendUncertain
+from palaver.core.errors import SendRetryable, SendUncertain
 from palaver.platforms.common.http_errors import NOT_SENT_ERRORS, parse_retry_after
 
 CONNECT_SECONDS = 10.0

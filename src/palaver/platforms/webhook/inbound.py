@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from palaver.domain.inbound import Inbound
-from palaver.domain.source import ChatType, Platform, SessionSource
-from palaver.services.inbox import MAX_MESSAGE_CHARS
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.inbox import MAX_MESSAGE_CHARS
+from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name

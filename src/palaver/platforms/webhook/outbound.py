@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 
 if TYPE_CHECKING:
-    from palaver.domain.errors import DeliveryError
-    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.core.errors import DeliveryError
+    from palaver.delivery.adapter import OutgoingMessage
 
 DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from palaver.domain.http_url import is_http_url
+from palaver.core.http_url import is_http_url
 from palaver.platforms.manifest import AccountSettings
 from palaver.platforms.webhook.signatures import read_key
 

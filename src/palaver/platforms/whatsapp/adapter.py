@@ -16,27 +16,27 @@ from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import ConnectionLost, DeliveryError, PlatformError
-from palaver.domain.inbound import Outcome
-from palaver.domain.platform_updates import ButtonPressed
-from palaver.domain.source import Platform
+from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
+from palaver.core.source import Platform
+from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.gateway.webhook_intake import WebhookIntake
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp.client import GraphClient
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_late_error
 from palaver.platforms.whatsapp.inbound import parse_webhook
-from palaver.services.platforms.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.services.platforms.webhook_intake import WebhookIntake
+from palaver.sessions.inbound import Outcome
+from palaver.sessions.platform_updates import ButtonPressed
 
 if TYPE_CHECKING:
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.whatsapp.inbound import MessageStatus
     from palaver.platforms.whatsapp.settings import WhatsAppSettings
-    from palaver.services.platforms.adapter import AccountLink, OutgoingMessage, WebhookRequest
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate
 
 log = logging.getLogger(__name__)
 

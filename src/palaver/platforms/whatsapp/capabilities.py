@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, Pace
+from palaver.delivery.capabilities import Capabilities, Pace
 
 MAX_TEXT_CHARS: Final = 4096
 MAX_DOCUMENT_BYTES: Final = 100 * 1024 * 1024

@@ -16,13 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from palaver.domain.errors import (
-    ConnectionLost,
-    DeliveryError,
-    InvalidInput,
-    SendRetryable,
-    SendUncertain,
-)
+from palaver.core.errors import ConnectionLost, DeliveryError, InvalidInput, SendRetryable, SendUncertain
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.common.http_errors import NOT_SENT_ERRORS
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_platform_error
@@ -30,8 +24,8 @@ from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_erro
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.whatsapp.settings import WhatsAppSettings
-    from palaver.services.platforms.adapter import OutgoingFile
 
 JSON = dict[str, Any]
 

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Final, Self
 
-from palaver.domain.errors import (
+from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     DeliveryError,

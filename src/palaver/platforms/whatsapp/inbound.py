@@ -14,22 +14,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import InvalidInput
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import (
-    ButtonPressed,
-    ChatMoved,
-    MessageDeleted,
-    MessageEdited,
-    MessageReaction,
-)
-from palaver.domain.source import Platform, SessionSource
+from palaver.core.errors import InvalidInput
+from palaver.core.source import Platform, SessionSource
 from palaver.platforms.whatsapp.addresses import is_bsuid, is_number
 from palaver.platforms.whatsapp.content import describe_content
 from palaver.platforms.whatsapp.failures import GraphRefusal
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import ButtonPressed, ChatMoved, MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its content, in chunks

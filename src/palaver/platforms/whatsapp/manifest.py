@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.platforms.manifest import PlatformManifest
 from palaver.platforms.whatsapp.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp.settings import WhatsAppSettings
 
 if TYPE_CHECKING:
+    from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountPlace
-    from palaver.services.platforms.adapter import Adapter
 
 
 def _create(settings: WhatsAppSettings, place: AccountPlace) -> Adapter:

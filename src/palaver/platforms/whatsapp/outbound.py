@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import SendRejected, TargetUnreachable
+from palaver.core.errors import SendRejected, TargetUnreachable
 from palaver.platforms.whatsapp.addresses import is_bsuid, is_number
 from palaver.platforms.whatsapp.capabilities import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.platform_updates import Button
-    from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+    from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
+    from palaver.sessions.platform_updates import Button
 
 JSON = dict[str, Any]
 

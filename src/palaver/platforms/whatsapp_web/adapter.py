@@ -14,8 +14,10 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
-from palaver.domain.source import Platform
+from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.core.source import Platform
+from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.gateway.intake import Intake
 from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp_web.file_exchange import FileExchange
 from palaver.platforms.whatsapp_web.inbound import EventContext, parse_event
@@ -33,18 +35,16 @@ from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery
 from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess
 from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestError, State
 from palaver.platforms.whatsapp_web.recent_messages import RecentMessages
-from palaver.services.platforms.adapter import AccountInfo, Adapter
-from palaver.services.platforms.intake import Intake
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.domain.delivery import Address
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
-    from palaver.services.platforms.adapter import AccountLink, OutgoingMessage
+    from palaver.sessions.delivery import Address
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.domain.capabilities import Capabilities, LengthUnit, Pace
+from palaver.delivery.capabilities import Capabilities, LengthUnit, Pace
 
 MAX_MESSAGE_CHARS: Final = 4096
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024  # the library holds a file in memory several times while it encrypts it

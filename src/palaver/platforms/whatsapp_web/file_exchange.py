@@ -8,7 +8,7 @@ import uuid
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import ConnectionLost, LimitReached, SendRejected
+from palaver.core.errors import ConnectionLost, LimitReached, SendRejected
 from palaver.platforms.whatsapp_web.capabilities import MAX_FILE_BYTES
 from palaver.platforms.whatsapp_web.protocol import ATTEMPTS_FOLDER, FILES_FOLDER, ErrorKind, RequestError
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.whatsapp_web.process import ChildProcess
-    from palaver.services.platforms.adapter import OutgoingFile
 
 CHUNK_BYTES: Final = 256 * 1024
 DOWNLOAD_SECONDS: Final = 120.0

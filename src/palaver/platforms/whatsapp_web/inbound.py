@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.domain.platform_updates import MembersChanged, MessageDeleted, MessageEdited, MessageReaction
-from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.whatsapp_web.jids import is_phone, order_jids, shorten_jid, strip_device
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.sessions.platform_updates import MembersChanged, MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.sessions.platform_updates import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[JSON], AsyncIterator[bytes]]  # what the child says about a file → its content, in chunks

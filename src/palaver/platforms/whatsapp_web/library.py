@@ -33,13 +33,7 @@ from palaver.platforms.whatsapp_web.library_errors import (
     translate_failure,
 )
 from palaver.platforms.whatsapp_web.ogg import measure_seconds
-from palaver.platforms.whatsapp_web.protocol import (
-    FILES_FOLDER,
-    SESSION_FILE,
-    ErrorKind,
-    RequestError,
-    State,
-)
+from palaver.platforms.whatsapp_web.protocol import FILES_FOLDER, SESSION_FILE, ErrorKind, RequestError, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

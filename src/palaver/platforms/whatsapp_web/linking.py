@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from palaver.domain.errors import AccountRefused, ConnectionLost
-from palaver.domain.platform_health import LinkingPrompt
+from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.delivery.health_model import LinkingPrompt
 from palaver.platforms.whatsapp_web.protocol import SESSION_FILE, State
 
 if TYPE_CHECKING:

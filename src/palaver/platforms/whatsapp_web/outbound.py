@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
 from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp_web.jids import expand_jid
 from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError
 
 if TYPE_CHECKING:
-    from palaver.domain.delivery import Address
+    from palaver.sessions.delivery import Address
 
 MAX_PICTURE_BYTES: Final = 16 * 1024 * 1024  # larger ones are sent as documents, which phones do not make smaller
 RATE_LIMIT_SECONDS: Final = 60.0

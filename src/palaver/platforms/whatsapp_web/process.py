@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import ConnectionLost
+from palaver.core.errors import ConnectionLost
 from palaver.platforms.whatsapp_web.protocol import (
     MAX_LINE_BYTES,
     ErrorKind,

@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from palaver.domain.attachment import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
-from palaver.domain.errors import InvalidInput
+from palaver.core.errors import InvalidInput
+from palaver.sessions.attachment import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
 from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Path, Query
 from pydantic import Field, StringConstraints
 
-from palaver.domain.account import Scope
-from palaver.domain.budget import BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit
-from palaver.domain.budget_amounts import MAX_LIMIT_TOKENS, parse_dollars
-from palaver.domain.person import Role
-from palaver.services.budgets.budget_json import status_to_json
-from palaver.services.budgets.overview import MAX_PAGE_SUBJECTS, BudgetOverview
-from palaver.services.operation import AsyncRunner
+from palaver.config.budget_amounts import MAX_LIMIT_TOKENS, parse_dollars
+from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit
+from palaver.core.operation import AsyncRunner
+from palaver.money.overview import MAX_PAGE_SUBJECTS, BudgetOverview
+from palaver.money.wire import status_to_json
+from palaver.people.account import Scope
+from palaver.people.model import Role
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, OwnerCaller
 from palaver.web.errors import error_responses
@@ -22,7 +22,7 @@ from palaver.web.schemas import RequestModel, ResponseModel, Time, to_utf8_text
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.budget import BudgetStatus
+    from palaver.config.budget_rules import BudgetStatus
 
 router = make_router("budgets", "/api/budgets", responses=error_responses(401))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from palaver.services.commands.registry import COMMANDS, is_listed
+from palaver.inbox.registry import COMMANDS, is_listed
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses

@@ -8,8 +8,8 @@ from fastapi import Depends, Request, Response
 from pydantic import Field
 
 from palaver import __version__
-from palaver.domain.readiness import ReadinessCode, ReadinessProblem
-from palaver.services.readiness import find_problems
+from palaver.core.readiness import ReadinessCode, ReadinessProblem
+from palaver.operation.readiness import find_problems
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import build_error_response, error_responses

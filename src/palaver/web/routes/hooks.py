@@ -9,8 +9,8 @@ from __future__ import annotations
 from fastapi import Request, Response
 from starlette.exceptions import HTTPException
 
-from palaver.domain.errors import NotFound
-from palaver.services.platforms.adapter import WebhookRequest
+from palaver.core.errors import NotFound
+from palaver.delivery.adapter import WebhookRequest
 from palaver.web.api_route import make_router
 from palaver.web.auth import get_client_address
 from palaver.web.body_limit import set_body_limit

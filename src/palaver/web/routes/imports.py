@@ -8,7 +8,7 @@ from fastapi import Path, Query, Request
 from pydantic import Field
 from starlette.requests import ClientDisconnect
 
-from palaver.domain.errors import InvalidInput
+from palaver.core.errors import InvalidInput
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import ErrorBody, error_responses
@@ -19,7 +19,7 @@ from palaver.web.state import State
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from palaver.services.transfer.personal_imports import PersonalImport
+    from palaver.transfer.personal_imports import PersonalImport
 
 router = make_router("imports", "/api/imports", route_class=UploadRoute, responses=error_responses(401))
 

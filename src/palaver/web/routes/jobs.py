@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field, StringConstraints
 
-from palaver.domain.delivery import DeliveryState
-from palaver.domain.job import (
+from palaver.jobs import prices as priced_reads, wire as job_json
+from palaver.jobs.details import CostBasis
+from palaver.jobs.fields import MAX_REPEAT
+from palaver.jobs.model import (
     MAX_JOB_NAME_CHARS,
     MAX_PROMPT_CHARS,
     MAX_TARGETS,
@@ -17,12 +19,10 @@ from palaver.domain.job import (
     JobRunState,
     JobState,
 )
-from palaver.domain.job_proposal import DEFAULT_CHOICE, JobDraft
-from palaver.services.conversations import build_person_source
-from palaver.services.jobs import job_json, priced_reads
-from palaver.services.jobs.job_details import CostBasis
-from palaver.services.jobs.job_fields import MAX_REPEAT
-from palaver.services.jobs.jobs import MAX_PAGE_RUNS
+from palaver.jobs.proposal import DEFAULT_CHOICE, JobDraft
+from palaver.jobs.service import MAX_PAGE_RUNS
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.delivery import DeliveryState
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, require_scope
 from palaver.web.errors import error_responses
@@ -31,7 +31,7 @@ from palaver.web.session_schemas import ActionIn
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.account import SignedInPerson
+    from palaver.people.account import SignedInPerson
     from palaver.web.state import WebState
 
 router = make_router("jobs", "/api/jobs", responses=error_responses(401))

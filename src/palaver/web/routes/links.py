@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from palaver.domain.person import Role
-from palaver.services.link_requests import LinkProblem, LinkResult, PendingLink
+from palaver.accounts.link_requests import LinkProblem, LinkResult, PendingLink
+from palaver.people.model import Role
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller
 from palaver.web.errors import error_responses

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from palaver.domain.errors import InvalidInput
-from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
-from palaver.domain.ids import SESSION_ID_PATTERN
-from palaver.services.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
-from palaver.services.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
+from palaver.core.errors import InvalidInput
+from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
+from palaver.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
+from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
 from palaver.web.api_route import hold_until_sent, make_router
 from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
@@ -31,9 +31,9 @@ from palaver.web.state import State
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from palaver.domain.account import SignedInPerson
-    from palaver.domain.feed_events import FeedItem
-    from palaver.services.live.channels import LiveItem
+    from palaver.live.channels import LiveItem
+    from palaver.live.feed_events import FeedItem
+    from palaver.people.account import SignedInPerson
     from palaver.web.open_requests import LiveStreamPlace, OpenRequests
     from palaver.web.state import WebState
 

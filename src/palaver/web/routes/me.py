@@ -12,10 +12,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from palaver import __version__
-from palaver.domain.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SetupStep, SignInMethods
-from palaver.domain.person import Role
-from palaver.invocation import format_command
-from palaver.services.accounts.accounts import MAX_TOKEN_DAYS
+from palaver.accounts.accounts import MAX_TOKEN_DAYS
+from palaver.core.invocation import format_command
+from palaver.people.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SetupStep, SignInMethods
+from palaver.people.model import Role
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses

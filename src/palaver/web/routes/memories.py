@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from palaver.domain.memory import MAX_MEMORY_CHARS, MemoryOrigin
-from palaver.services.toolsets import find_memory_rule
-from palaver.services.view.memories import MAX_PAGE_MEMORIES, MemoryOperations
+from palaver.agent.toolsets import find_memory_rule
+from palaver.memory.model import MAX_MEMORY_CHARS, MemoryOrigin
+from palaver.memory.view import MAX_PAGE_MEMORIES, MemoryOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnView
 from palaver.web.errors import error_responses
@@ -17,8 +17,8 @@ from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.account import SignedInPerson
-    from palaver.domain.memory import MemoryEntry
+    from palaver.memory.model import MemoryEntry
+    from palaver.people.account import SignedInPerson
     from palaver.web.state import WebState
 
 router = make_router("memories", "/api/memories", responses=error_responses(401))

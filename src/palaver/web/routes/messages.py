@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from palaver.services.view.deliveries import DeliveryOperations
+from palaver.delivery.view import DeliveryOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, OwnView
 from palaver.web.errors import error_responses

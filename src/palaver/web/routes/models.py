@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Query
 from pydantic import Field
 
-from palaver.domain.person import Role
-from palaver.services.models import is_model_allowed, list_allowed_models
-from palaver.services.settings.model_catalog import list_connected
+from palaver.agent.models import is_model_allowed, list_allowed_models
+from palaver.people.model import Role
+from palaver.settings.model_catalog import list_connected
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
@@ -17,7 +17,7 @@ from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.services.settings.model_providers import ProviderAccess
+    from palaver.settings.model_providers import ProviderAccess
     from palaver.web.state import WebState
 
 router = make_router("models", "/api", responses=error_responses(401))

@@ -9,9 +9,9 @@ from fastapi import Query
 from pydantic import Field
 
 from palaver import __version__
-from palaver.services.doctor.finding_texts import FindingCode
-from palaver.services.log_view import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
-from palaver.services.update_notes import load_update_notes
+from palaver.operation.doctor.finding_texts import FindingCode
+from palaver.operation.log_view import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
+from palaver.operation.update_notes import load_update_notes
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import error_responses

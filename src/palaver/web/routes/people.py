@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
-from palaver.domain.account import Invitation, Member, is_loopback
-from palaver.domain.erasure import check_typed_name
-from palaver.domain.pairing import Grant, PairingRequest
-from palaver.domain.person import Role
-from palaver.services.accounts.people import People
+from palaver.accounts.erasure_model import check_typed_name
+from palaver.accounts.people import People
+from palaver.people.account import Invitation, Member, is_loopback
+from palaver.people.model import Role
+from palaver.people.pairing_model import Grant, PairingRequest
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller, OwnerInBrowser, check_browser
 from palaver.web.errors import error_responses

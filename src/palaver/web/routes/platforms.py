@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import Query
 from pydantic import Field
 
-from palaver.domain.errors import NotFound
-from palaver.services.platforms.connection_tests import run_connection_test
-from palaver.services.platforms.health import load_account_health
-from palaver.services.qr_code import make_qr_code
+from palaver.core.errors import NotFound
+from palaver.delivery.health import load_account_health
+from palaver.gateway.connection_tests import run_connection_test
+from palaver.operation.qr_code import make_qr_code
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
@@ -19,9 +19,9 @@ from palaver.web.schemas import ResponseModel, Time, to_utf8_text
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.account import SignedInPerson
-    from palaver.domain.gateway_config import HomeChannel
-    from palaver.domain.platform_health import AccountHealth, ConnectionTest, LinkingPrompt
+    from palaver.delivery.health_model import AccountHealth, ConnectionTest, LinkingPrompt
+    from palaver.people.account import SignedInPerson
+    from palaver.sessions.gateway_config import HomeChannel
 
 TEST_SECONDS = 30.0  # until a request to test a connection is answered in any case
 

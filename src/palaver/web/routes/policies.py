@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from palaver.domain.policy import ResetMode
-from palaver.domain.source import ChatType
-from palaver.domain.turn import BusyPolicy
+from palaver.core.source import ChatType
+from palaver.sessions.policy import ResetMode
+from palaver.sessions.turn import BusyPolicy
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
@@ -16,7 +16,7 @@ from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_rules import PlatformRules, ResetRule
+    from palaver.config.platform_rules import PlatformRules, ResetRule
 
 router = make_router("policies", "/api", responses=error_responses(401))
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from palaver.domain.permissions import can_use_command
-from palaver.domain.policy import ResetMode
-from palaver.services.models import is_model_allowed
+from palaver.agent.models import is_model_allowed
+from palaver.people.permissions import can_use_command
+from palaver.sessions.policy import ResetMode
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
@@ -16,7 +16,7 @@ from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.policy import ResetPolicy
+    from palaver.sessions.policy import ResetPolicy
 
 router = make_router("models", "/api", responses=error_responses(401))
 

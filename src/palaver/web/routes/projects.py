@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path
 from pydantic import Field
 
-from palaver.domain.session import MAX_PROJECT_INSTRUCTION_CHARS
+from palaver.sessions.model import MAX_PROJECT_INSTRUCTION_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
 from palaver.web.schemas import RequestModel, ResponseModel, ShortText, Time
 
 if TYPE_CHECKING:
-    from palaver.domain.session import Project
+    from palaver.sessions.model import Project
 
 router = make_router("projects", "/api/projects", responses=error_responses(401))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from palaver.domain.push import MAX_ENDPOINT_CHARS
+from palaver.push.model import MAX_ENDPOINT_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller
 from palaver.web.errors import error_responses

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from palaver.domain.source import Platform
+from palaver.core.source import Platform
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import error_responses

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path
 from pydantic import Field
 
-from palaver.domain.saved_prompt import MAX_PROMPT_CHARS
-from palaver.services.view.saved_prompts import SavedPromptOperations
+from palaver.prompts.model import MAX_PROMPT_CHARS
+from palaver.prompts.view import SavedPromptOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
 from palaver.web.schemas import RequestModel, ResponseModel, ShortText, Time
 
 if TYPE_CHECKING:
-    from palaver.domain.saved_prompt import SavedPrompt
+    from palaver.prompts.model import SavedPrompt
 
 router = make_router("saved prompts", "/api/prompts", responses=error_responses(401))
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import Field
 
-from palaver.domain.search_filter import ArchivedFilter, SearchFilter
-from palaver.domain.search_text import MAX_QUERY_CHARS
-from palaver.domain.session_json import hit_to_json
+from palaver.sessions.json import hit_to_json
+from palaver.sessions.search_filter import ArchivedFilter, SearchFilter
+from palaver.sessions.search_text import MAX_QUERY_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView, IncludeAll
 from palaver.web.errors import error_responses

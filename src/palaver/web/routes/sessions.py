@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 
-from palaver.domain.permissions import check_permission
-from palaver.services import profiles
-from palaver.services.commands import history_commands, version_commands
-from palaver.services.commands.turn_commands import stop_run
-from palaver.services.conversations import NewConversation
-from palaver.services.inbox import check_content
-from palaver.services.models import check_model_choice
-from palaver.services.toolsets import check_toolsets_exist, list_session_toolsets
-from palaver.services.transfer.document_format import DocumentFormat
-from palaver.services.view.changes import check_may_change_settings
-from palaver.services.view.transcripts import MAX_PAGE_EVENTS
+from palaver.agent import profiles
+from palaver.agent.models import check_model_choice
+from palaver.agent.toolsets import check_toolsets_exist, list_session_toolsets
+from palaver.inbox import check_content
+from palaver.people.permissions import check_permission
+from palaver.sessions.conversations import NewConversation
+from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.view.changes import check_may_change_settings
+from palaver.sessions.view.transcripts import MAX_PAGE_EVENTS
+from palaver.turns.commands import history as history_commands, version as version_commands
+from palaver.turns.commands.turn import stop_run
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, IncludeAll
 from palaver.web.errors import error_responses

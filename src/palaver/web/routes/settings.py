@@ -9,8 +9,8 @@ from fastapi import Path, Query
 
 from palaver.config.setting_keys import format_path
 from palaver.config.setting_templates import list_templates
-from palaver.services.settings import account_tests, model_providers
-from palaver.services.settings.editor import SettingsEdit
+from palaver.settings import account_tests, model_providers
+from palaver.settings.editor import SettingsEdit
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
@@ -41,12 +41,12 @@ from palaver.web.state import State
 
 if TYPE_CHECKING:
     from palaver.config.setting_templates import SettingTemplate
-    from palaver.services.settings.editor import EditResult
-    from palaver.services.settings.history import SettingsChange
-    from palaver.services.settings.live_settings import LiveSettings
-    from palaver.services.settings.model_providers import ProviderAccess
-    from palaver.services.settings.overview import SettingsOverview, SettingValue
-    from palaver.services.settings.platform_catalog import PlatformForm
+    from palaver.settings.editor import EditResult
+    from palaver.settings.history import SettingsChange
+    from palaver.settings.live_settings import LiveSettings
+    from palaver.settings.model_providers import ProviderAccess
+    from palaver.settings.overview import SettingsOverview, SettingValue
+    from palaver.settings.platform_catalog import PlatformForm
 
 router = make_router("settings", "/api/settings", responses=error_responses(401))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Query, Response
 from pydantic import Field
 
-from palaver.domain.share import MAX_SHARES_PER_PERSON
+from palaver.sessions.share import MAX_SHARES_PER_PERSON
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
@@ -16,7 +16,7 @@ from palaver.web.schemas import Moment, RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.share import Share
+    from palaver.sessions.share import Share
     from palaver.web.state import WebState
 
 router = make_router("shares", "/api")

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import Field
 
-from palaver.domain.account import MAX_PASSWORD_CHARS, NewSecret
-from palaver.domain.person import Person, Role
-from palaver.invocation import format_command
-from palaver.services.accounts.passkeys import Site
-from palaver.services.accounts.sign_in import Visitor
+from palaver.accounts.passkeys import Site
+from palaver.accounts.sign_in import Visitor
+from palaver.core.invocation import format_command
+from palaver.people.account import MAX_PASSWORD_CHARS, NewSecret
+from palaver.people.model import Person, Role
 from palaver.web.api_route import make_router
 from palaver.web.auth import (
     BrowserCaller,

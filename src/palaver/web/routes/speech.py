@@ -8,8 +8,8 @@ from fastapi import Path, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from palaver.domain.person import Role
-from palaver.domain.speech import MAX_SPOKEN_CHARS
+from palaver.people.model import Role
+from palaver.sessions.speech import MAX_SPOKEN_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses

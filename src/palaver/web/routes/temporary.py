@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from palaver.services.temporary_events import AnswerEnded, AnswerNotice, AnswerReasoning, AnswerText, TemporaryEvent
-from palaver.services.temporary_request import MAX_CONVERSATION_CHARS, MAX_MESSAGES, TemporaryMessage, TemporaryQuestion
+from palaver.inbox.services_temporary_request import (
+    MAX_CONVERSATION_CHARS,
+    MAX_MESSAGES,
+    TemporaryMessage,
+    TemporaryQuestion,
+)
+from palaver.inbox.temporary_request import AnswerEnded, AnswerNotice, AnswerReasoning, AnswerText, TemporaryEvent
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, wait_until_signed_out
 from palaver.web.errors import error_responses

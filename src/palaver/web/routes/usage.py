@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from palaver.domain.session_json import usage_to_json
-from palaver.domain.usage_report import UsageGrouping, UsageReport, UsageRow
+from palaver.sessions.json import usage_to_json
+from palaver.sessions.usage_report import UsageGrouping, UsageReport, UsageRow
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView
 from palaver.web.errors import error_responses

@@ -1,0 +1,361 @@
+"""Accounts: who can sign in, with what, and where they are signed in.
+
+The web passes on what a visitor sends; this module decides. Always true: a wrong name, a wrong password and an account
+without a password get the same answer after the same time; only hashes of secrets are stored, and a new secret is shown
+once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.accounts import sign_in
+from palaver.accounts.account_links import AccountLinks
+from palaver.accounts.last_uses import LastUses
+from palaver.accounts.passkeys import Passkeys
+from palaver.accounts.passwords import Passwords
+from palaver.accounts.people import People
+from palaver.core.argument_checks import check_count
+from palaver.core.engines.base import Conflict, Read, Write
+from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, WrongPassword
+from palaver.core.operation import AsyncRunner, Operations, operation
+from palaver.core.text import make_storable
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.core.timezones import check_timezone
+from palaver.people import account_table as accounts, passkeys, sign_in_attempts, table as people
+from palaver.people.account import (
+    SIGN_IN_LINK_LIFETIME,
+    TOKEN_PREFIX,
+    ApiToken,
+    NewSecret,
+    check_password,
+    clean_person_name,
+    generate_secret,
+    hash_secret,
+    is_loopback,
+    parse_scopes,
+)
+from palaver.people.model import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from palaver.accounts.sign_in import Visitor
+    from palaver.core.engines.base import Transaction, Work
+    from palaver.core.ids import PersonId
+    from palaver.people.account import Device, SetupStep, SignedInPerson, SignInMethods
+    from palaver.people.model import Person, Principal
+    from palaver.sessions.store import SessionStore
+
+MAX_TOKENS_PER_PERSON = 100
+MAX_TOKEN_DAYS = 3650
+_DAY_MICROS = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInOptions:
+    """What a sign-in page can offer: whether anyone has a password, or a passkey for this host."""
+
+    password: bool
+    passkey: bool
+
+
+class Accounts(Operations[AsyncRunner]):
+    """Signing in, credentials and tokens. Passkeys and the administration of people have classes of their own."""
+
+    def __init__(self, store: SessionStore) -> None:
+        super().__init__(AsyncRunner(store.engine))
+        self._store = store
+        self._engine = store.engine
+        self._clock = store.clock
+        self._last_uses = LastUses(store.engine)
+        self._passwords = Passwords()
+        self.passkeys = Passkeys(store.engine, store.clock)
+        self.links = AccountLinks(store)
+
+    def open_people(self, principal: Principal) -> People:
+        """Open the administration of people; refused to anyone but an owner."""
+        return People(self._store, principal)
+
+    # -- the owner -----------------------------------------------------------------------------------------
+
+    async def create_owner_link(self) -> str:
+        """Create a link that signs the owner in once and expires soon; returns its secret, for the terminal."""
+        owner = await self._store.aio.get_owner()
+        secret = generate_secret()
+        now = self._now()
+
+        def run(tx: Transaction) -> None:
+            accounts.open_account(tx, owner, now)
+            accounts.add_sign_in_link(tx, owner.id, hash_secret(secret), now, SIGN_IN_LINK_LIFETIME)
+
+        await self._engine.arun(Write(run))
+        return secret
+
+    @operation
+    def can_owner_sign_in(self) -> Work[bool]:
+        """Return whether an owner has a password or a passkey, so that they need no link."""
+        return Read(accounts.can_owner_sign_in_without_link)
+
+    async def can_listen_on(self, host: str) -> bool:
+        """Return whether a server may listen on a host: beyond this machine only if an owner can sign in."""
+        return is_loopback(host) or await self.can_owner_sign_in()
+
+    @operation
+    def get_sign_in_options(self, site: str) -> Work[SignInOptions]:
+        host = make_storable(site)
+        return Read(
+            lambda tx: SignInOptions(password=accounts.has_any_password(tx), passkey=passkeys.has_any(tx, host))
+        )
+
+    # -- signing in ----------------------------------------------------------------------------------------
+
+    async def sign_in_by_link(self, link: str, visitor: Visitor) -> NewSecret[Person]:
+        """Sign in with a link, which then no longer works; the secret is for the cookie."""
+        limits = sign_in.get_address_limit(visitor)
+        await sign_in.count_attempt(self._engine, self._clock, limits)
+        secret = generate_secret()
+        now = self._now()
+
+        def run(tx: Transaction) -> Person:
+            person = accounts.use_sign_in_link(tx, hash_secret(link), now)
+            if person is None:
+                raise SignInFailed("This link was already used or has expired. Ask for a new one.", method="link")
+            sign_in.start_sign_in(tx, person, "link", visitor, secret, now)
+            sign_in_attempts.uncount_attempt(tx, limits)
+            return person
+
+        return NewSecret(await self._engine.arun(Write(run)), secret)
+
+    async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> NewSecret[Person]:
+        """Sign in with name and password; the secret is for the cookie."""
+        limits = await sign_in.get_password_limits(self._engine, self._clock, name, visitor)
+        await sign_in.count_attempt(self._engine, self._clock, limits)
+        credentials = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
+        hashed = credentials.password_hash if credentials else None
+        if not await self._passwords.verify(hashed, password, next(iter(limits))) or credentials is None:
+            raise SignInFailed("Wrong name or password.", method="password")
+        person = credentials.person
+        secret = generate_secret()
+        now = self._now()
+
+        def run(tx: Transaction) -> None:
+            if accounts.find_password_hash(tx, person.id) != hashed:  # changed while it was being verified
+                raise SignInFailed("Wrong name or password.", method="password")
+            sign_in.start_sign_in(tx, person, "password", visitor, secret, now)
+            sign_in_attempts.uncount_attempt(tx, limits)
+
+        await self._engine.arun(Write(run))
+        return NewSecret(person, secret)
+
+    # -- authentication ------------------------------------------------------------------------------------
+
+    async def find_by_cookie(self, secret: str) -> SignedInPerson | None:
+        """Find who is signed in with this cookie."""
+        if not secret:
+            return None
+        now = self._now()
+        match = await self._engine.arun(Read(lambda tx: accounts.find_sign_in(tx, hash_secret(secret), now)))
+        if match is None:
+            return None
+        signed_in, is_due = match
+        if is_due:
+            self._last_uses.record(accounts.mark_sign_in_seen, signed_in.credential_id, now)
+        return signed_in
+
+    async def find_by_token(self, secret: str) -> SignedInPerson | None:
+        """Find whose API token this is."""
+        if not secret.startswith(TOKEN_PREFIX):
+            return None
+        now = self._now()
+        match = await self._engine.arun(Read(lambda tx: accounts.find_token(tx, hash_secret(secret), now)))
+        if match is None:
+            return None
+        signed_in, is_due = match
+        if is_due:
+            self._last_uses.record(accounts.mark_token_used, signed_in.credential_id, now)
+        return signed_in
+
+    @operation
+    def is_still_signed_in(self, signed_in: SignedInPerson) -> Work[bool]:
+        """Return whether a sign-in or token is still valid; long-lived connections ask from time to time."""
+        return Read(lambda tx: accounts.is_still_signed_in(tx, signed_in, self._now()))
+
+    # -- a person's own account ----------------------------------------------------------------------------
+
+    @operation
+    def get_sign_in_methods(self, person_id: PersonId) -> Work[SignInMethods]:
+        return Read(lambda tx: accounts.get_sign_in_methods(tx, person_id))
+
+    @operation
+    def needs_welcome(self, person_id: PersonId) -> Work[bool]:
+        """Return whether to offer a person to choose their name and a way to sign in again, after their first link."""
+        return Read(lambda tx: accounts.needs_welcome(tx, person_id))
+
+    @operation
+    def finish_welcome(self, person_id: PersonId) -> Work[None]:
+        """Don't offer it again, whether the person has chosen something or not."""
+        return Write(lambda tx: accounts.mark_welcomed(tx, person_id))
+
+    @operation
+    def list_skipped_steps(self, person_id: PersonId) -> Work[tuple[str, ...]]:
+        """List the steps of setting up that a person has skipped."""
+        return Read(lambda tx: accounts.list_skipped_steps(tx, person_id))
+
+    @operation
+    def set_step_skipped(self, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> Work[tuple[str, ...]]:
+        return Write(lambda tx: accounts.set_step_skipped(tx, person_id, step, is_skipped=is_skipped))
+
+    @operation
+    def rename(self, person_id: PersonId, name: str) -> Work[Person]:
+        """Change a person's name, which is also the name they sign in with."""
+        clean = clean_person_name(name)
+
+        def run(tx: Transaction) -> Person:
+            accounts.check_exists(tx, person_id)
+            accounts.rename_person(tx, person_id, clean)
+            return _get_person(tx, person_id)
+
+        return Write(run)
+
+    @operation
+    def set_timezone(self, person_id: PersonId, timezone: str | None) -> Work[Person]:
+        """Set a person's time zone by its IANA name; None: the gateway's."""
+        zone = None if timezone is None else check_timezone(timezone)
+
+        def run(tx: Transaction) -> Person:
+            people.set_timezone(tx, person_id, zone)
+            return _get_person(tx, person_id)
+
+        return Write(run)
+
+    async def change_password(self, signed_in: SignedInPerson, current: str | None, new: str) -> None:
+        """Set the person's own password and sign them out everywhere else.
+
+        If they have a password already, they must give it.
+        """
+        person = signed_in.person
+        check_password(new, person.name)
+        old_hash = await self._engine.arun(Read(lambda tx: accounts.find_password_hash(tx, person.id)))
+        limits = sign_in.get_password_change_limit(signed_in)
+        if old_hash is not None:
+            await sign_in.count_attempt(self._engine, self._clock, limits)
+            if not await self._passwords.verify(old_hash, current or "", next(iter(limits))):
+                raise WrongPassword("current: wrong password.")
+        hashed = await self._passwords.hash(new, next(iter(limits)))
+
+        def run(tx: Transaction) -> None:
+            if not accounts.set_password(tx, person.id, hashed, expected_hash=old_hash):
+                raise WrongPassword("current: your password was changed in the meantime. Try again.")
+            accounts.sign_out_everywhere(tx, person.id, except_id=signed_in.credential_id)
+            if old_hash is not None:
+                sign_in_attempts.uncount_attempt(tx, limits)
+
+        await self._engine.arun(Write(run))
+
+    async def set_password(self, person_id: PersonId, new: str) -> None:
+        """Set another person's password and sign them out everywhere.
+
+        Only the terminal offers this; on the page, not even an owner can set another person's password.
+        """
+        person = await self._engine.arun(Read(lambda tx: _get_person_who_can_sign_in(tx, person_id)))
+        check_password(new, person.name)
+        hashed = await self._passwords.hash(new, f"person {person_id}")
+        now = self._now()
+
+        def run(tx: Transaction) -> None:
+            accounts.open_account(tx, _get_person_who_can_sign_in(tx, person_id), now)
+            if not accounts.set_password(
+                tx, person_id, hashed, expected_hash=accounts.find_password_hash(tx, person_id)
+            ):
+                raise Conflict  # the person changed it at the same time
+            accounts.sign_out_everywhere(tx, person_id)
+
+        await self._engine.arun(Write(run))
+
+    @operation
+    def list_devices(self, person_id: PersonId) -> Work[Sequence[Device]]:
+        """List where a person is signed in, latest first."""
+        return Read(lambda tx: accounts.list_devices(tx, person_id, self._now()))
+
+    @operation
+    def sign_out(self, person_id: PersonId, device_id: str, *, keeps_links: bool = False) -> Work[None]:
+        """Sign a person out on one device; sign-in links that it got stop working, unless they are kept."""
+
+        def run(tx: Transaction) -> None:
+            if not accounts.sign_out(tx, person_id, make_storable(device_id), keeps_links=keeps_links):
+                raise NotFound(f"There is no device {device_id}.")
+
+        return Write(run)
+
+    @operation
+    def sign_out_everywhere(self, person_id: PersonId) -> Work[None]:
+        """Sign a person out on every device. Their API tokens stay valid; `revoke_token` ends one."""
+        return Write(lambda tx: accounts.sign_out_everywhere(tx, person_id))
+
+    # -- tokens --------------------------------------------------------------------------------------------
+
+    @operation
+    def list_tokens(self, person_id: PersonId) -> Work[Sequence[ApiToken]]:
+        """List a person's API tokens, latest first."""
+        return Read(lambda tx: accounts.list_tokens(tx, person_id))
+
+    @operation
+    def create_token(
+        self, person: Person, name: str, scopes: Iterable[str], days: int | None = None
+    ) -> Work[NewSecret[ApiToken]]:
+        """Create an API token, valid for some days or until it is revoked. Only this call returns its secret."""
+        check_count("expires_in_days", days, maximum=MAX_TOKEN_DAYS)
+        now = self._now()
+        expires_at = None if days is None else now + days * _DAY_MICROS
+        token = ApiToken(
+            id=f"tok_{secrets.token_hex(6)}",
+            name=clean_person_name(name),
+            scopes=parse_scopes(scopes, person.role),
+            created_at=from_micros(now),
+            last_used_at=None,
+            expires_at=None if expires_at is None else from_micros(expires_at),
+        )
+        secret = TOKEN_PREFIX + generate_secret()
+
+        def run(tx: Transaction) -> NewSecret[ApiToken]:
+            accounts.check_exists(tx, person.id)
+            if len(accounts.list_tokens(tx, person.id)) >= MAX_TOKENS_PER_PERSON:
+                raise LimitReached(
+                    f"You already have {MAX_TOKENS_PER_PERSON} tokens. Revoke one first.",
+                    what="tokens",
+                    limit=MAX_TOKENS_PER_PERSON,
+                )
+            accounts.add_token(tx, person.id, token, hash_secret(secret), now, expires_at)
+            return NewSecret(token, secret)
+
+        return Write(run)
+
+    @operation
+    def revoke_token(self, person_id: PersonId, token_id: str) -> Work[None]:
+        def run(tx: Transaction) -> None:
+            if not accounts.revoke_token(tx, person_id, make_storable(token_id)):
+                raise NotFound(f"There is no token {token_id}.")
+
+        return Write(run)
+
+    # -- shared by the above -------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return to_micros(self._clock.now())
+
+
+def _get_person(tx: Transaction, person_id: PersonId) -> Person:
+    row = people.find_by_id(tx, person_id)
+    if row is None:
+        raise NotFound(f"There is no person {person_id}.")
+    return row.person
+
+
+def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
+    person = _get_person(tx, person_id)
+    if person.role is Role.GUEST:
+        raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
+    return person

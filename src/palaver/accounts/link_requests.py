@@ -1,0 +1,341 @@
+"""A link that waits: two accounts become one person only after both sides were told what they share, and confirmed.
+
+    /link ──▶ code ──sent from another account──▶ waits for both ──▶ linked
+               │                                     │
+               └──▶ expired after 15 minutes         └──▶ canceled by either side, or expired after 15 minutes
+
+The code is confirmed by the person who asked for it, from any of their accounts, and by the account that has sent it.
+
+Always true: before a side has confirmed, the other one learns its name and platform and nothing else; a person takes
+part in one waiting link at most; a link that waits ends when the role of one side changes, or when one side is linked,
+unlinked or erased meanwhile; each operation runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from palaver.accounts import linking, merge_table as person_merge
+from palaver.commands.reply_text import escape_markdown
+from palaver.core.crash_points import crash_point
+from palaver.core.errors import NothingToDo
+from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice
+from palaver.people import pairing_table as pairing_requests, table as people
+from palaver.people.account import hash_secret
+from palaver.people.model import ROLE_RANKS
+from palaver.people.pairing_model import LINK_CODE_LIFETIME, generate_code
+from palaver.people.pairing_table import LinkClaim
+from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.inbound import find_delivery_address
+from palaver.sessions.platform_updates import Button
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+    from palaver.core.source import SessionSource
+    from palaver.people.model import Person, Role
+    from palaver.people.pairing_table import LinkCode
+    from palaver.people.table import PersonRow
+    from palaver.sessions.gateway_config import GatewayConfig
+
+CONFIRM: Final = "confirm"
+CANCEL: Final = "cancel"
+
+LinkProblem = Literal[
+    "already_linked", "both_sign_in", "changed", "lower_role", "no_account", "nothing_waits", "too_many", "wrong_code"
+]
+
+LOWER_ROLE: Final = (
+    "That code is from an account with fewer rights than yours. Use /link here instead, and send the new code from the"
+    " other account."
+)
+CHANGED: Final = "One of the two accounts has changed meanwhile, so nothing was linked. Start again with /link."
+NOTHING_TO_CONFIRM: Final = "There is no link to confirm or cancel. It may have expired. Start again with /link."
+
+COUNT_WORDS: Final = {
+    "conversations": ("conversation", "conversations"),
+    "group_conversations": ("group conversation", "group conversations"),
+    "memories": ("memory", "memories"),
+    "jobs": ("job", "jobs"),
+    "files": ("file", "files"),
+    "projects": ("project", "projects"),
+    "prompts": ("saved prompt", "saved prompts"),
+    "shares": ("shared link", "shared links"),
+    "budgets": ("budget limit", "budget limits"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingLink:
+    """A link that waits, as one of its two sides may know it."""
+
+    other_name: str
+    other_platform: str
+    other_account: str | None  # only of the account that has sent the code
+    is_issuer: bool  # this side has asked for the code
+    is_confirmed: bool
+    is_other_confirmed: bool
+    shares: Mapping[str, int]  # what this side has, by kind
+    gets: Mapping[str, int] | None  # what the other side has; None until it has confirmed
+    role: Role | None  # that both have afterwards; None until the side that has it has confirmed
+    kept_by: str  # the name of the person with whom everything new stays
+    expires_at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the link as JSON-ready data."""
+        return {
+            "other_name": self.other_name,
+            "other_platform": self.other_platform,
+            "other_account": self.other_account,
+            "is_issuer": self.is_issuer,
+            "is_confirmed": self.is_confirmed,
+            "is_other_confirmed": self.is_other_confirmed,
+            "shares": dict(self.shares),
+            "gets": None if self.gets is None else dict(self.gets),
+            "role": None if self.role is None else self.role.value,
+            "kept_by": self.kept_by,
+            "expires_at": self.expires_at.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LinkResult:
+    """What came of a code or of an answer: what to tell the person, and the link that waits now."""
+
+    text: str
+    pending: PendingLink | None = None
+    person: Person | None = None  # whom both accounts belong to now; None: nothing was linked
+    problem: LinkProblem | None = None  # why nothing came of it
+    retry_after: int = 0  # seconds; more than 0: there were too many attempts, and this one was not made
+
+    def to_dict(self) -> dict[str, Any]:
+        pending = None if self.pending is None else self.pending.to_dict()
+        return {"linked": self.person is not None, "pending": pending, "problem": self.problem}
+
+
+# ---- codes -----------------------------------------------------------------------------------------------
+
+
+def create_link_code(
+    tx: Transaction, person_id: PersonId, source: SessionSource, now: datetime, *, issued_by: str | None = None
+) -> str:
+    """Create a person's code. The one before no longer works.
+
+    `issued_by` is the sign-in of a person who asks on the page: when it ends, the code stops working.
+    """
+    code = generate_code()
+    pairing_requests.delete_expired_links(tx, to_micros(now))
+    expires_at = to_micros(now + LINK_CODE_LIFETIME)
+    pairing_requests.save_link_code(tx, hash_secret(code), person_id, source, expires_at, issued_by)
+    crash_point("link.stored")
+    return code
+
+
+def claim_code(tx: Transaction, code: LinkCode, source: SessionSource, now: datetime) -> LinkResult | None:
+    """Let an account ask to be linked with a code, and ask both sides; None if another account has sent it already."""
+    account = people.find_account(source)
+    if account is None:
+        return LinkResult("This chat doesn't say who you are, so it can't be linked.", problem="no_account")
+    if code.claim is not None and code.claim.account != account:
+        return None
+    sender = people.find_by_account(tx, *account)
+    issuer = _get_issuer(tx, code)
+    refusal = _find_refusal(tx, issuer, sender)
+    if refusal is not None:
+        return refusal
+    if code.claim is None:
+        claim = LinkClaim(source=source, account=account, person_id=sender.person.id if sender else None)
+        code = pairing_requests.claim_link_code(tx, code, claim, to_micros(now + LINK_CODE_LIFETIME))
+        crash_point("link.stored")
+        _ask(tx, code, to_micros(now), is_issuer=True)
+    pending = _describe(tx, code, is_issuer=False)
+    return LinkResult(format_question(pending), pending)
+
+
+def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) -> LinkResult | None:
+    if sender is None:
+        return None
+    if sender.person.id == issuer.person.id:
+        text = "These accounts are already linked. Send the code from your other account."
+        return LinkResult(text, problem="already_linked")
+    if ROLE_RANKS[issuer.person.role] < ROLE_RANKS[sender.person.role]:
+        return LinkResult(LOWER_ROLE, problem="lower_role")
+    if linking.can_both_sign_in(tx, issuer, sender):
+        return LinkResult(linking.BOTH_SIGN_IN, problem="both_sign_in")
+    return None
+
+
+# ---- answers ---------------------------------------------------------------------------------------------
+
+
+def find_pending(tx: Transaction, source: SessionSource, person: Person | None, now: datetime) -> PendingLink | None:
+    """Return the link that waits for the person who writes from a source. It changes nothing."""
+    found = _find(tx, source, person, now, reads=True)
+    return None if found is None else _describe(tx, found[0], is_issuer=found[1])
+
+
+def answer(
+    tx: Transaction,
+    verb: str,
+    source: SessionSource,
+    person: Person | None,
+    config: GatewayConfig,
+    now: datetime,
+    *,
+    asked: str | None = None,
+) -> LinkResult:
+    """Confirm or cancel the link that waits for the person who writes; with both confirmed, link the accounts.
+
+    `asked` says which question a button belongs to. Raises `NothingToDo` for an old one.
+    """
+    found = _find(tx, source, person, now)
+    if asked is not None and (found is None or str(found[0].expires_at) != asked):
+        raise NothingToDo("This button no longer works.")
+    if found is None:
+        return LinkResult(NOTHING_TO_CONFIRM, problem="nothing_waits")
+    code, is_issuer = found
+    if verb == CANCEL:
+        return _cancel(tx, code, now, is_issuer=is_issuer)
+    is_first = not (code.is_confirmed if is_issuer else code.claim and code.claim.is_confirmed)
+    code = pairing_requests.confirm_link(tx, code, is_issuer=is_issuer)
+    crash_point("link.stored")
+    if code.claim is not None and code.is_confirmed and code.claim.is_confirmed:
+        return _link(tx, code, config, now, is_issuer=is_issuer)
+    if is_first:
+        _ask(tx, code, to_micros(now), is_issuer=not is_issuer)
+    pending = _describe(tx, code, is_issuer=is_issuer)
+    name = escape_markdown(pending.other_name)
+    return LinkResult(f"Confirmed. Nothing is shared until **{name}** has confirmed, too.", pending)
+
+
+def _find(
+    tx: Transaction, source: SessionSource, person: Person | None, now: datetime, *, reads: bool = False
+) -> tuple[LinkCode, bool] | None:
+    """Return the waiting link, and whether the person is the one who has asked for the code."""
+    account = people.find_account(source)
+    person_id = person.id if person else None
+    found = pairing_requests.find_waiting_link(tx, person_id, account, to_micros(now), reads=reads)
+    if found is None or found.claim is None:
+        return None
+    return found, found.claim.account != account
+
+
+def _cancel(tx: Transaction, code: LinkCode, now: datetime, *, is_issuer: bool) -> LinkResult:
+    pairing_requests.delete_links_of_person(tx, code.person_id)
+    assert code.claim is not None  # noqa: S101  (only links that wait are found)
+    other = code.claim.source if is_issuer else code.source
+    send_notice(tx, other, "The link was canceled by the other side. Nothing was shared.", to_micros(now))
+    return LinkResult("Canceled. Nothing was shared, and the code no longer works.")
+
+
+def _link(tx: Transaction, code: LinkCode, config: GatewayConfig, now: datetime, *, is_issuer: bool) -> LinkResult:
+    """Link the accounts of a code that both sides have confirmed, unless something has changed since it was sent."""
+    claim = code.claim
+    assert claim is not None  # noqa: S101  (only links that wait are found)
+    pairing_requests.delete_links_of_person(tx, code.person_id)
+    sender = people.find_by_account(tx, *claim.account)
+    issuer = _get_issuer(tx, code)
+    other_source = claim.source if is_issuer else code.source
+    if (sender.person.id if sender else None) != claim.person_id or _find_refusal(tx, issuer, sender) is not None:
+        send_notice(tx, other_source, CHANGED, to_micros(now))
+        return LinkResult(CHANGED, problem="changed")
+    person = linking.link_account(tx, claim.source, issuer, config, now)
+    crash_point("link.stored")
+    linking.tell_about_link(tx, person, claim.source, now, except_source=code.source if is_issuer else claim.source)
+    text = (
+        f"Linked: both accounts belong to **{escape_markdown(person.name)}**, {linking.describe_role(person.role)}."
+        f" Your conversations are the same everywhere. Use /unlink to undo this."
+    )
+    request = pairing_requests.find_by_account(tx, *claim.account, to_micros(now))
+    if request is not None:
+        pairing_requests.delete(tx, request)
+    return LinkResult(text, person=person)
+
+
+def _get_issuer(tx: Transaction, code: LinkCode) -> PersonRow:
+    issuer = people.find_by_id(tx, code.person_id)
+    assert issuer is not None  # noqa: S101  (the code is deleted with its person)
+    return issuer
+
+
+# ---- words -----------------------------------------------------------------------------------------------
+
+
+def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:
+    """Ask one side in its chat. On the page and in the terminal, people find the question themselves."""
+    assert code.claim is not None  # noqa: S101  (only links that wait are asked about)
+    address = find_delivery_address(code.source if is_issuer else code.claim.source)
+    if address is None:
+        return
+    question = format_question(_describe(tx, code, is_issuer=is_issuer))
+    buttons = tuple(
+        Button(label, f"link-{verb}:{code.expires_at}") for label, verb in (("Confirm", CONFIRM), ("Cancel", CANCEL))
+    )
+    deliveries.enqueue(
+        tx,
+        deliveries.NewDelivery(address=str(address), content=question, kind=DeliveryKind.NOTICE, buttons=buttons),
+        now,
+    )
+
+
+def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLink:
+    """Describe a link for one of its sides, with nothing of the other that has not confirmed but name and platform."""
+    claim = code.claim
+    assert claim is not None  # noqa: S101  (only links that wait are described)
+    issuer = _get_issuer(tx, code)
+    sender = None if claim.person_id is None else people.find_by_id(tx, claim.person_id)
+    claim_name = (sender.person.name if sender else None) or claim.source.user_name or claim.account[1]
+    is_web = claim.source.platform in PLATFORMS_WITHOUT_DELIVERY
+    keeps = sender if sender is not None and person_merge.can_sign_in(tx, sender.person.id) else issuer
+    own_id, other_id = (issuer.person.id, claim.person_id) if is_issuer else (claim.person_id, issuer.person.id)
+    is_other_confirmed = claim.is_confirmed if is_issuer else code.is_confirmed
+    return PendingLink(
+        other_name=claim_name if is_issuer else issuer.person.name,
+        other_platform=(claim.source if is_issuer else code.source).platform.label,
+        other_account=claim.account[1] if is_issuer and not is_web else None,
+        is_issuer=is_issuer,
+        is_confirmed=code.is_confirmed if is_issuer else claim.is_confirmed,
+        is_other_confirmed=is_other_confirmed,
+        shares=person_merge.count_belongings(tx, own_id),
+        gets=person_merge.count_belongings(tx, other_id) if is_other_confirmed else None,
+        role=issuer.person.role if is_issuer or code.is_confirmed else None,
+        kept_by=keeps.person.name,
+        expires_at=from_micros(code.expires_at),
+    )
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return what there is of each kind in words: `3 conversations, 1 job`."""
+    words = [f"{count:,} {COUNT_WORDS[kind][count != 1]}" for kind, count in counts.items() if count]
+    return ", ".join(words) or "nothing yet"
+
+
+def format_question(link: PendingLink) -> str:
+    """Write what one side shares and gets, for people in a chat or terminal."""
+    name = escape_markdown(link.other_name, 60)
+    place = linking.format_account(link.other_platform, link.other_account or "", link.other_name)
+    if link.is_issuer:
+        first = f"**{place}** wants to be linked to you with your code. If that isn't you, use `/link cancel`."
+    else:
+        first = f"This code is from **{name}** ({link.other_platform})."
+    gets = f"how much that is, you see when {name} has confirmed" if link.gets is None else format_counts(link.gets)
+    role = "the one that the code's account has" if link.role is None else linking.describe_role(link.role)
+    lines = [
+        f"{first} Nothing is shared yet. If you both confirm, both accounts become one person:",
+        "",
+        f"- **You share**: {format_counts(link.shares)}. {name} sees and can change all of it.",
+        f"- **You get**: everything that {name} has ({gets}).",
+        f"- **Role**: {role}, for both. Budgets count for both together.",
+        f"- **To undo it**: use /unlink. Each account gets back what it had before, and the role it had. What is new"
+        f" after the link stays with {escape_markdown(link.kept_by, 60)}.",
+        "",
+        "Use `/link confirm` within 15 minutes, or `/link cancel`.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,185 @@
+"""Makes two people one when their accounts are linked.
+
+Linking moves what refers to the person: accounts, memberships of audiences, read marks, projects, jobs, budgets, files,
+shares and open turns. No session, event or memory is touched: they belong to audiences, and the surviving person
+becomes a member of them all. The other person's row stays and points at the survivor, so that names in old messages can
+be found. What moves is marked, so that `person_unmerge.py` can undo it.
+
+Always true: the other person has no account, no membership and no role left, so nothing can be done in their name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Conflict
+from palaver.core.source import Platform
+from palaver.core.text import make_name_key
+from palaver.jobs import table as jobs
+from palaver.money import calls_table as model_calls, windows_table as budget_windows
+from palaver.people import linked_rows, table as people
+from palaver.people.linked_rows import MOVED_COLUMNS, MovedColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, SessionKey
+    from palaver.people.model import Role
+    from palaver.people.table import PersonRow
+
+MEMBERSHIP_MARK = "audience_member"
+_OPEN_WORK_STATEMENTS = (
+    "UPDATE turn SET person_id = $1 WHERE person_id = $2 AND state IN ('queued', 'running')",
+    "UPDATE memory_turn SET person_id = $1 WHERE person_id = $2 AND ended_at IS NULL",
+)
+_PERSON_STATEMENTS = (
+    "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)) WHERE id = $1",
+    "UPDATE person SET merged_into = $1 WHERE id = $2",
+)
+
+
+def can_sign_in(tx: Transaction, person_id: PersonId) -> bool:
+    """Whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
+    return (
+        tx.fetch_one(
+            "SELECT 1 FROM account WHERE person_id = $1 UNION ALL SELECT 1 FROM identity WHERE person_id = $1"
+            f" AND platform = '{Platform.LOCAL}' LIMIT 1",
+            person_id,
+        )
+        is not None
+    )
+
+
+def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) -> None:
+    """Give everything of one person to another. The other one must not have an account to sign in with."""
+    to_id, from_id = survivor.person.id, other.person.id
+    lock_people(tx, {to_id: None, from_id: None})
+    _move_memberships(tx, to_id, from_id, now)
+    _move_read_marks(tx, to_id, from_id)
+    for moved in MOVED_COLUMNS:
+        linked_rows.move(tx, to_id, from_id, moved)
+        if moved.has_names:
+            _move_named_rows(tx, to_id, from_id, moved)
+    crash_point("link.moved")
+    for statement in _OPEN_WORK_STATEMENTS:
+        tx.execute(statement, to_id, from_id)
+    model_calls.move_to_person(tx, to_id, from_id)  # after the turns: in the order in which a turn's end locks them
+    budget_windows.move_to_person(tx, to_id, from_id)
+    for linked_id in linked_rows.list_group(tx, from_id)[1:]:  # their windows have what they have used
+        budget_windows.subtract_used(tx, from_id, linked_id)
+    for statement in _PERSON_STATEMENTS:
+        tx.execute(statement, to_id, from_id)
+    tx.execute("DELETE FROM message_rate WHERE person_id = $1", from_id)
+    for person_id in (to_id, from_id):  # another link that waits was to share less
+        tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
+    tx.execute("UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = 'guest' WHERE id = $1", from_id)
+
+
+_COUNTED_BY_PERSON = {
+    "jobs": "job WHERE person_id = $1 AND is_deleted = 0",
+    "files": "attachment WHERE person_id = $1",
+    "projects": "project WHERE person_id = $1 AND is_deleted = 0",
+    "prompts": "saved_prompt WHERE person_id = $1",
+    "shares": "share WHERE person_id = $1",
+    "budgets": "budget_limit WHERE scope = 'person' AND subject = $1",
+}
+_SEEN = "audience_no IN (SELECT audience_no FROM audience_member WHERE person_id = $1)"
+
+
+def count_belongings(tx: Transaction, person_id: PersonId | None) -> dict[str, int]:
+    """Count what a person shares when their accounts are linked to another person; a stranger has nothing."""
+    counted = {
+        "conversations": f"session WHERE {_SEEN} AND shared = 0 AND active_at IS NOT NULL",
+        "group_conversations": f"session WHERE {_SEEN} AND shared = 1 AND active_at IS NOT NULL",
+        "memories": f"memory WHERE {_SEEN}",
+        **_COUNTED_BY_PERSON,
+    }
+    if person_id is None:
+        return dict.fromkeys(counted, 0)
+    rows = {kind: tx.fetch_one(f"SELECT COUNT(*) FROM {table}", person_id) for kind, table in counted.items()}
+    return {kind: int(row[0]) if row else 0 for kind, row in rows.items()}
+
+
+def lock_people(tx: Transaction, merged_into: Mapping[PersonId, PersonId | None]) -> None:
+    """Lock people; raises Conflict, so that everything is read again, if one is linked to another than this."""
+    for person_id in sorted(merged_into):  # one order, so that two transactions don't wait for each other
+        row = tx.fetch_one(f"SELECT merged_into FROM person WHERE id = $1 {tx.for_update}", person_id)
+        if row is None or row[0] != merged_into[person_id]:
+            raise Conflict
+
+
+def raise_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
+    """Give a person the role of an account that was linked to them, and remember their own."""
+    tx.execute(
+        "UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = $2 WHERE id = $1 AND role <> $2",
+        person_id,
+        role.value,
+    )
+
+
+def _move_named_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, moved: MovedColumn) -> None:
+    """Give the rows of one person to another; a row whose name is taken there gets a number."""
+    table = moved.table
+    taken = {key for (key,) in tx.fetch_all(f"SELECT name_key FROM {table} WHERE person_id = $1", to_id)}
+    rows = tx.fetch_all(f"SELECT id, name, name_key FROM {table} WHERE person_id = $1 ORDER BY created_at, id", from_id)
+    for row_id, name, key in rows:
+        free = jobs.find_free_name(name, taken) if key in taken else name
+        free_key = make_name_key(free) if key in taken else key
+        taken.add(free_key)
+        tx.execute(
+            f"UPDATE {table} SET person_id = $2, name = $3, name_key = $4 WHERE id = $1", row_id, to_id, free, free_key
+        )
+
+
+def _move_memberships(tx: Transaction, to_id: PersonId, from_id: PersonId, now: int) -> None:
+    """Let one person see what another sees. Marked is who was a member without the other: maybe both were."""
+    theirs = people.list_audiences(tx, from_id)
+    own = set(people.list_audiences(tx, to_id))
+    for person_id, audiences in ((from_id, theirs), (to_id, [no for no in theirs if no in own])):
+        from_linked = (
+            "SELECT 1 FROM linked_row m JOIN person p ON p.id = m.person_id WHERE p.merged_into = $2"
+            " AND m.table_name = $3 AND m.row_key = $1"
+        )
+        tx.execute_many(
+            "INSERT INTO linked_row (row_key, person_id, table_name) SELECT CAST($1 AS TEXT), $2, $3"
+            f" WHERE NOT EXISTS ({from_linked}) ON CONFLICT DO NOTHING",
+            [(str(no), person_id, MEMBERSHIP_MARK) for no in audiences],
+        )
+    for audience_no in theirs:
+        people.join_audience(tx, audience_no, to_id, now)
+    tx.execute("DELETE FROM audience_member WHERE person_id = $1", from_id)
+
+
+def _move_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
+    """Where both have read, the one who has read further counts."""
+    tx.execute(
+        "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)"
+        " SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2"
+        " ON CONFLICT (session_no, person_id) DO UPDATE SET read_seq = CASE"
+        " WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq ELSE read_mark.read_seq END",
+        to_id,
+        from_id,
+    )
+    tx.execute("DELETE FROM read_mark WHERE person_id = $1", from_id)
+
+
+def move_person_lane(
+    tx: Transaction, from_key: SessionKey, to_key: SessionKey, survivor: PersonRow, other: PersonRow
+) -> None:
+    """Let the lane of a merged person continue as the survivor's, unless the survivor's is on a session already."""
+    moved = tx.execute(
+        "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at)"
+        " SELECT $2, session_no, source, $3, shared, updated_at FROM lane WHERE key = $1"
+        " AND session_no IS NOT NULL ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no,"
+        " source = excluded.source, audience_no = excluded.audience_no, updated_at = excluded.updated_at"
+        " WHERE lane.session_no IS NULL",
+        from_key,
+        to_key,
+        survivor.audience_no,
+    )
+    if moved:
+        tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", from_key, to_key)
+    tx.execute("UPDATE session SET key = $2 WHERE key = $1 AND audience_no = $3", from_key, to_key, other.audience_no)
+    tx.execute("DELETE FROM lane WHERE key = $1", from_key)

@@ -1,0 +1,153 @@
+"""Profiles, personalities and workspaces: what a conversation can choose, and what its choices mean for an answer.
+
+A profile is a way of working: instructions, a model and tools. A personality is a style that is added to it. Both come
+from config.yaml and are chosen by name. A workspace is a text that the agent is told.
+
+Always true: a choice that config.yaml no longer has, or that can no longer be used, never keeps a conversation from
+being answered. The default applies instead, and the person is told. A profile can leave out toolsets, but never add
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from palaver.agent.base import Notice
+from palaver.config.agent_rules import Profile
+from palaver.core.errors import InvalidInput
+from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
+from palaver.sessions.turn_codes import NoticeCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from palaver.config.agent_rules import AgentProfile
+    from palaver.sessions.settings_table import SessionSettings
+
+DEFAULT_PROFILE = Profile()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnChoices:
+    """What the settings of a conversation mean for its next answer."""
+
+    model: str | None  # None: the default of the agent
+    instructions: str  # empty: the default
+    personality: str  # more instructions; empty: none
+    toolsets: frozenset[str] | None  # only these of the allowed ones; None: all of them
+    notices: tuple[Notice, ...] = ()  # what the person is told about choices that do not apply
+
+
+def apply_choices(
+    agent_profile: AgentProfile,
+    settings: SessionSettings,
+    check_model: Callable[[str], None],
+    is_model_allowed: Callable[[str], bool],
+) -> TurnChoices:
+    """Return what the settings of a conversation mean for the person who asks.
+
+    `check_model` raises for a model that can't be used; `is_model_allowed` says whether the person may use one.
+    """
+    notices = []
+    profile = agent_profile.profiles.get(settings.profile or "", DEFAULT_PROFILE)
+    if settings.profile is not None and settings.profile not in agent_profile.profiles:
+        notices.append(_describe_missing("profile", settings.profile))
+    if settings.personality is not None and settings.personality not in agent_profile.personalities:
+        notices.append(_describe_missing("personality", settings.personality))
+    model = settings.model
+    if model is not None and not is_model_allowed(model):
+        model = None
+        notices.append(_describe_not_allowed(settings.model))
+    if model is None and profile.model is not None:
+        try:
+            check_model(profile.model)
+        except InvalidInput as error:
+            notices.append(
+                Notice(f"The model of the profile “{settings.profile}” can't be used, so the default is used. {error}")
+            )
+        else:
+            if is_model_allowed(profile.model):
+                model = profile.model
+            else:
+                notices.append(_describe_not_allowed(profile.model))
+    return TurnChoices(
+        model=model,
+        instructions=profile.instructions or agent_profile.instructions,
+        personality=agent_profile.personalities.get(settings.personality or "", ""),
+        toolsets=profile.toolsets,
+        notices=tuple(notices),
+    )
+
+
+def list_left_out_toolsets(toolsets: frozenset[str] | None, available: Iterable[str]) -> set[str]:
+    """List those of the available toolsets that a profile with these toolsets (None: all) does not have."""
+    return set() if toolsets is None else {name for name in available if name and name not in toolsets}
+
+
+def keep_profile_toolsets(agent_profile: AgentProfile, profile_name: str | None, names: Iterable[str]) -> list[str]:
+    """Return those of the toolsets that conversations with this profile have."""
+    names = list(names)
+    profile = agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE)
+    left_out = list_left_out_toolsets(profile.toolsets, names)
+    return [name for name in names if name not in left_out]
+
+
+def find_default_model(agent_profile: AgentProfile, profile_name: str | None, agent_model: str) -> str:
+    """Return the model of conversations with this profile that have chosen none."""
+    return agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE).model or agent_model
+
+
+def find_profile(agent_profile: AgentProfile, name: str, check_model: Callable[[str], None]) -> str:
+    """Return the name of a profile as config.yaml has it; raises `InvalidInput` if there is none.
+
+    `check_model` raises for a model that the person may not choose, be it by the name of a profile.
+    """
+    found = _find_name("profile", agent_profile.profiles, name)
+    if (model := agent_profile.profiles[found].model) is not None:
+        check_model(model)
+    return found
+
+
+def find_personality(agent_profile: AgentProfile, name: str) -> str:
+    """Return the name of a personality as config.yaml has it; raises `InvalidInput` if there is none."""
+    return _find_name("personality", agent_profile.personalities, name)
+
+
+def _find_name(kind: str, known: Mapping[str, object], name: str) -> str:
+    lowered = name.strip().lower()
+    if lowered in known:
+        return lowered
+    names = ", ".join(known)
+    section = {"profile": "profiles", "personality": "personalities"}[kind]
+    advice = f"Valid values: {names}." if names else f"There are none yet: add them in the settings under {section}."
+    raise InvalidInput(f"{kind}: there is no {name!r} here. {advice}", **{kind: name})
+
+
+def clean_workspace(text: str) -> str:
+    """Return a workspace as it is stored; raises `InvalidInput` for one that the agent could not be told as it is."""
+    text = text.strip()
+    if not text or "\n" in text or len(text) > MAX_QUOTE_CHARS:
+        raise InvalidInput(
+            f"workspace: use one line of up to {MAX_QUOTE_CHARS} characters, such as /srv/site or garden project",
+            key="workspace",
+        )
+    if clean_chat_text(text) != text:
+        raise InvalidInput(
+            "workspace: control characters, repeated spaces and the characters < > [ ] | ` aren't allowed",
+            key="workspace",
+        )
+    return text
+
+
+def _describe_not_allowed(model: str | None) -> Notice:
+    text = f"The model {model} is not available to you, so the default is used. Use /model to choose another one."
+    return Notice(text, NoticeCode.MODEL_NOT_ALLOWED, {"model": model})
+
+
+def _describe_missing(kind: Literal["profile", "personality"], name: str) -> Notice:
+    text = (
+        f"The {kind} “{name}” is no longer in the settings, so the default is used. Use /{kind} to choose another one."
+    )
+    code = NoticeCode.PROFILE_MISSING if kind == "profile" else NoticeCode.PERSONALITY_MISSING
+    return Notice(text, code, {"name": name})

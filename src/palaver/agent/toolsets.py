@@ -1,0 +1,93 @@
+"""Toolsets: which sets of tools a person has in a conversation, according to the operator's rules.
+
+Always true: a conversation can turn off some of these toolsets, but it can never add one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from palaver.agent.toolset_names import (
+    HISTORY_TOOLSET,
+    MEMORY_TOOLSET,
+    MESSAGING_TOOLSET,
+    SCHEDULE_TOOLSET,
+    WEB_TOOLSET,
+)
+from palaver.config.agent_rules import ToolsetRule
+from palaver.core.errors import InvalidInput
+from palaver.core.source import ChatType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from palaver.agent.base import Tool
+    from palaver.config.agent_rules import TurnRules
+    from palaver.core.source import Platform
+    from palaver.people.model import Role
+    from palaver.sessions.model import Session
+
+SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
+SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
+BUILT_IN_TOOLSETS: Final = {
+    HISTORY_TOOLSET: "searches and reads earlier conversations",
+    MEMORY_TOOLSET: "remembers, recalls and forgets",
+    SCHEDULE_TOOLSET: "makes and changes jobs that run on a schedule",
+    MESSAGING_TOOLSET: "sends messages to other chats",
+    WEB_TOOLSET: "reads web pages and searches the web",
+}
+PUBLIC_TOOLSETS: Final = frozenset({WEB_TOOLSET})  # they return nothing that belongs to a person
+NEVER_FOR_JOBS: Final = frozenset({SCHEDULE_TOOLSET})  # a job makes no jobs, whatever was granted to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolset:
+    """A set of tools with one name."""
+
+    name: str
+    description: str
+    tools: tuple[Tool, ...] = ()  # empty if its server cannot be reached
+
+
+def list_allowed_toolsets(rules: TurnRules, servers: Iterable[str], platform: Platform, role: Role) -> tuple[str, ...]:
+    """List the toolsets that a person with this role has on a platform."""
+    allowed = [name for name, rule in rules.toolsets.items() if rule.allows(platform, role)]
+    built_in = [name for name in allowed if name in BUILT_IN_TOOLSETS]
+    of_servers = map(name_server_toolset, servers) if SERVER_RULE.allows(platform, role) else ()
+    return (*built_in, *of_servers)
+
+
+def list_session_toolsets(session: Session, rules: TurnRules, servers: Iterable[str], role: Role) -> tuple[str, ...]:
+    """List the toolsets that a person has in a conversation.
+
+    There is no memory in a person's own lane in a group, because the others there read the answers.
+    """
+    names = list_allowed_toolsets(rules, servers, session.platform, role)
+    return tuple(name for name in names if name != MEMORY_TOOLSET or not is_personal_lane_in_group(session))
+
+
+def name_server_toolset(server: str) -> str:
+    return f"{SERVER_PREFIX}{server}"
+
+
+def find_memory_rule(rules: TurnRules) -> ToolsetRule | None:
+    """Return the operator's rule for the memory toolset; None if the toolset is turned off."""
+    return rules.toolsets.get(MEMORY_TOOLSET)
+
+
+def describe_toolset(name: str) -> str:
+    return BUILT_IN_TOOLSETS.get(name) or f"the tools of the server {name.removeprefix(SERVER_PREFIX)}"
+
+
+def check_toolsets_exist(names: Iterable[str], available: Sequence[str]) -> None:
+    """Refuse names that are not among the available toolsets."""
+    unknown = [name for name in names if name not in available]
+    if unknown:
+        valid = ", ".join(available) or "none"
+        raise InvalidInput(f"toolsets: there is no {unknown[0]!r} here. Valid values: {valid}.", toolset=unknown[0])
+
+
+def is_personal_lane_in_group(session: Session) -> bool:
+    """Return whether this is one person's own conversation in a place where other people read the answers."""
+    return not session.shared and session.chat_type is not ChatType.DM

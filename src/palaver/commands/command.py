@@ -1,0 +1,144 @@
+"""What a slash command is: a description for people, typed actions, and a call of one of them.
+
+    "/undo 3"  --Command.parse-->  undo_turns.call(turns=3)  --Inbox-->  CommandReply
+
+A chat message is parsed once. The API and the page know what they want and build the call themselves. Both go through
+the inbox, which checks the permission, runs the action in a transaction and stores the receipt.
+
+Always true: an action with `reads=True` runs in a read transaction, where the database refuses every write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
+
+from palaver.core.errors import InvalidInput
+from palaver.core.text import make_storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from palaver.commands.context import CommandContext
+    from palaver.commands.scopes import CommandScopes
+    from palaver.core.ids import SessionId, TurnId
+    from palaver.sessions.inbound import ExportRequest
+    from palaver.sessions.turn import BusyPolicy
+
+P = ParamSpec("P")
+
+
+class BadArguments(InvalidInput):
+    """These arguments don't fit the command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReply:
+    """The result of a command: a text for the person, data for programs."""
+
+    text: str  # Markdown
+    session_id: SessionId | None = None  # the session to continue in, if the command changed it
+    turn_id: TurnId | None = None  # a turn that the command queued or stopped
+    data: dict[str, Any] = field(default_factory=dict)
+    export: ExportRequest | None = None  # a file to make and to send with the text
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAction(Generic[P]):
+    """One thing that a slash command does: a function with typed, named arguments."""
+
+    command: str  # the name of the slash command whose permission it needs
+    function: Callable[Concatenate[CommandContext, P], CommandReply]
+    reads: bool = False  # it changes nothing
+    searches: bool = False  # the search index must be up to date before it runs
+    uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
+    makes_file: bool = False  # it takes longer than others: a file is made for its reply
+    runs_agent: bool = False  # it makes the agent work, at once or later
+    changes_many_events: bool = False  # it may hide, show or copy a large part of a conversation
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> CommandCall:
+        """Build a call. Actions take named arguments only, so `args` is empty."""
+        return CommandCall(self, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """An action with the arguments to run it with."""
+
+    action: CommandAction[Any]
+    arguments: Mapping[str, Any]
+
+    @property
+    def command(self) -> str:
+        return self.action.command
+
+    def run(self, context: CommandContext) -> CommandReply:
+        """Run the action in the transaction of the context. It raises if it can't be done; then roll back."""
+        arguments = {
+            name: make_storable(value) if isinstance(value, str) else value for name, value in self.arguments.items()
+        }
+        return self.action.function(context, **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCall:
+    """A message for the agent that was sent by a slash command: `/queue text`, `/steer text`."""
+
+    command: str
+    text: str
+    busy: BusyPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A slash command as people know it."""
+
+    name: str
+    scopes: CommandScopes  # that an API token needs for it
+    summary: str  # one line for /help
+    parse: Callable[[str], CommandCall | MessageCall]  # takes what follows the name; raises BadArguments
+    help: str  # more than the summary, for `/help name`
+    example: str
+    usage: str = ""  # the arguments, as in `[title]`
+    aliases: tuple[str, ...] = ()
+
+
+def write_action(
+    command: str, *, uses_prices: bool = False, runs_agent: bool = False, changes_many_events: bool = False
+) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
+    """Declare a function as an action that may change the database."""
+    return lambda function: CommandAction(
+        command,
+        function,
+        uses_prices=uses_prices,
+        runs_agent=runs_agent,
+        changes_many_events=changes_many_events,
+    )
+
+
+def read_action(
+    command: str, *, searches: bool = False, uses_prices: bool = False, makes_file: bool = False
+) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
+    """Declare a function as an action that only reads."""
+    return lambda function: CommandAction(
+        command, function, reads=True, searches=searches, uses_prices=uses_prices, makes_file=makes_file
+    )
+
+
+def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall]:
+    """Build the parser of a command that takes no arguments."""
+
+    def parse(text: str) -> CommandCall:
+        if text:
+            raise BadArguments(f"`/{action.command}` doesn't take arguments.")
+        return action.call()
+
+    return parse
+
+
+def parse_number(text: str, *, minimum: int, maximum: int) -> int | None:
+    """Parse a whole number within these limits; None if the text isn't one."""
+    if not (text.isdecimal() and len(text) <= len(str(maximum))):
+        return None
+    number = int(text)
+    return number if minimum <= number <= maximum else None

@@ -1,0 +1,166 @@
+"""Budgets: limits on tokens and money per day and month, for everybody, a person, a job or a profile.
+
+Before a model is called, the most that the call can cost is held in every window that it counts in. When it has ended,
+what it really used replaces what was held. Always true: what is used and held together never passes a limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from decimal import ROUND_CEILING, Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from palaver.sessions.usage import NANOS_PER_DOLLAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WARNING_PERCENT = 80
+INPUT_ESTIMATE_FACTOR = 1.2  # the estimate of a prompt's tokens may be too low
+DEFAULT_MAX_TOKENS = 8000  # of an answer, when a limit applies
+MIN_MAX_TOKENS = 1000  # an answer is shortened to this before a call is refused
+_TOKENS_PER_PRICE = Decimal(1_000_000)  # prices are for this many tokens
+
+
+class BudgetScope(StrEnum):
+    ALL = "all"
+    PERSON = "person"
+    JOB = "job"
+    PROFILE = "profile"
+
+
+class BudgetPeriod(StrEnum):
+    DAY = "day"
+    MONTH = "month"
+
+
+class BudgetUnit(StrEnum):
+    USD = "usd"
+    TOKENS = "tokens"
+
+
+class CallPurpose(StrEnum):
+    """What a model is called for."""
+
+    ANSWER = "answer"
+    SUMMARY = "summary"
+    TITLE = "title"
+    MEMORY = "memory"
+    SPEECH = "speech"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetKey:
+    """What a limit or a window is about; the subject is a person's id, a job's id or a profile's name.
+
+    A limit without a subject is about all people together (`all`), or about each person, job or profile.
+    """
+
+    scope: BudgetScope
+    subject: str
+    period: BudgetPeriod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLimit:
+    key: BudgetKey
+    unit: BudgetUnit
+    amount: int | None  # nano-dollars or tokens; None: no limit, whatever config.yaml says
+    is_from_file: bool = False  # config.yaml; otherwise an owner has set it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetStatus:
+    """One window and its limits, for people."""
+
+    key: BudgetKey
+    subject_name: str  # for people to read
+    used_nanos: int
+    held_nanos: int
+    used_tokens: int
+    held_tokens: int
+    unpriced_calls: int
+    limit_nanos: int | None
+    limit_tokens: int | None
+    resets_at: datetime
+    timezone: str
+    owner_units: frozenset[BudgetUnit] = frozenset()  # in which an owner has set a limit for exactly this subject
+
+    @property
+    def is_used_up(self) -> bool:
+        return (self.percent or 0) >= 100
+
+    @property
+    def percent(self) -> int | None:
+        """How much of the tighter limit is used or held; None without a limit."""
+        shares = [
+            100 * (used + held) // limit if limit else 100
+            for used, held, limit in (
+                (self.used_nanos, self.held_nanos, self.limit_nanos),
+                (self.used_tokens, self.held_tokens, self.limit_tokens),
+            )
+            if limit is not None
+        ]
+        return max(shares, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenPrice:
+    """Prices in US dollars for a million tokens, at the highest tier of the price list."""
+
+    input_usd: Decimal
+    output_usd: Decimal
+
+    @property
+    def is_free(self) -> bool:
+        return not self.input_usd and not self.output_usd
+
+    def compute_cost(self, input_tokens: int, output_tokens: int) -> Decimal:
+        """Return the cost of this many tokens in US dollars."""
+        return (self.input_usd * input_tokens + self.output_usd * output_tokens) / _TOKENS_PER_PRICE
+
+    def compute_nanos(self, input_tokens: int, output_tokens: int) -> int:
+        """Return the cost of this many tokens in nano-dollars, rounded up."""
+        nanos = self.compute_cost(input_tokens, output_tokens) * NANOS_PER_DOLLAR
+        return int(nanos.to_integral_value(ROUND_CEILING))
+
+
+FREE = TokenPrice(input_usd=Decimal(0), output_usd=Decimal(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRules:
+    """The limits of config.yaml, and the IANA time zone in which days and months begin."""
+
+    timezone: str = "UTC"
+    limits: tuple[BudgetLimit, ...] = ()
+
+    def find_limit(self, key: BudgetKey, unit: BudgetUnit, owner_limits: Iterable[BudgetLimit]) -> BudgetLimit | None:
+        """Return the limit that applies to a window; None if none does.
+
+        What an owner has set wins over config.yaml; in both, a limit for one person, job or profile wins over the one
+        for each of them. One whose amount is None says that no limit applies.
+        """
+        common_key = BudgetKey(key.scope, "", key.period)
+        for limits in (owner_limits, self.limits):
+            by_key = {limit.key: limit for limit in limits if limit.unit is unit}
+            found = by_key.get(key) or by_key.get(common_key)
+            if found is not None:
+                return found
+        return None
+
+
+def get_window_bounds(period: BudgetPeriod, now: datetime, timezone: str) -> tuple[datetime, datetime]:
+    """Return when the current day or month of a time zone began, and when the next one begins; both in UTC."""
+    zone = ZoneInfo(timezone)
+    today = now.astimezone(zone).date()
+    if period is BudgetPeriod.DAY:
+        first, following = today, today + timedelta(days=1)
+    else:
+        first = today.replace(day=1)
+        following = (first + timedelta(days=31)).replace(day=1)
+    start, end = (datetime.combine(day, time(), zone).astimezone(UTC) for day in (first, following))
+    return start, end

@@ -1,0 +1,288 @@
+"""PostgreSQL: for more than one machine.
+
+It runs the same statements as on SQLite, through a pool of connections. Work with a `Write.single_statement` is first
+tried without a transaction around it, which saves two round trips; everything else runs in a transaction. After a
+conflict with another process the work runs again. A read whose connection breaks runs once more on another one; a write
+does not, because it may have been stored.
+
+Always true: work waits a limited time, for a connection of its kind (`WorkKind`) and for locks; then it fails with
+`StoreBusy`. Writes of one process that change the same thing (`write_key`) wait for each other without a connection.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from palaver.core.engine_upgrade import Upgrade
+from palaver.core.engines.base import Conflict, Read, Work, WorkKind, Write, get_kind, write_key
+from palaver.core.engines.copy_target import TargetContent, find_content
+from palaver.core.errors import ConfigError, StoreBusy, StoreClosed, StoreReadOnly, StoreUnavailable
+
+try:
+    import psycopg
+    from psycopg import errors as pg
+    from psycopg.conninfo import conninfo_to_dict
+
+    from palaver.core.engines.postgres_clock import ServerClock
+    from palaver.core.engines.postgres_connection import LONG_TIME_LIMITS, PooledConnection, PostgresTransaction
+    from palaver.core.engines.postgres_errors import get_first_line, is_rolled_back, translate_error
+    from palaver.core.engines.postgres_identity import WrongServer
+    from palaver.core.engines.postgres_migration import migrate_database, read_applied
+    from palaver.core.engines.postgres_pool import PostgresPool
+    from palaver.core.engines.postgres_threads import PostgresThreads
+    from palaver.core.engines.postgres_watch import PostgresWatch
+except ModuleNotFoundError as error:
+    raise ConfigError(
+        "PostgreSQL support is not installed. Install it with: pip install 'palaver[postgres]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import LiteralString
+
+    from palaver.core.engines.base import OnChange, Transaction, Watch
+    from palaver.core.readiness import ReadinessProblem
+
+T = TypeVar("T")
+
+MAX_ATTEMPTS = 20  # of one unit of work that keeps meeting conflicts with other processes
+CLOSE_SECONDS: Final = 5.0  # for work in progress when the store is closed; then its connections are broken off
+
+_CONFLICTS = (Conflict, pg.UniqueViolation, pg.ForeignKeyViolation, pg.SerializationFailure, pg.DeadlockDetected)
+
+
+# The server ends a connection like this when it shuts down, or does not open one because it is starting.
+_SHUTDOWNS = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow)
+
+
+class PostgresEngine:
+    """One database on a server."""
+
+    name: Literal["postgres"] = "postgres"
+
+    def __init__(self, pool: PostgresPool, server: str, clock: ServerClock) -> None:
+        self.clock = clock
+        self._pool = pool
+        self._server = server  # for the log
+        self._threads: PostgresThreads | None = None
+        self._close_lock = threading.Lock()
+        self._closed = False
+        self._watches: list[PostgresWatch] = []
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        clock: ServerClock | None = None,
+        *,
+        allow_unfinished_copy: bool = False,
+        state_folder: Path | None = None,  # where it is remembered which server has the store
+        upgrade: Upgrade = Upgrade.ALONE,
+    ) -> PostgresEngine:
+        """Connect and bring the schema up to date."""
+        clock = clock or ServerClock()
+        with _connect_first(url, state_folder) as (pool, connection):
+            migrate_database(connection, upgrade, allow_unfinished_copy=allow_unfinished_copy)
+            clock.sync(connection)
+        return cls(pool, _describe_server(url), clock)
+
+    def run(self, work: Work[T]) -> T:
+        return self._run(work, get_kind(work))
+
+    def _run(self, work: Work[T], kind: WorkKind) -> T:
+        if self._closed:
+            raise StoreClosed
+        try:
+            if isinstance(work, Read):
+                return self._read(work.run, kind, is_long=work.is_long)
+            if work.read_first is not None:
+                result = self._read(work.read_first, kind, is_long=work.is_long)
+                if result is not None:
+                    return result
+            write = partial(_write, work=work)
+            try:
+                return self._run_once(write, kind, is_long=work.is_long)
+            except psycopg.Error as error:
+                if not is_rolled_back(error):
+                    raise
+                return self._run_once(write, kind, is_long=work.is_long)
+        except psycopg.Error as error:
+            translated = translate_error(error, self._server)
+            if translated is None:
+                raise
+            raise translated from error
+
+    def _read(self, run: Callable[[Transaction], T], kind: WorkKind, *, is_long: bool) -> T:
+        """Read, and once more if the connection breaks."""
+        read = partial(_read, run=run, is_long=is_long)
+        try:
+            return self._run_once(read, kind, is_long=is_long)
+        except _ConnectionLost:
+            return self._run_once(read, kind, is_long=is_long)
+
+    def _run_once(self, run: Callable[[PooledConnection], T], kind: WorkKind, *, is_long: bool) -> T:
+        with self._pool.borrow(kind, is_long=is_long) as connection:
+            try:
+                if self.clock.needs_sync:
+                    self.clock.sync(connection)
+                return run(connection)
+            except psycopg.Error as error:
+                if is_rolled_back(error) or not (connection.closed or isinstance(error, _SHUTDOWNS)):
+                    raise
+                raise _ConnectionLost(*error.args) from error
+
+    async def arun(self, work: Work[T]) -> T:
+        kind = get_kind(work)
+        key = None if kind is WorkKind.READ else write_key.get()
+        return await self._get_threads().run(partial(self._run, work, kind), kind, key)
+
+    def watch(self, on_change: OnChange) -> Watch:
+        watch = PostgresWatch(self._pool, on_change, self._watches)
+        self._watches.append(watch)
+        return watch
+
+    def find_problems(self) -> Sequence[ReadinessProblem]:
+        return ()
+
+    def maintain(self) -> None:
+        """Do nothing: the server takes care of itself."""
+
+    def close(self) -> None:
+        for watch in list(self._watches):
+            watch.close()
+        with self._close_lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._threads is not None:
+            give_up = threading.Timer(CLOSE_SECONDS, self._pool.abort)
+            give_up.daemon = True
+            give_up.start()
+            self._threads.close()
+            give_up.cancel()
+        self._pool.close()
+
+    def _get_threads(self) -> PostgresThreads:
+        with self._close_lock:
+            if self._closed:
+                raise StoreClosed
+            if self._threads is None:
+                self._threads = PostgresThreads(self._pool)
+            return self._threads
+
+
+class _ConnectionLost(psycopg.OperationalError):
+    """The connection broke while it was used."""
+
+
+@contextmanager
+def _connect_first(url: str, state_folder: Path | None = None) -> Iterator[tuple[PostgresPool, PooledConnection]]:
+    """Connect to a server; what goes wrong in the block is explained to the operator, with the server's address."""
+    server = _describe_server(url)
+    with ExitStack() as on_failure:
+        pool = PostgresPool(url, state_folder)
+        on_failure.callback(pool.close)
+        try:
+            with pool.borrow_first() as connection:
+                yield pool, connection
+        except WrongServer as error:
+            raise StoreReadOnly(f"Palaver can't use PostgreSQL at {server}: {error}") from None
+        except pg.InsufficientPrivilege as error:
+            raise StoreReadOnly(f"PostgreSQL at {server} denied access: {get_first_line(error)}") from None
+        except pg.LockNotAvailable:
+            raise StoreBusy(
+                f"Another process holds a lock on the tables of the database at {server}. It may be upgrading them:"
+                " start again when it has finished."
+            ) from None
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {get_first_line(error)}") from None
+        except psycopg.Error as error:
+            if (translated := translate_error(error, server)) is None:
+                raise
+            raise translated from error
+        on_failure.pop_all()
+
+
+def _read(connection: PooledConnection, run: Callable[[Transaction], T], *, is_long: bool) -> T:
+    """Read from one consistent state. A single statement needs no transaction for that: it takes one round trip."""
+    if not (is_long or connection.is_pooled):
+        with suppress(_SecondStatementNeeded):
+            return run(_SingleStatementTransaction(connection))
+    with connection.begin(_get_limits(is_long), is_read=True) as tx:
+        return run(tx)
+
+
+def _get_limits(is_long: bool) -> Mapping[str, int] | None:
+    return LONG_TIME_LIMITS if is_long else None
+
+
+class _SecondStatementNeeded(Exception):
+    """A read needs more than one statement, and so a transaction."""
+
+
+class _SingleStatementTransaction(PostgresTransaction):
+    """Runs one statement without a transaction; raises `_SecondStatementNeeded` at the second."""
+
+    def __init__(self, connection: PooledConnection) -> None:
+        super().__init__(connection)
+        execute = self._execute
+        has_executed = False
+
+        def execute_once(sql: LiteralString, params: Sequence[object]) -> object:
+            nonlocal has_executed
+            if has_executed:
+                raise _SecondStatementNeeded
+            has_executed = True
+            return execute(sql, params)
+
+        self._execute = execute_once
+
+    def execute(self, sql: str, *params: object) -> int:
+        raise _SecondStatementNeeded  # a change: the read-only transaction that follows refuses it
+
+
+def _write(connection: PooledConnection, work: Write[T]) -> T:
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        try:
+            if work.single_statement is not None and not connection.is_pooled:
+                result = work.single_statement(connection.tx)
+                if result is not None:
+                    return result
+            with connection.begin(_get_limits(work.is_long)) as tx:
+                return work.run(tx)
+        except _CONFLICTS as error:
+            if attempt == MAX_ATTEMPTS:
+                raise StoreBusy("Other processes keep changing the same conversation. Try again.") from error
+            time.sleep(random.uniform(0, 0.002 * attempt))  # noqa: S311
+    raise AssertionError("unreachable")
+
+
+def describe_content(url: str) -> TargetContent | None:
+    """Return what a database holds before it becomes the target of a copy; None if it has no rows."""
+    with _connect_first(url) as (pool, connection), closing(pool):
+        return find_content(connection.tx)
+
+
+def read_server_state(url: str) -> tuple[int, dict[str, bool]]:
+    """Return the version of a server, and which migrations its database has."""
+    with _connect_first(url) as (pool, connection), closing(pool):
+        return connection.info.server_version, read_applied(connection)
+
+
+def _describe_server(url: str) -> str:
+    """Return host, port and database name for messages, without the password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its text may quote the password
+        raise ConfigError(
+            "database_url: not a valid PostgreSQL address. Write it like postgresql://user@host:5432/name,"
+            " with special characters percent-encoded."
+        ) from None
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"

@@ -1,0 +1,194 @@
+"""Notices that a SQLite file in use was removed, renamed or replaced, and saves a copy of what it holds.
+
+A process keeps a file that it has opened, whatever happens to its name. What is written to it then is lost when the
+process ends, and SQLite does not report that. So the files behind the names are compared with those that were opened.
+
+Always true: looking for the files opens none of them, because closing one would drop every lock that SQLite holds on
+it in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import logging
+import os
+import secrets
+import shutil
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import apsw
+
+from palaver.core.engines.file_events import NameChanges
+from palaver.core.errors import StoreFileLost, StoreFull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PAGES_PER_STEP: Final = 4096
+
+log = logging.getLogger(__name__)
+
+
+class FilePresence:
+    """Whether the database, its log (`-wal`) and its index (`-shm`) are those that this process has opened.
+
+    All three stay the same for as long as any connection is open. When one is lost, everything is copied to a file in
+    the same folder (`copy_content` does that); the copy is deleted when the lost file is back. If only the log was
+    removed, it is written back into the database instead (`write_back` does that, and says whether all of it was), and
+    if only the index was, nothing needs to be saved.
+    """
+
+    def __init__(self, path: Path, copy_content: Callable[[Path], None], write_back: Callable[[], bool]) -> None:
+        """Remember the files, which must exist."""
+        self._path = path
+        self._copy_content = copy_content
+        self._write_back = write_back
+        self._is_written_back = False
+        real_path = path.resolve()  # SQLite's other files are beside the one that a link leads to
+        names = (str(path), f"{real_path}-wal", f"{real_path}-shm")
+        self._folders = {path.parent, real_path.parent}
+        self._name_changes: NameChanges | None = None
+        self._identities = tuple((name, identity) for name in names if (identity := _identify(name)) is not None)
+        self.is_lost = False
+        self._copy: Path | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Raise `StoreFileLost` while a file is not in its place."""
+        for name, identity in self._identities:
+            if _identify(name) != identity:
+                self._handle_loss(name)
+                raise _make_error(name, self._copy, is_written_back=self._is_written_back)
+        if self.is_lost:
+            self._handle_return()
+
+    def check_quickly(self) -> None:
+        """The same for every commit: the files are looked at only if a name in their folder has changed.
+
+        Asking the system for the state of a log that is being written makes the next write to it much slower.
+        """
+        if self._name_changes is None:
+            self._name_changes = NameChanges(self._folders)
+            self.check()
+        elif self.is_lost or self._name_changes.has_any():
+            self.check()
+
+    def close(self) -> None:
+        if self._name_changes is not None:
+            self._name_changes.close()
+
+    def notice(self) -> None:
+        """Check without raising an error: the next caller gets it."""
+        with contextlib.suppress(StoreFileLost):
+            self.check()
+
+    def save_before_close(self) -> None:
+        """Make sure that there is a copy, if a file is lost: what has no name disappears with the last connection."""
+        self.notice()
+        if not self.is_lost:
+            return
+        if self._thread is not None:
+            self._thread.join()
+        if self._copy is None and not self._is_written_back:  # it failed, or was impossible at the time
+            self._save()
+
+    def _handle_loss(self, name: str) -> None:
+        with self._lock:
+            if self.is_lost:
+                return
+            self.is_lost = True
+            # A thread of its own: the caller may be the writer, for which the copy waits.
+            self._thread = threading.Thread(target=self._save, name="palaver-rescue", daemon=True)
+            self._thread.start()
+        log.error("store_file_lost", extra={"file": name})
+
+    def _handle_return(self) -> None:
+        """Go on: these are the files that were opened. No start has used their names meanwhile (`refuse_lost_file`)."""
+        with self._lock:
+            if not self.is_lost:
+                return
+            self.is_lost = self._is_written_back = False
+            copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.unlink(missing_ok=True)
+        log.warning("store_file_back", extra={"file": str(self._path)})
+
+    def _save(self) -> None:
+        path = self._path
+        try:
+            if self._is_content_in_place() or (self._has_lost_only_log() and self._write_back()):
+                self._is_written_back = True
+                log.warning("store_needs_restart", extra={"file": str(path)})
+                return
+        except apsw.Error as error:
+            log.warning("store_log_not_written_back", extra={"file": str(path), "error": str(error)})
+        target = path.with_name(f"{path.stem}-rescued-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}.db")
+        incomplete = target.with_name(f".{target.name}")
+        try:
+            os.close(os.open(incomplete, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            self._copy_content(incomplete)
+            incomplete.rename(target)
+        except (OSError, apsw.Error, StoreFull) as error:
+            incomplete.unlink(missing_ok=True)
+            log.error("store_file_not_saved", extra={"file": str(path), "error": str(error)})
+            return
+        with self._lock:
+            if self.is_lost:
+                self._copy = target
+                log.warning("store_file_saved", extra={"file": str(path), "saved_as": str(target)})
+                return
+        target.unlink(missing_ok=True)  # the file was put back meanwhile
+
+    def _is_content_in_place(self) -> bool:
+        """Whether the database and its log are in place: SQLite makes the index again from them."""
+        return all(_identify(name) == identity for name, identity in self._identities[:2])
+
+    def _has_lost_only_log(self) -> bool:
+        """Whether the database is in place and its log is gone. A new log in its place belongs to another process."""
+        (name, identity), (log_name, _), *_ = self._identities
+        return _identify(name) == identity and _identify(log_name) is None
+
+
+def _identify(name: str) -> tuple[int, int] | None:
+    try:
+        stat = Path(name).stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _make_error(lost: str, copy: Path | None, *, is_written_back: bool) -> StoreFileLost:
+    """Build the error for a file that is gone; without its folder, because every visitor may read it."""
+    name = os.path.basename(lost)  # noqa: PTH119
+    is_gone = not os.path.lexists(lost)
+    what = "was removed or renamed" if is_gone else "was replaced by another file"
+    text = f"The server's database file {name} {what} while in use, so nothing can be stored or read. "
+    if is_written_back:
+        text += "Everything was saved in the database itself. Its operator has to start the server again."
+    elif copy is None:
+        text += "Its operator has to put it back without stopping the server, or restore a backup."
+    else:
+        text += f"Its operator can put it back, or stop the server and use the complete copy {copy.name} instead."
+    return StoreFileLost(text, file=name, is_gone=is_gone, saved_as=None if copy is None else copy.name)
+
+
+def copy_content(db: apsw.Connection, target: Path) -> None:
+    """Copy everything that an open connection can read into an existing, empty file."""
+    size = int(db.execute("PRAGMA page_count").get) * int(db.execute("PRAGMA page_size").get)
+    if shutil.disk_usage(target.parent).free < size:
+        raise StoreFull("There is no space for a copy of the database.", bytes=size)
+    with contextlib.closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
+        copy.execute("PRAGMA journal_mode = OFF")
+        with copy.backup("main", db, "main") as backup:
+            while not backup.step(_PAGES_PER_STEP):
+                pass
+
+
+def list_rescued(path: Path) -> list[Path]:
+    """Return the copies that were made of a lost database, the newest last."""
+    return sorted(path.parent.glob(f"{glob.escape(path.stem)}-rescued-*.db"))

@@ -1,0 +1,61 @@
+"""Time zones by their IANA names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from palaver.core.errors import InvalidInput
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
+_MAX_NAME_CHARS: Final = 64
+_MAX_SUGGESTIONS: Final = 3
+# Names that the database of a machine may have besides the IANA names.
+_OTHER_NAMES: Final = frozenset({"localtime", "posixrules", "Factory"})
+_OTHER_FOLDERS: Final = ("posix/", "right/")
+
+
+def check_timezone(name: str) -> str:
+    """Return the IANA name of a time zone as it is written; raise InvalidInput with the nearest names for another."""
+    name = name.strip()
+    if _is_zone(name):
+        return name
+    by_folded_name = _list_by_folded_name()
+    folded = name.casefold().replace(" ", "_")
+    if folded in by_folded_name:
+        return by_folded_name[folded]
+    similar = _find_similar(folded, by_folded_name) if len(name) <= _MAX_NAME_CHARS else []
+    hint = f"Did you mean {' or '.join(similar)}?" if similar else "Use an IANA name such as Europe/Berlin or UTC."
+    shown = name[:_MAX_NAME_CHARS]
+    raise InvalidInput(f"timezone: {shown!r} is not a time zone. {hint}", timezone=shown, suggestions=similar)
+
+
+def _is_zone(name: str) -> bool:
+    if len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
+        return False
+    if name in _OTHER_NAMES or name.startswith(_OTHER_FOLDERS):
+        return False
+    try:
+        return ZoneInfo(name).key == name
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return False
+
+
+@cache
+def _list_by_folded_name() -> dict[str, str]:
+    return {name.casefold(): name for name in sorted(available_timezones() - _OTHER_NAMES)}
+
+
+def _find_similar(folded: str, by_folded_name: dict[str, str]) -> list[str]:
+    """Find zones of a city of this name, then zones and cities whose names differ from it by a typo."""
+    by_city: dict[str, str] = {}
+    for key, name in by_folded_name.items():
+        by_city.setdefault(key.rpartition("/")[2], name)
+    city = folded.rpartition("/")[2]
+    found = [by_city[city]] if city in by_city else []
+    found += [by_folded_name[key] for key in difflib.get_close_matches(folded, by_folded_name, _MAX_SUGGESTIONS, 0.7)]
+    found += [by_city[key] for key in difflib.get_close_matches(city, by_city, _MAX_SUGGESTIONS, 0.7)]
+    return list(dict.fromkeys(found))[:_MAX_SUGGESTIONS]

@@ -1,0 +1,270 @@
+"""Our accounts on platforms: which process runs each, and how it is doing.
+
+Always true: one process at a time holds the lease of an account. `lease_no` counts its holders. What a process writes
+for an account carries a `Fence` with its number, and is refused (`LeaseLost`) in its transaction once another process
+has taken the account over, so that a process which was paused for a while cannot move a cursor back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.core.errors import LeaseLost
+from palaver.core.source import Platform
+from palaver.core.text import make_storable
+from palaver.core.timestamps import from_micros, from_micros_or_none, to_micros
+from palaver.delivery.health_model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.sessions.delivery import AccountKey
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right of one process to write for an account, until another process takes the account over."""
+
+    platform: Platform
+    account: str
+    lease_no: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRow:
+    """An account as it is stored. Its status counts only while its process holds the lease."""
+
+    platform: Platform
+    account: str
+    status: AccountStatus
+    lease_owner: str | None
+    lease_until: int | None
+    test_no: int  # how often a test of its connection was asked for
+
+    def is_held(self, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+        """Whether a process runs this account: its lease has not expired, and it is not known to be dead."""
+        if self.lease_owner is None or self.lease_until is None:
+            return False
+        return self.lease_until > now and not is_owner_dead(self.lease_owner)
+
+
+_IS_ACCOUNT = "platform = $1 AND account = $2"
+_HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
+_COLUMNS = (
+    "platform, account, lease_owner, lease_until, test_no, state, state_since, name, user_id, warnings, details,"
+    " linking, error, error_at, last_message_at, last_test"
+)
+_SET_STATUS = (
+    "state = $4, state_since = $5, name = $6, user_id = $7, warnings = $8, details = $9, linking = $10, error = $11,"
+    " error_at = $12, last_message_at = $13, last_test = $14"
+)
+
+
+# -- leases -------------------------------------------------------------------------------------------------
+
+
+def check_fence(tx: Transaction, fence: Fence) -> None:
+    """Raise `LeaseLost` if another process runs this account now. It cannot be taken over until `tx` has ended."""
+    row = tx.fetch_one(f"SELECT 1 FROM platform_account WHERE {_HAS_LEASE} {tx.for_key_share}", *_make_params(fence))
+    if row is None:
+        raise LeaseLost
+
+
+def can_acquire(tx: Transaction, key: AccountKey, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    """Whether no process runs this account."""
+    row = find_account(tx, key)
+    return row is None or not row.is_held(now, is_owner_dead)
+
+
+def acquire(
+    tx: Transaction, key: AccountKey, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]
+) -> Fence | None:
+    """Take the lease of an account; None if another process holds it.
+
+    Everything that the previous holder was writing is stored or refused when this returns.
+    """
+    platform, account = key
+    tx.execute(
+        "INSERT INTO platform_account (platform, account, state, state_since) VALUES ($1, $2, 'off', $3)"
+        " ON CONFLICT DO NOTHING",
+        str(platform),
+        account,
+        now,
+    )
+    row = find_account(tx, key, tx.for_update)
+    if row is None or row.is_held(now, is_owner_dead):
+        return None
+    taken = tx.fetch_one(
+        "UPDATE platform_account SET lease_owner = $3, lease_until = $4, lease_no = lease_no + 1"
+        f" WHERE {_IS_ACCOUNT} RETURNING lease_no",
+        str(platform),
+        account,
+        owner,
+        until,
+    )
+    return None if taken is None else Fence(platform, account, taken[0])
+
+
+def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
+    """Extend a lease and store the status of its account; False if another process has taken it over."""
+    changed = tx.execute(
+        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = $15 WHERE {_HAS_LEASE}",
+        *_make_params(fence),
+        *_make_status_params(status),
+        until,
+    )
+    return changed > 0
+
+
+def release(tx: Transaction, fence: Fence, status: AccountStatus) -> bool:
+    """Give the lease back, so that another process can take it at once; False if one has taken it over already."""
+    changed = tx.execute(
+        f"UPDATE platform_account SET {_SET_STATUS}, lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
+        *_make_params(fence),
+        *_make_status_params(status),
+    )
+    return changed > 0
+
+
+def _make_params(fence: Fence) -> tuple[str, str, int]:
+    return str(fence.platform), fence.account, fence.lease_no
+
+
+# -- status -------------------------------------------------------------------------------------------------
+
+
+def load_status(tx: Transaction, key: AccountKey) -> AccountStatus | None:
+    """Return what is stored about an account, whether or not a process runs it; None if it never ran."""
+    row = find_account(tx, key)
+    return None if row is None else row.status
+
+
+def request_test(tx: Transaction, key: AccountKey) -> int | None:
+    """Ask the process that runs an account to test its connection; return the number of the test, which it stores.
+
+    None if the account never ran.
+    """
+    platform, account = key
+    row = tx.fetch_one(
+        f"UPDATE platform_account SET test_no = test_no + 1 WHERE {_IS_ACCOUNT} RETURNING test_no",
+        str(platform),
+        account,
+    )
+    return None if row is None else int(row[0])
+
+
+def list_accounts(tx: Transaction) -> list[AccountRow]:
+    """List all accounts that have ever run, sorted by name."""
+    return [
+        _account_from_row(row)
+        for row in tx.fetch_all(f"SELECT {_COLUMNS} FROM platform_account ORDER BY platform, account")
+    ]
+
+
+def find_account(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None:
+    """Return an account as it is stored; None if it never ran."""
+    platform, account = key
+    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM platform_account WHERE {_IS_ACCOUNT} {lock}", str(platform), account)
+    return None if row is None else _account_from_row(row)
+
+
+def _account_from_row(row: Row) -> AccountRow:
+    platform, account, owner, until, test_no, *status = row
+    return AccountRow(
+        platform=Platform(platform),
+        account=account,
+        lease_owner=owner,
+        lease_until=until,
+        test_no=test_no,
+        status=_status_from_columns(*status),
+    )
+
+
+def _status_from_columns(
+    state: str,
+    since: int,
+    name: str | None,
+    user_id: str | None,
+    warnings: str | None,
+    details: str | None,
+    linking: str | None,
+    error: str | None,
+    error_at: int | None,
+    last_message_at: int | None,
+    last_test: str | None,
+) -> AccountStatus:
+    return AccountStatus(
+        state=AccountState(state),
+        since=from_micros(since),
+        name=name,
+        user_id=user_id,
+        warnings=tuple(json.loads(warnings)) if warnings else (),
+        details=tuple(json.loads(details)) if details else (),
+        linking=_prompt_from_json(linking) if linking else None,
+        error=error,
+        error_at=from_micros_or_none(error_at),
+        last_message_at=from_micros_or_none(last_message_at),
+        last_test=_test_from_json(last_test) if last_test else None,
+    )
+
+
+def _make_status_params(status: AccountStatus) -> tuple[object, ...]:
+    return (
+        status.state.value,
+        to_micros(status.since),
+        _to_storable(status.name),
+        _to_storable(status.user_id),
+        _texts_to_json(status.warnings),
+        _texts_to_json(status.details),
+        _prompt_to_json(status.linking) if status.linking else None,
+        _to_storable(status.error),
+        _to_micros_or_none(status.error_at),
+        _to_micros_or_none(status.last_message_at),
+        _test_to_json(status.last_test) if status.last_test else None,
+    )
+
+
+def _texts_to_json(texts: Sequence[str]) -> str | None:
+    return json.dumps([make_storable(text) for text in texts]) if texts else None
+
+
+def _prompt_to_json(prompt: LinkingPrompt) -> str:
+    fields = {
+        "instructions": make_storable(prompt.instructions),
+        "qr_text": _to_storable(prompt.qr_text),
+        "code": _to_storable(prompt.code),
+        "expires_at": _to_micros_or_none(prompt.expires_at),
+    }
+    return json.dumps(fields)
+
+
+def _prompt_from_json(text: str) -> LinkingPrompt:
+    fields = json.loads(text)
+    return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
+
+
+def _test_to_json(test: ConnectionTest) -> str:
+    fields = {
+        "number": test.number,
+        "finished_at": to_micros(test.finished_at),
+        "seconds": test.seconds,
+        "error": _to_storable(test.error),
+    }
+    return json.dumps(fields)
+
+
+def _test_from_json(text: str) -> ConnectionTest:
+    fields = json.loads(text)
+    return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})
+
+
+def _to_storable(text: str | None) -> str | None:
+    return None if text is None else make_storable(text)
+
+
+def _to_micros_or_none(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)

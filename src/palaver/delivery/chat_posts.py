@@ -1,0 +1,140 @@
+"""Posts a message to a chat: it becomes part of the conversation there, and is sent through the outbox.
+
+Always true: message and delivery are stored together or not at all. People who reply in that chat talk to an agent
+that knows what it has sent. The message is no human activity: it does not move the idle clock of the reset policy.
+
+Where a group has a lane for each person, there is no single conversation. There the message is kept with the group's
+messages, and every lane carries it into its conversation with the next message. The same holds for a chat in which
+no person has written yet, whose type is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.core.source import ChatType, Platform
+from palaver.core.timestamps import from_micros
+from palaver.delivery import table as deliveries
+from palaver.delivery.reachable_chats import ChatKind
+from palaver.media import table as attachments
+from palaver.sessions import (
+    group_messages,
+    lanes_table as lanes,
+    message_table as message_log,
+    table as sessions,
+    turns_table as turns,
+)
+from palaver.sessions.attachment import add_attachments
+from palaver.sessions.delivery import Address
+from palaver.sessions.message import Message
+from palaver.sessions.sender_words import describe_author
+from palaver.sessions.sent_message import SENT_BY_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import DeliveryId, SessionId
+    from palaver.core.source import SessionSource
+    from palaver.delivery.reachable_chats import ReachableChat
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.sent_message import SentBy
+
+_ANY_USER = "any-user"  # stands for the user of a group when it is asked whether people there have lanes of their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatPost:
+    """What is sent to a chat."""
+
+    text: str
+    sent_by: SentBy
+    attachment_ids: Sequence[str] = ()
+    turn_no: int | None = None  # the turn of a job's run; it sends at most one message to an address
+    session_no: int | None = None  # the conversation of the run: it shows deliveries that have no other conversation
+    file_address: Address | None = None  # of a file on this machine
+
+
+@dataclass(frozen=True, slots=True)
+class PostedMessage:
+    """Where a message stands in a log, if it has a conversation there, and its delivery, if it is sent."""
+
+    session_id: SessionId | None = None
+    seq: int | None = None
+    delivery_id: DeliveryId | None = None
+
+
+def post_to_chat(
+    tx: Transaction, config: GatewayConfig, chat: ReachableChat, post: ChatPost, now: int
+) -> PostedMessage:
+    """Store a message in the conversation of a chat, and queue its delivery."""
+    if chat.kind is ChatKind.SESSION and chat.session_no is not None:
+        return _append(tx, chat.session_no, post, now)
+    if chat.source is None or chat.address is None:
+        if post.file_address is None:
+            raise ValueError("A file needs an address.")
+        return PostedMessage(None, None, _enqueue(tx, post.file_address, post, now))
+    if not chat.is_known or _has_lane_per_person(chat.source, config):
+        _add_group_message(tx, chat.source, post, now)
+        return PostedMessage(None, None, _enqueue(tx, chat.address, post, now))
+    session_no = find_session_for_post(tx, config, chat.source, now)
+    posted = _append(tx, session_no, post, now)
+    delivery_id = _enqueue(tx, chat.address, replace(post, session_no=session_no), now, message_seq=posted.seq)
+    return replace(posted, delivery_id=delivery_id)
+
+
+def make_file_address(folder: str, name: str) -> Address:
+    """Return the address of a file on this machine; `delivery/local_files.py` decides its path."""
+    return Address(Platform.LOCAL, folder, name)
+
+
+def find_session_for_post(tx: Transaction, config: GatewayConfig, source: SessionSource, now: int) -> int:
+    """Return the session of a chat's lane. One that the reset policy has run out on is left, and another one starts."""
+    arrival = lanes.Arrival(
+        source=source,
+        config=config,
+        now=from_micros(now),
+        busy_since=lambda _session_id: None,
+        is_message_sent=True,
+    )
+    open_turns = turns.summarize_open_on_lane(tx, lanes.resolve_key(tx, arrival))
+    if open_turns.is_busy:
+        busy_since = from_micros(open_turns.oldest_created_at or 0)
+        arrival.busy_since = lambda _session_id: busy_since
+    return sessions.get_no(tx, lanes.get_or_create_entry(tx, arrival).session_id)
+
+
+def _has_lane_per_person(source: SessionSource, config: GatewayConfig) -> bool:
+    return source.chat_type is not ChatType.DM and not config.is_shared(replace(source, user_id=_ANY_USER))
+
+
+def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> PostedMessage:
+    files = attachments.list_by_id(tx, post.attachment_ids)
+    content = add_attachments(post.text, [file for _, file in files])
+    message = Message("assistant", content, extra={SENT_BY_KEY: post.sent_by.to_dict()})
+    session_id = sessions.get_by_no(tx, session_no).session.id
+    seq = message_log.append_messages(tx, session_id, [message], now)
+    attachments.use_in_session(tx, session_no, [no for no, _ in files])
+    return PostedMessage(session_id, seq)
+
+
+def _add_group_message(tx: Transaction, source: SessionSource, post: ChatPost, now: int) -> None:
+    new = group_messages.NewGroupMessage(
+        message_id=None, sender=None, author=describe_author(post.sent_by), text=post.text
+    )
+    group_messages.add(tx, source, new, now)
+
+
+def _enqueue(
+    tx: Transaction, address: Address, post: ChatPost, now: int, *, message_seq: int | None = None
+) -> DeliveryId:
+    delivery = deliveries.NewDelivery(
+        address=str(address),
+        content=post.text,
+        session_no=post.session_no,
+        turn_no=post.turn_no,
+        message_seq=message_seq,
+        attachment_ids=post.attachment_ids,
+    )
+    return deliveries.enqueue(tx, delivery, now)

@@ -1,0 +1,187 @@
+"""Commands about places: the home channel of a platform, and continuing a conversation in another chat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.commands.command import BadArguments, Command, CommandReply, write_action
+from palaver.commands.context import describe_last_exchange, describe_open_turns
+from palaver.commands.reply_text import format_code, format_session_name
+from palaver.commands.scopes import ADMIN, WRITE, CommandScopes
+from palaver.core.errors import ChatNotReachable, InvalidInput, NotAllowed
+from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
+from palaver.delivery import surfaces
+from palaver.delivery.notices import send_notice
+from palaver.people import table as people
+from palaver.sessions import home_channels, lanes_table as lanes
+from palaver.sessions.inbound import find_delivery_address
+from palaver.sessions.services_home_channels import load_home_channels
+from palaver.sessions.targets import format_target, parse_target
+
+if TYPE_CHECKING:
+    from palaver.commands.command import CommandCall
+    from palaver.commands.context import CommandContext
+    from palaver.core.source import SessionSource
+    from palaver.sessions.targets import DeliveryTarget
+
+_NO_CHAT = "You have no chat with me at {target}. Write to me there once, then use /handoff again."
+
+
+# ---- home channels -----------------------------------------------------------------------------------------
+
+
+@write_action("sethome")
+def set_home(context: CommandContext) -> CommandReply:
+    """Make this chat the home channel of its platform."""
+    address = find_delivery_address(context.source)
+    if address is None:
+        raise InvalidInput("There is no chat here that could be a home channel. Use /sethome on a chat platform.")
+    platform = context.source.platform
+    before = load_home_channels(context.tx, context.config).get(platform)
+    home_channels.choose(context.tx, context.source, context.person_id, context.now_micros)
+    text = f"This chat is now the home channel of {platform.label}: what has no other target goes here."
+    if before is not None and (before.chat_id, before.thread_id) != (address.chat_id, address.thread_id):
+        text += " It was another chat before."
+    if (hours := context.config.reply_hours.get(platform)) is not None:
+        text += f" {platform.label} lets me write here only within {hours:g} hours after the last message from here."
+    return CommandReply(
+        text=f"{text} Use `/sethome off` to undo this.",
+        data={"platform": str(platform), "target": format_target(address)},
+    )
+
+
+@write_action("sethome")
+def remove_home(context: CommandContext) -> CommandReply:
+    """Remove the chosen home channel of this platform; the one of the server settings applies again."""
+    platform = context.source.platform
+    if platform in PLATFORMS_WITHOUT_DELIVERY:
+        raise InvalidInput("There is no home channel here. Use /sethome on a chat platform.")
+    removed = home_channels.remove(context.tx, platform)
+    configured = context.config.home_channels.get(platform)
+    text = "Home channel removed." if removed else f"No home channel of {platform.label} was set with /sethome."
+    if configured is not None:
+        text += f" The one from the server settings applies{' again' if removed else ''}."
+    return CommandReply(text=text, data={"platform": str(platform), "target": None})
+
+
+# ---- continuing elsewhere ----------------------------------------------------------------------------------
+
+
+@write_action("handoff")
+def hand_off_session(context: CommandContext, *, target: str) -> CommandReply:
+    """Continue this conversation in another chat of the same person, and tell both chats."""
+    row = context.require_session()
+    if row.session.shared:
+        raise NotAllowed(
+            "Several people share this conversation, so it stays here. Use /branch for a copy of your own."
+        )
+    source = _find_own_chat(context, parse_target(target))
+    arrival = lanes.Arrival(source=source, config=context.config, now=context.now, busy_since=lambda _session_id: None)
+    key = lanes.resolve_key(context.tx, arrival)
+    current = lanes.find_current_session(context.tx, key)
+    if key != context.lane_key or current is None or current.no != row.no:
+        if current is None:
+            lanes.get_or_create_entry(context.tx, arrival)
+        lanes.switch_session(context.tx, key, row, context.now_micros, context.person_id)
+    name = format_session_name(row.session)
+    notice = f"{name} continues here, from {_describe_origin(context.source)}."
+    notice += describe_last_exchange(context, row)
+    send_notice(context.tx, source, notice, context.now_micros, session_no=row.no)
+    text = f"This conversation continues {surfaces.describe_place(source)}. Messages you send here still reach it."
+    return CommandReply(
+        text=text + describe_open_turns(context, row),
+        session_id=row.session.id,
+        data={"platform": str(source.platform), "id": row.session.id},
+    )
+
+
+def _describe_origin(source: SessionSource) -> str:
+    return {Platform.WEB: "the web page", Platform.LOCAL: "the terminal"}.get(source.platform, source.platform.label)
+
+
+def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSource:
+    """Return the person's chat that a target names: their direct messages or, for an owner, a home channel.
+
+    The chat of another person and one that does not exist raise the same error.
+    """
+    if target.platform in PLATFORMS_WITHOUT_DELIVERY:
+        raise BadArguments(
+            "Name a chat platform, such as `/handoff telegram`. The web page has all your conversations."
+        )
+    here = find_delivery_address(context.source)
+    for source in _list_own_chats(context, target.platform):
+        is_named = target.kind == "home" and target.account in {"", source.account}
+        is_chat = (source.chat_id, source.thread_id, source.account) == (
+            target.chat_id,
+            target.thread_id,
+            target.account,
+        )
+        if (is_named or is_chat) and find_delivery_address(source) != here:
+            _check_connected(context, source.platform)
+            return source
+    if here is not None and target.platform == here.platform and target.kind == "home":
+        raise InvalidInput(f"You're already on {here.platform.label}.")
+    name = target.platform.label if target.kind == "home" else format_code(f"{target.platform}:{target.chat_id}")
+    raise ChatNotReachable(_NO_CHAT.format(target=name), platform=str(target.platform))
+
+
+def _list_own_chats(context: CommandContext, platform: Platform) -> list[SessionSource]:
+    """List the chats on a platform that a person may continue in, their own direct messages first."""
+    identities = [each for each in people.list_identities(context.tx, context.person_id) if each.platform == platform]
+    chats = [each.dm_source for each in identities if each.dm_source is not None]
+    home = home_channels.load_chosen(context.tx).get(platform)
+    if context.is_owner and home is not None and home.chat_type is not ChatType.DM:
+        chats += [replace(home, user_id=each.account, user_id_alt=None) for each in identities]
+    return chats
+
+
+def _check_connected(context: CommandContext, platform: Platform) -> None:
+    if platform not in {*context.connected_platforms, *context.config.chat_platforms}:
+        raise ChatNotReachable(
+            f"{platform.label} isn't connected to this server. Connect it, then use /handoff again.",
+            platform=str(platform),
+        )
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_sethome(text: str) -> CommandCall:
+    if text.lower() not in {"", "off"}:
+        raise BadArguments("Use `/sethome` in the chat that you want, or `/sethome off`.")
+    return remove_home.call() if text else set_home.call()
+
+
+def _parse_handoff(text: str) -> CommandCall:
+    if not text:
+        raise BadArguments("Where to? Use `/handoff telegram`, for example.")
+    try:
+        parse_target(text)
+    except InvalidInput as error:
+        raise BadArguments(str(error)) from None
+    return hand_off_session.call(target=text)
+
+
+SETHOME = Command(
+    name="sethome",
+    scopes=CommandScopes(read=ADMIN, write=ADMIN),
+    usage="[off]",
+    summary="Make this chat the home channel of its platform",
+    help="What the agent sends to a platform without naming a chat goes to its home channel. `off` removes it.",
+    example="/sethome",
+    parse=_parse_sethome,
+)
+HANDOFF = Command(
+    name="handoff",
+    scopes=CommandScopes(write=WRITE),
+    usage="platform",
+    summary="Continue this conversation on another platform",
+    help=(
+        "Puts this conversation into your direct messages with me there, and tells you so in both places. You need a"
+        " linked account on that platform (/link), and must have written to me there once. Owners can also name a home"
+        " channel, as in `telegram:-100123`. It stays one conversation: you can still write from here."
+    ),
+    example="/handoff telegram",
+    parse=_parse_handoff,
+)

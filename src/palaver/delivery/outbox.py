@@ -1,0 +1,308 @@
+"""The outbox: sends every delivery to its address, in order per address, and never silently twice.
+
+It sends for the accounts that are live in this process; the deliveries of all others wait. `sender.py` sends one
+delivery, `previews.py` shows answers while they are being written, `pace.py` keeps to the limits of the platforms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, WorkKind, Write, write_kind
+from palaver.core.errors import LeaseLost, StoreError, TargetUnreachable
+from palaver.core.poll_loop import run_poll_loop
+from palaver.core.process_identity import create_lease_owner, is_owner_dead
+from palaver.core.timestamps import to_micros
+from palaver.delivery import delivery_parts, previews_table as previews, sender, table as deliveries
+from palaver.delivery.pace import Pacer, Pacers
+from palaver.delivery.part_outcomes import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
+from palaver.delivery.previews import Previews
+from palaver.delivery.sender import DeliverySender
+from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, NextStep, parse_part_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.errors import SendRejected
+    from palaver.core.source import Platform
+    from palaver.delivery.adapter import Adapter
+    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.table import DeliveryLease
+    from palaver.live.feed import Feed
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.store import SessionStore
+
+MAX_SENDS_PER_ACCOUNT = 16  # concurrent sends of one process; separate, so that one account does not block another
+RECOVERY_SECONDS = 10.0  # between two searches for orphaned deliveries
+
+log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """Sends the pending deliveries of the accounts that are live in this process."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        list_adapters: Callable[[], Mapping[AccountKey, Adapter]],
+        feed: Feed,
+        *,
+        files: Attachments | None = None,
+        unstreamed_platforms: frozenset[Platform] = frozenset(),
+    ) -> None:
+        self._store = store
+        self._engine = store.engine
+        self._list_adapters = list_adapters  # of the accounts that are live in this process, as of now
+        self._feed = feed
+        self._files = files
+        self._owner = create_lease_owner()
+        self._pacers = Pacers()
+        self._previews = Previews(store, list_adapters, feed, self._pacers, self._owner, unstreamed_platforms)
+        self._wake_event = asyncio.Event()
+        self._active_sends: dict[asyncio.Task[None], DeliverySender] = {}
+        self._known_accounts: frozenset[AccountKey] = frozenset()  # their orphans were recovered since they are live
+        self._send_loop: asyncio.Task[None] | None = None
+        self._recovery_loop: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    async def start(self) -> None:
+        """Start sending for the accounts that are live, as soon as they are."""
+        self._feed.add_work_listener(self.wake)
+        self._previews.start()
+        self._send_loop = asyncio.create_task(self._run_send_loop(), name="palaver-outbox")
+        self._recovery_loop = asyncio.create_task(self._run_recovery_loop(), name="palaver-outbox-recovery")
+
+    def use_unstreamed_platforms(self, platforms: frozenset[Platform]) -> None:
+        """Show answers on these platforms only when they are complete."""
+        self._previews.unstreamed_platforms = platforms
+
+    def wake(self) -> None:
+        """Look now for deliveries to send and answers to show: some of them, or an account, may have changed."""
+        self._wake_event.set()
+        self._previews.wake()
+
+    async def stop(self, grace_seconds: float = 10.0) -> None:
+        """Start no further send, and give the active ones some time to finish."""
+        self._is_stopping = True
+        self._wake_event.set()
+        if self._send_loop is not None:
+            await self._send_loop  # not canceled: what it has just claimed must not be forgotten
+        if self._active_sends:
+            await asyncio.wait(self._active_sends, timeout=grace_seconds)
+        rest = [*self._active_sends, *([self._recovery_loop] if self._recovery_loop is not None else [])]
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self._previews.stop()
+
+    # -- recovery ------------------------------------------------------------------------------------------
+
+    async def recover_orphans(self) -> int:
+        """Recover the deliveries that a dead process was sending; return how many there were.
+
+        A message that may have arrived is sent again only if that is safe. Deliveries that are postponed only because
+        the clock was set back become due, and count too.
+        """
+        adapters = self._list_adapters()
+        if not adapters:
+            return 0
+        now = self._now()
+        accounts = list(adapters)
+        capabilities = {account: adapter.capabilities for account, adapter in adapters.items()}
+        active = frozenset(send.lease.no for send in self._active_sends.values() if send.holds_lease)
+
+        def list_orphans(tx: Transaction) -> list[DeliveryLease]:
+            """List orphans of the live accounts: only their adapters know whether sending again is safe.
+
+            An active send of this process is no orphan, even if the clock was set forward and its lease looks expired.
+            """
+            return [
+                orphan
+                for orphan in deliveries.list_orphans(tx, now, is_owner_dead)
+                if (orphan.owner != self._owner or orphan.no not in active)
+                and orphan.delivery.address.account_key in capabilities
+            ]
+
+        def recover(tx: Transaction, delivery_no: int) -> int:
+            found = [orphan for orphan in list_orphans(tx) if orphan.no == delivery_no]
+            for orphan in found:
+                _recover_orphan(tx, orphan, capabilities[orphan.delivery.address.account_key], now)
+            return len(found)
+
+        def find_work(tx: Transaction) -> tuple[list[DeliveryLease], bool]:
+            return list_orphans(tx), deliveries.has_postponed(tx, accounts, now)
+
+        crash_point("delivery.before_recovery")
+        recovered = 0
+        orphans, has_postponed = await self._engine.arun(Read(find_work))
+        if has_postponed:
+            recovered += await self._engine.arun(Write(lambda tx: deliveries.retry_postponed_now(tx, accounts, now)))
+        for orphan in orphans:
+            with contextlib.suppress(LeaseLost):  # another process was quicker: nothing of this transaction is stored
+                recovered += await self._engine.arun(Write(partial(recover, delivery_no=orphan.no)))
+        crash_point("delivery.recovered")
+        if recovered:
+            self.wake()
+        return recovered
+
+    async def _run_recovery_loop(self) -> None:
+        """Recover orphans at a steady interval, however much there is to send."""
+        write_kind.set(WorkKind.BACKGROUND)
+        while True:
+            await asyncio.sleep(RECOVERY_SECONDS)
+            try:
+                await self.recover_orphans()
+            except StoreError as error:  # the next round finds them
+                log.warning("delivery_recovery_failed", extra={"error": str(error)})
+            except Exception:  # whatever it is, the next round finds them
+                log.exception("delivery_recovery_failed")
+
+    # -- confirmations -------------------------------------------------------------------------------------
+
+    async def confirm(self, account: AccountKey, key: str, message_id: str) -> None:
+        """Record that a message has arrived, because its echo or receipt came: it is no longer uncertain.
+
+        Keys that are unknown, or of messages whose arrival is known, are ignored.
+        """
+        part_key = parse_part_key(key)
+
+        def find(tx: Transaction) -> bool:
+            if part_key is None:
+                return previews.has_unknown_id(tx, key, account)
+            return delivery_parts.find_unconfirmed(tx, account, *part_key) is not None
+
+        def confirm(tx: Transaction) -> bool:
+            if part_key is None:
+                previews.save_message_id(tx, key, account, message_id)
+                return True
+            delivery_no = delivery_parts.find_unconfirmed(tx, account, *part_key)
+            if delivery_no is not None:
+                delivery_parts.confirm_part(tx, delivery_no, part_key[1], message_id)
+            return delivery_no is not None
+
+        crash_point("delivery.before_confirmation")
+        if await self._engine.arun(Write(confirm, read_first=lambda tx: None if find(tx) else False)):
+            log.info("delivery_confirmed", extra={"key": key})
+        crash_point("delivery.confirmed")
+
+    async def report_failed(self, account: AccountKey, key: str, error: SendRejected) -> bool:
+        """Record that a message has not arrived, because the platform said so after it had taken it.
+
+        Return False while it is being sent: its outcome is not stored yet. Unknown keys are ignored.
+        """
+        part_key = parse_part_key(key)
+        if part_key is None:
+            return True
+        now = self._now()
+
+        def fail(tx: Transaction) -> bool:
+            found = delivery_parts.find_taken(tx, account, *part_key)
+            if found is None:
+                return True
+            if found.state is DeliveryState.SENDING:
+                return False
+            delivery_parts.fail_part(tx, found.delivery_no, part_key[1], str(error), now)
+            if isinstance(error, TargetUnreachable):
+                deliveries.mark_target_dead(tx, found.address, str(error), now)
+            return True
+
+        def try_without_write(tx: Transaction) -> bool | None:
+            found = delivery_parts.find_taken(tx, account, *part_key)
+            return True if found is None else False if found.state is DeliveryState.SENDING else None
+
+        is_recorded = await self._engine.arun(Write(fail, read_first=try_without_write))
+        log.warning("delivery_failed_later", extra={"key": key, "error": str(error), "recorded": is_recorded})
+        return is_recorded
+
+    # -- sending -------------------------------------------------------------------------------------------
+
+    async def _run_send_loop(self) -> None:
+        await run_poll_loop(
+            self._start_due_sends,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="delivery_poll_failed",
+        )
+
+    async def _start_due_sends(self) -> float:
+        """Claim the deliveries that are due and start sending them; return the seconds until the next is due."""
+        adapters = self._list_adapters()
+        if not adapters.keys() <= self._known_accounts:  # what a dead process was sending comes first
+            await self.recover_orphans()
+        self._known_accounts = frozenset(adapters)
+        pauses = {key: self._get_pacer(key, adapter).pause_seconds for key, adapter in adapters.items()}
+        wait = min([RECOVERY_SECONDS, *(pause for pause in pauses.values() if pause)])
+        busy = Counter(send.lease.delivery.address.account_key for send in self._active_sends.values())
+        free = {key: count for key in adapters if not pauses[key] and (count := MAX_SENDS_PER_ACCOUNT - busy[key]) > 0}
+        if not free:
+            return wait
+        now = self._now()
+        until = now + round(sender.LEASE_SECONDS * 1e6)
+        accounts = list(free)
+
+        def claim(tx: Transaction) -> tuple[list[DeliveryLease], int | None]:
+            claimed = [
+                lease
+                for key, limit in free.items()
+                for lease in deliveries.claim_due(tx, self._owner, now, until, limit, key)
+            ]
+            return claimed, deliveries.find_next_due(tx, accounts)
+
+        def try_without_write(tx: Transaction) -> tuple[list[DeliveryLease], int | None] | None:
+            next_due = deliveries.find_next_due(tx, accounts)
+            return None if next_due is not None and next_due <= now else ([], next_due)
+
+        crash_point("delivery.before_claim")
+        claimed, next_due = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
+        for lease in claimed:
+            crash_point("delivery.claimed")
+            key = lease.delivery.address.account_key
+            adapter = adapters[key]
+            send = DeliverySender(self._store, adapter, self._get_pacer(key, adapter), lease, self._files)
+            task = asyncio.create_task(self._send(send), name=f"palaver-{lease.delivery.id}")
+            self._active_sends[task] = send
+            task.add_done_callback(self._forget_send)
+        return wait if next_due is None else min(wait, max(0.0, (next_due - now) / 1e6))
+
+    async def _send(self, send: DeliverySender) -> None:
+        turn_no = send.lease.delivery.turn_no
+        if turn_no is not None:
+            await self._previews.end_growth(turn_no)
+        await send.run()
+
+    def _forget_send(self, task: asyncio.Task[None]) -> None:
+        del self._active_sends[task]
+        self.wake()
+
+    def _get_pacer(self, account: AccountKey, adapter: Adapter) -> Pacer:
+        return self._pacers.get(account, adapter.capabilities)
+
+    def _now(self) -> int:
+        return to_micros(self._store.clock.now())
+
+
+def _recover_orphan(tx: Transaction, orphan: DeliveryLease, capabilities: Capabilities, now: int) -> None:
+    """Let a delivery of a dead process go on where it was, or end it."""
+    outcome = decide_orphan(orphan, capabilities, now)
+    if outcome is None:  # it was sending nothing: nothing can have arrived that is not recorded
+        if orphan.delivery.attempt < MAX_DELIVERY_ATTEMPTS:
+            deliveries.retry_later(tx, orphan, now, None)
+        else:
+            deliveries.finish(tx, orphan, DeliveryState.FAILED, now, error=STOPPED_TOO_OFTEN)
+        return
+    save_outcome(tx, orphan, outcome, now)
+    if outcome.next_step is not NextStep.CONTINUE:
+        return
+    if all(part.has_ended for part in orphan.parts if part.no != outcome.part.no):
+        finish_delivery(tx, orphan, now)
+    else:
+        deliveries.retry_later(tx, orphan, now, None, attempts=0)

@@ -1,0 +1,113 @@
+"""How fast an account may send: to one chat, and altogether. Kept in memory, by the process that runs the account.
+
+Sends and edits share it. An edit of a growing message also leaves room for one send, so that answers do not wait for
+previews of other answers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.delivery.capabilities import Capabilities, Pace
+    from palaver.sessions.delivery import AccountKey
+
+MAX_REMEMBERED_CHATS = 10_000  # of one account: those that were used last
+
+
+class _Bucket:
+    """Counts by one number: when everything that was sent so far would have been sent at the steady pace."""
+
+    __slots__ = ("_pace", "_sent_until")
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._sent_until = -math.inf
+
+    def compute_wait(self, now: float, *, spare: int = 0) -> float:
+        """Return the seconds until one more may be sent, such that `spare` further ones could be sent at once."""
+        burst = max(1, self._pace.burst - spare)
+        return max(0.0, self._sent_until - (burst - 1) * self._pace.seconds - now)
+
+    def take(self, now: float) -> None:
+        self._sent_until = max(self._sent_until, now) + self._pace.seconds
+
+
+class Pacer:
+    """The pace of one account."""
+
+    def __init__(self, capabilities: Capabilities, get_time: Callable[[], float] = time.monotonic) -> None:
+        self._capabilities = capabilities
+        self._get_time = get_time
+        self._account = _Bucket(capabilities.pace_per_account) if capabilities.pace_per_account else None
+        self._chats: OrderedDict[str, _Bucket] = OrderedDict()
+        self._edits: OrderedDict[str, _Bucket] = OrderedDict()
+        self._paused_until = -math.inf
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing for a while, because the platform has asked the account to wait."""
+        self._paused_until = max(self._paused_until, self._get_time() + seconds)
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long the account has to wait, whatever it sends."""
+        return max(0.0, self._paused_until - self._get_time())
+
+    def compute_wait(self, chat_id: str) -> float:
+        """Return the seconds until a message may be sent to a chat; 0 if it may be sent now."""
+        now = self._get_time()
+        waits = [self._paused_until - now]
+        waits += [bucket.compute_wait(now) for bucket in (self._account, self._find_chat(chat_id)) if bucket]
+        return max(0.0, *waits)
+
+    def take(self, chat_id: str) -> None:
+        """Count a message that is sent to a chat."""
+        now = self._get_time()
+        for bucket in (self._account, self._find_chat(chat_id)):
+            if bucket:
+                bucket.take(now)
+
+    def compute_edit_wait(self, chat_id: str) -> float:
+        """Return the seconds until the growing message in a chat may be edited."""
+        now = self._get_time()
+        account_wait = self._account.compute_wait(now, spare=1) if self._account else 0.0
+        return max(self.compute_wait(chat_id), self._find_edits(chat_id).compute_wait(now), account_wait)
+
+    def take_edit(self, chat_id: str) -> None:
+        """Count an edit of the growing message in a chat."""
+        self.take(chat_id)
+        self._find_edits(chat_id).take(self._get_time())
+
+    def _find_chat(self, chat_id: str) -> _Bucket | None:
+        pace = self._capabilities.pace_per_chat
+        return _find_bucket(self._chats, chat_id, pace) if pace else None
+
+    def _find_edits(self, chat_id: str) -> _Bucket:
+        return _find_bucket(self._edits, chat_id, self._capabilities.edit_pace)
+
+
+def _find_bucket(buckets: OrderedDict[str, _Bucket], chat_id: str, pace: Pace) -> _Bucket:
+    bucket = buckets.get(chat_id)
+    if bucket is None:
+        bucket = buckets[chat_id] = _Bucket(pace)
+        if len(buckets) > MAX_REMEMBERED_CHATS:
+            buckets.popitem(last=False)
+    buckets.move_to_end(chat_id)
+    return bucket
+
+
+class Pacers:
+    """The pace of every account of this process."""
+
+    def __init__(self) -> None:
+        self._pacers: dict[AccountKey, Pacer] = {}
+
+    def get(self, account: AccountKey, capabilities: Capabilities) -> Pacer:
+        if account not in self._pacers:
+            self._pacers[account] = Pacer(capabilities)
+        return self._pacers[account]

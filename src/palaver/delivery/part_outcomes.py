@@ -1,0 +1,143 @@
+"""Stores the outcome of one part of a delivery, and what follows from it, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from palaver.core.errors import ChatMovedAway, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.delivery import chat_moves, delivery_parts, previews_table as previews, table as deliveries
+from palaver.sessions.delivery import (
+    MAX_DELIVERY_ATTEMPTS,
+    DeliveryState,
+    NextStep,
+    compute_retry_delay,
+    decide_part_outcome,
+)
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Transaction
+    from palaver.core.errors import DeliveryError
+    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.table import DeliveryLease
+    from palaver.sessions.delivery import DeliveryPart
+
+STOPPED_WHILE_SENDING = "Palaver stopped while sending this. It may or may not have arrived."
+STOPPED_TOO_OFTEN = "Palaver stopped again and again while sending this."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOutcome:
+    """What became of a part, and what follows."""
+
+    part: DeliveryPart  # as it is from now on
+    next_step: NextStep
+    error: DeliveryError | None = None
+    retry_delay: timedelta = timedelta(0)  # before the same part is sent again
+    attempts: int | None = None  # that count from now on; None: as many as there were
+    refused_preview_id: str | None = None  # the message that the platform has refused to replace by this part
+
+
+def is_key_recognized(part: DeliveryPart, capabilities: Capabilities, now: int) -> bool:
+    """Whether the platform still recognizes the key of a part that may have arrived, and would not deliver it twice."""
+    if part.first_sent_at is None:
+        return True
+    return now - part.first_sent_at < capabilities.key_lifetime // timedelta(microseconds=1)
+
+
+def decide_outcome(
+    before: DeliveryPart,
+    error: DeliveryError | None,
+    *,
+    message_id: str | None = None,
+    attempt: int,
+    sent_at: int,
+    capabilities: Capabilities,
+    now: int,
+    has_progress: bool = False,
+) -> PartOutcome:
+    """Decide what follows from an attempt to send a part.
+
+    `before` is the part as it was before the attempt. `has_progress` says that an earlier part has arrived since the
+    attempts were counted.
+    """
+    marked = replace(before, first_sent_at=before.first_sent_at or sent_at)
+    attempts = 1 if has_progress else attempt
+    state, next_step = decide_part_outcome(
+        error,
+        is_edit=before.edits_id is not None,
+        is_key_recognized=is_key_recognized(marked, capabilities, now),
+        is_last_attempt=attempts >= MAX_DELIVERY_ATTEMPTS,
+    )
+    # What the platform has refused with certainty has not arrived by this attempt.
+    is_uncertain = error is not None and not isinstance(error, SendRetryable | ChatMovedAway)
+    part = replace(
+        before,
+        state=state,
+        first_sent_at=marked.first_sent_at if is_uncertain or error is None else before.first_sent_at,
+        sent_message_id=message_id if error is None else None,
+        error=None if error is None else str(error),
+    )
+    if next_step is NextStep.SEND_AS_NEW:
+        part = replace(part, edits_id=None, first_sent_at=None, error=None)
+    return PartOutcome(
+        part=part,
+        next_step=next_step,
+        error=error,
+        retry_delay=_compute_delay(attempts, error) if next_step is NextStep.RETRY else timedelta(0),
+        attempts=attempts,
+        refused_preview_id=before.edits_id if next_step is NextStep.SEND_AS_NEW else None,
+    )
+
+
+def _compute_delay(attempt: int, error: DeliveryError | None) -> timedelta:
+    seconds = error.retry_after if isinstance(error, SendRetryable) else None
+    return compute_retry_delay(attempt, retry_after=None if seconds is None else timedelta(seconds=seconds))
+
+
+def decide_orphan(orphan: DeliveryLease, capabilities: Capabilities, now: int) -> PartOutcome | None:
+    """Decide what follows for the part that a dead process was sending; None if it was sending none."""
+    part = next((part for part in orphan.parts if part.state is DeliveryState.SENDING), None)
+    if part is None:
+        return None
+    outcome = decide_outcome(
+        part,
+        SendUncertain(STOPPED_WHILE_SENDING),
+        attempt=orphan.delivery.attempt,
+        sent_at=part.first_sent_at or now,
+        capabilities=capabilities,
+        now=now,
+    )
+    return replace(outcome, retry_delay=timedelta(0))
+
+
+def save_outcome(tx: Transaction, lease: DeliveryLease, outcome: PartOutcome, now: int) -> None:
+    """Store the outcome of a part, and end or postpone its delivery if that follows.
+
+    After `CONTINUE` and `SEND_AS_NEW` the caller still has the lease; call `finish_delivery` after the last part.
+    """
+    delivery, part = lease.delivery, outcome.part
+    delivery_parts.save_outcome(tx, lease.no, part)
+    match outcome.next_step:
+        case NextStep.RETRY | NextStep.MOVE:
+            due_at = now + outcome.retry_delay // timedelta(microseconds=1)
+            deliveries.retry_later(tx, lease, due_at, part.error, attempts=outcome.attempts)
+            if isinstance(outcome.error, ChatMovedAway):
+                old = delivery.address
+                chat_moves.move_chat(tx, old.platform, old.account, old.chat_id, outcome.error.new_chat_id, now)
+        case NextStep.FAIL:
+            deliveries.finish(tx, lease, DeliveryState.FAILED, now, error=part.error)
+            if isinstance(outcome.error, TargetUnreachable):
+                deliveries.mark_target_dead(tx, str(delivery.address), str(outcome.error), now)
+        case NextStep.SEND_AS_NEW:
+            if delivery.turn_no is not None and outcome.refused_preview_id is not None:
+                previews.give_back(tx, delivery.turn_no, delivery.address, outcome.refused_preview_id, now)
+        case NextStep.CONTINUE:
+            pass
+
+
+def finish_delivery(tx: Transaction, lease: DeliveryLease, now: int) -> None:
+    """End a delivery of which nothing is left to send. Its state follows from its parts."""
+    state, error = delivery_parts.compute_delivery_state(delivery_parts.list_parts(tx, lease.no))
+    deliveries.finish(tx, lease, state, now, error=error)

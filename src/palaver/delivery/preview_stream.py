@@ -1,0 +1,316 @@
+"""The growing message of one running turn, and the sign that the agent is at work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from contextlib import aclosing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import DeliveryError, PalaverError, SendRejected, SendRetryable, SendUncertain, StoreError
+from palaver.core.ids import PersonId
+from palaver.core.process_identity import is_owner_dead
+from palaver.core.timestamps import to_micros
+from palaver.delivery import previews_table as previews
+from palaver.delivery.adapter import OutgoingMessage
+from palaver.delivery.preview_text import render_preview
+from palaver.live.feed_events import DraftGrew
+from palaver.people.model import Principal, Role
+from palaver.sessions.draft import Draft
+from palaver.sessions.platform_updates import Button
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from palaver.delivery.adapter import Adapter
+    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.pace import Pacer
+    from palaver.delivery.previews_table import Preview, RunningTurn
+    from palaver.live.feed import Feed
+    from palaver.sessions.store import SessionStore
+
+PREVIEW_DELAY_SECONDS = 1.0  # an answer that is complete before this is sent at once
+CALL_TIMEOUT_SECONDS = 10.0  # for one call of an adapter: the answer itself may be waiting for it to end
+DRAFT_REFRESH_SECONDS = 20.0  # platforms hide a draft that is not renewed
+TYPING_OVERLAP = 0.8  # the sign is renewed after this share of its time
+ACTIVITY_EMOJI = "👀"  # on the message that is being answered, where there is no sign for typing
+
+SYSTEM = Principal(PersonId(""), Role.OWNER)  # reads the draft of any conversation, to show it where its answer goes
+
+log = logging.getLogger(__name__)
+
+
+def can_show_activity(capabilities: Capabilities) -> bool:
+    """Whether people can see on a platform that the agent is at work."""
+    return bool(capabilities.typing_seconds or capabilities.can_react)
+
+
+class PreviewStream:
+    """Shows the answer of one turn in its chat while it is being written."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        feed: Feed,
+        adapter: Adapter,
+        pacer: Pacer,
+        turn: RunningTurn,
+        owner: str,
+        take_reaction_back: Callable[[PreviewStream, asyncio.Task[Exception | None]], None],
+        *,
+        shows_text: bool = True,
+    ) -> None:
+        self.turn = turn
+        self.adapter = adapter
+        self._store = store
+        self._engine = store.engine
+        self._feed = feed
+        self._pacer = pacer
+        self._owner = owner  # of the growing message, while this process edits it
+        self._take_reaction_back = take_reaction_back  # later: the answer does not wait for it
+        self._shows_text = shows_text  # otherwise only that the agent is typing
+        self._draft = Draft()
+        self._draft_changed = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._preview: Preview | None = None
+        self._shown_body = ""
+        self._uses_native_stream = adapter.capabilities.has_native_stream
+        self._fields = {"turn": turn.id, "platform": str(turn.address.platform)}
+
+    def start(self, on_end: Callable[[], None]) -> None:
+        """Start to show the answer; `on_end` is called when nothing more is shown."""
+        self._task = asyncio.create_task(self._run(), name=f"palaver-preview-{self.turn.id}")
+        self._task.add_done_callback(lambda _: on_end())
+
+    @property
+    def is_done(self) -> bool:
+        return self._task is not None and self._task.done()
+
+    def request_stop(self) -> None:
+        """Show nothing more. What is on its way to the platform is finished."""
+        self._stopped.set()
+
+    async def stop(self) -> None:
+        """Show nothing more, and wait until nothing is on its way to the platform."""
+        self.request_stop()
+        if self._task is not None:
+            done, _ = await asyncio.wait({self._task}, timeout=3 * CALL_TIMEOUT_SECONDS)
+            if not done:
+                self._task.cancel()
+
+    async def _run(self) -> None:
+        capabilities = self.adapter.capabilities
+        tasks = [asyncio.create_task(self._show_activity())] if can_show_activity(capabilities) else []
+        try:
+            if self._shows_text and (capabilities.can_edit or capabilities.has_native_stream):
+                tasks.append(asyncio.create_task(self._follow_draft()))
+                await self._grow()
+        except StoreError as error:  # the delivery goes on with what is stored
+            log.warning("preview_not_stored", extra={**self._fields, "error": str(error)})
+        except Exception:  # a preview is never worth more than its answer
+            log.exception("preview_failed", extra=self._fields)
+        finally:
+            try:
+                await self._stopped.wait()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- typing --------------------------------------------------------------------------------------------
+
+    async def _show_activity(self) -> None:
+        """Show until the turn has ended that the agent is at work: by typing, else by a reaction to the message."""
+        is_shown = self.adapter.capabilities.typing_seconds is not None and await self._keep_typing()
+        if not is_shown and self.adapter.capabilities.can_react and self.turn.reply_to is not None:
+            await self._keep_reaction(self.turn.reply_to)
+
+    async def _keep_typing(self) -> bool:
+        """Show that the agent is typing; return False if this chat has no such sign."""
+        pause = max(0.5, (self.adapter.capabilities.typing_seconds or 0) * TYPING_OVERLAP)
+        is_refused = False
+        try:
+            while not self._stopped.is_set():
+                call = self.adapter.show_typing_for(self.turn.address, self.turn.reply_to)
+                is_refused = isinstance(await self._call_quietly(call), SendRejected)
+                if is_refused:
+                    return False
+                await self._wait_for_stop(pause)
+        finally:
+            if not is_refused:
+                await self._call_quietly(self.adapter.stop_typing(self.turn.address))
+        return True
+
+    async def _keep_reaction(self, message_id: str) -> None:
+        """React to the message that is being answered, and take the reaction back at the end.
+
+        If the process dies, the reaction stays until another process goes on with the turn.
+        """
+        adding = asyncio.create_task(
+            self._call_quietly(self.adapter.react(self.turn.address, message_id, ACTIVITY_EMOJI))
+        )
+        try:
+            await self._stopped.wait()
+        finally:
+            self._take_reaction_back(self, adding)
+
+    async def _call_quietly(self, call: Awaitable[None]) -> Exception | None:
+        """Make a call whose failure does no harm; return its error."""
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+                await call
+        except Exception as error:  # noqa: BLE001  (the sign is only a courtesy)
+            log.debug("typing_failed", extra={**self._fields, "error": str(error)})
+            return error
+        return None
+
+    async def _wait_for_stop(self, seconds: float) -> bool:
+        """Wait, but not longer than the turn runs; return whether it has ended."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
+        return self._stopped.is_set()
+
+    # -- the draft -----------------------------------------------------------------------------------------
+
+    async def _follow_draft(self) -> None:
+        """Keep a copy of the draft, from the memory of this process or from the database."""
+        with contextlib.suppress(PalaverError):  # the conversation was deleted
+            async with aclosing(self._feed.follow(SYSTEM, self.turn.session_id, everything=True)) as items:
+                async for item in items:
+                    if isinstance(item, DraftGrew) and item.turn_id == self.turn.id:
+                        if item.replaces_draft:
+                            self._draft = Draft()
+                        self._draft.extend(item.pieces)
+                        self._draft_changed.set()
+
+    async def _render(self) -> str:
+        return await asyncio.to_thread(render_preview, self.adapter, list(self._draft.pieces))
+
+    async def _wait_for_draft(self) -> None:
+        """Wait until there is more to show, or the turn has ended."""
+        timeout = DRAFT_REFRESH_SECONDS if self._uses_native_stream else None
+        waiting = [asyncio.create_task(event.wait()) for event in (self._draft_changed, self._stopped)]
+        try:
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    # -- the growing message -------------------------------------------------------------------------------
+
+    async def _grow(self) -> None:
+        """Show the newest text at the platform's pace, until the turn has ended or the platform refuses."""
+        if await self._wait_for_stop(PREVIEW_DELAY_SECONDS):
+            return
+        while True:
+            await self._wait_for_draft()
+            chat_id = self.turn.address.chat_id
+            while wait := self._pacer.compute_edit_wait(chat_id):
+                if await self._wait_for_stop(wait):
+                    return
+            if self._stopped.is_set():
+                return
+            self._draft_changed.clear()  # from here on a change is shown by the next round
+            body = await self._render()
+            if not body or (body == self._shown_body and not self._uses_native_stream):
+                continue
+            self._pacer.take_edit(chat_id)
+            if not await self._show(body):
+                return
+
+    async def _show(self, body: str) -> bool:
+        """Show a text; return False if nothing more can be shown for this turn."""
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+                if self._uses_native_stream:
+                    key = previews.format_preview_key(self.turn.id)
+                    self._uses_native_stream = await self.adapter.show_draft(self.turn.address, key, body)
+            if not self._uses_native_stream and not await self._show_message(body):
+                return False
+        except SendRetryable as error:
+            seconds = error.retry_after or self.adapter.capabilities.edit_pace.seconds
+            if error.whole_account:
+                self._pacer.pause(seconds)
+            self._draft_changed.set()  # what was not shown is shown then
+            return not await self._wait_for_stop(seconds)
+        except (DeliveryError, TimeoutError) as error:
+            log.info("preview_refused", extra={**self._fields, "error": str(error)})
+            return False
+        self._shown_body = body
+        return True
+
+    async def _show_message(self, body: str) -> bool:
+        if not self.adapter.capabilities.can_edit:
+            return False
+        if self._preview is None:
+            found = await self._engine.arun(Read(lambda tx: previews.find_preview(tx, self.turn.no)))
+            if found is not None and found.message_id is not None and not await self._claim(found):
+                return False
+            self._preview = found
+        if self._preview is None or self._preview.message_id is None:
+            return await self._send_first(body)
+        async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+            await self.adapter.edit(self._preview.message_id, self._build_message(body))
+        crash_point("preview.grown")
+        return True
+
+    async def _claim(self, preview: Preview) -> bool:
+        """Claim a growing message that another process has sent; False if that process may still be editing it."""
+        claimed = await self._engine.arun(
+            Write(lambda tx: previews.claim_preview(tx, self.turn.no, self._owner, is_owner_dead))
+        )
+        if claimed is None:
+            log.info("preview_not_claimed", extra={**self._fields, "owner": preview.owner})
+        return claimed is not None
+
+    async def _send_first(self, body: str) -> bool:
+        """Send the growing message; return False if that is not possible, or the turn has ended."""
+        if self._preview is not None and not self._is_key_recognized(self._preview):
+            return False  # a process died while it was being sent: it may be there
+        now = self._now()
+        crash_point("preview.before_save")
+        preview = await self._engine.arun(
+            Write(lambda tx: previews.add_preview(tx, self.turn, self._owner, now, is_owner_dead))
+        )
+        crash_point("preview.saved")
+        if preview is None:
+            return False
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+                message_id = await self.adapter.send(self._build_message(body))
+        except DeliveryError as error:
+            if not isinstance(error, SendUncertain) and self._preview is None:
+                await self._engine.arun(Write(lambda tx: previews.delete_unsent(tx, preview.no, self._owner)))
+            raise
+        except Exception as error:  # it may have arrived
+            raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
+        crash_point("preview.sent")
+        if message_id is None:
+            return False
+        self._preview = await self._engine.arun(Write(lambda tx: previews.save_sent(tx, self.turn, message_id, now)))
+        crash_point("preview.id_saved")
+        return self._preview is not None and self._preview.owner == self._owner  # else another process goes on with it
+
+    def _is_key_recognized(self, preview: Preview) -> bool:
+        age = timedelta(microseconds=self._now() - preview.created_at)
+        return age < self.adapter.capabilities.key_lifetime
+
+    def _build_message(self, body: str) -> OutgoingMessage:
+        buttons = (Button("Stop", f"stop:{self.turn.id}"),) if self.adapter.capabilities.max_buttons else ()
+        return OutgoingMessage(
+            key=previews.format_preview_key(self.turn.id),
+            address=self.turn.address,
+            body=body,
+            reply_to=self.turn.reply_to,
+            buttons=buttons,
+            is_preview=True,
+        )
+
+    def _now(self) -> int:
+        return to_micros(self._store.clock.now())

@@ -1,0 +1,409 @@
+"""The chats that a person may send to: the only place that decides it, for jobs, the agent and the terminal.
+
+A person may send to their own direct messages, to chats in which they have written and, unless they are a guest, to
+home channels. A guest may send only to their own direct messages. An owner may send to every chat.
+
+Always true: a chat that this person may not send to gives the same error as one that does not exist, and that error
+lists what is valid. In a conversation that several people read (`only_chat`), only its own chat and home channels are
+reachable, because every person there could make the agent send something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.errors import InvalidInput
+from palaver.core.process_identity import is_owner_dead
+from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
+from palaver.core.sources import decode_source
+from palaver.delivery import accounts_table as platform_accounts
+from palaver.people import table as people
+from palaver.people.model import Role
+from palaver.sessions import chat_lanes, home_channels, table as sessions
+from palaver.sessions.context import quote_chat_text
+from palaver.sessions.delivery import Address
+from palaver.sessions.inbound import find_delivery_address
+from palaver.sessions.services_home_channels import load_home_channels
+from palaver.sessions.target_resolution import find_hidden_chat, find_shown_place, is_hidden_chat, make_target
+from palaver.sessions.targets import format_target, parse_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Principal
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
+    from palaver.sessions.redact import Redactor
+    from palaver.sessions.targets import DeliveryTarget
+
+MAX_REACHABLE_CHATS: Final = 100  # in a list
+MAX_NAMED_TARGETS: Final = 8  # in an error
+
+
+class ChatKind(StrEnum):
+    CHAT = "chat"
+    SESSION = "session"  # a conversation on the page, in the terminal or in an app
+    LOCAL = "local"  # a file on this machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachableChat:
+    """A place that a person may send to."""
+
+    kind: ChatKind
+    target: str  # as `sessions/targets.py` writes it; of a home channel the platform alone
+    source: SessionSource | None = None  # of a chat: in direct messages with the person, elsewhere without one
+    is_known: bool = True  # False: no person has written there yet, so the type of the chat is unknown
+    session_no: int | None = None  # of a conversation
+    name: str = ""  # of the chat or its person, as they chose it
+
+    @property
+    def address(self) -> Address | None:
+        """Where it is sent to; None for a conversation and for a file."""
+        return None if self.source is None else Address.from_source(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request was made: the target `origin`."""
+
+    source: SessionSource
+    session_no: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendingRules:
+    """On whose behalf something is sent, and from where."""
+
+    principal: Principal
+    config: GatewayConfig
+    now: int
+    origin: Origin | None = None
+    only_chat: SessionSource | None = None  # of a conversation that several people read
+    redactor: Redactor | None = None  # with which ids were hidden from the agent
+
+    @property
+    def is_guest(self) -> bool:
+        return self.principal.role is Role.GUEST
+
+    @property
+    def is_owner(self) -> bool:
+        return self.principal.role is Role.OWNER and self.only_chat is None
+
+
+# ---- the directory ---------------------------------------------------------------------------------------------
+
+
+def list_reachable_chats(
+    tx: Transaction,
+    principal: Principal,
+    config: GatewayConfig,
+    *,
+    search: str = "",
+    only_chat: SessionSource | None = None,
+    limit: int = MAX_REACHABLE_CHATS,
+) -> list[ReachableChat]:
+    """List chats that a person may send to, their own direct messages first; `search` looks into names and targets."""
+    rules = SendingRules(principal=principal, config=config, now=0, only_chat=only_chat)
+    words = search.casefold().split()
+    found: dict[Address, ReachableChat] = {}
+    for chat in _list_candidates(tx, rules):
+        if chat.address is not None and all(word in _make_search_text(chat) for word in words):
+            found.setdefault(chat.address, chat)
+        if len(found) >= limit:
+            break
+    return list(found.values())
+
+
+def _list_candidates(tx: Transaction, rules: SendingRules) -> Iterable[ReachableChat]:
+    if rules.only_chat is None:
+        yield from map(_make_chat, _list_own_dms(tx, rules))
+    elif _is_group(rules.only_chat):
+        yield _make_chat(rules.only_chat)
+    if rules.is_guest:
+        return
+    homes = load_home_channels(tx, rules.config)
+    sources = home_channels.load_chosen(tx)
+    for platform, home in homes.items():
+        yield _resolve_home(tx, rules, home, sources.get(platform))
+    if rules.only_chat is not None:
+        return
+    agent, person_id = rules.config.agent, rules.principal.person_id
+    if rules.is_owner:
+        lanes = chat_lanes.list_all_lanes(tx, agent)
+    else:
+        own = chat_lanes.list_own_lanes(tx, agent, person_id)
+        shared = chat_lanes.list_shared_lanes(tx, agent, person_id)
+        lanes = [lane for lane in (*own, *shared) if _is_group(lane.source)]
+    for lane in sorted(lanes, key=lambda each: -each.updated_at):
+        if find_delivery_address(lane.source) is not None:
+            yield _make_chat(lane.source)
+
+
+def _list_own_dms(tx: Transaction, rules: SendingRules) -> list[SessionSource]:
+    """List where a person writes direct messages from, on each of their accounts."""
+    identities = people.list_identities(tx, rules.principal.person_id)
+    sources = [identity.dm_source for identity in identities if identity.dm_source is not None]
+    return [source for source in sources if find_delivery_address(source) is not None]
+
+
+def _make_search_text(chat: ReachableChat) -> str:
+    label = chat.source.platform.label if chat.source else ""
+    return f"{chat.name} {chat.target} {label}".casefold()
+
+
+# ---- one target ------------------------------------------------------------------------------------------------
+
+
+def resolve_chat(
+    tx: Transaction,
+    principal: Principal,
+    target_text: str,
+    config: GatewayConfig,
+    now: int,
+    *,
+    origin: Origin | None = None,
+    only_chat: SessionSource | None = None,
+    redactor: Redactor | None = None,
+    is_from_agent: bool = False,
+) -> ReachableChat:
+    """Return the place that a target names, if this person may send there; InvalidInput lists the valid targets.
+
+    The agent (`is_from_agent`) may also write a chat as it was shown to it, with a hidden id or in quotes.
+    """
+    rules = SendingRules(
+        principal=principal, config=config, now=now, origin=origin, only_chat=only_chat, redactor=redactor
+    )
+    chat = _find_shown_chat(tx, rules, target_text) if is_from_agent else None
+    if chat is not None:
+        return chat
+    try:
+        target = parse_target(target_text)
+    except InvalidInput:
+        raise _build_error(tx, rules, target_text, "is not a valid target") from None
+    match target.kind:
+        case "local":
+            return _resolve_local(tx, rules, target_text)
+        case "origin":
+            return _resolve_origin(tx, rules)
+        case "home":
+            return _resolve_platform(tx, rules, target, target_text)
+        case "chat":
+            is_hidden = is_from_agent and is_hidden_chat(target, redactor)
+            chat = None if is_hidden else _find_chat(tx, rules, target)
+    if chat is None:
+        raise _build_error(tx, rules, target_text, "is not a chat that you can send to")
+    return chat
+
+
+def _find_shown_chat(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat | None:
+    """Return the chat that the agent was shown with this text.
+
+    All chats are listed only if they have to be: for a hidden id, or a text that is not exactly a known chat.
+    """
+    chat = _find_exact_chat(tx, rules, text) if rules.redactor is None else None
+    if chat is not None or ":" not in text:
+        return chat
+    places = [chat.source for chat in _list_candidates(tx, rules) if chat.source is not None]
+    if rules.origin is not None and find_delivery_address(rules.origin.source) is not None:
+        places.append(rules.origin.source)
+    place = find_shown_place(text, places, rules.redactor)
+    if place is not None:
+        return _find_chat(tx, rules, make_target(place))
+    try:
+        target = parse_target(text)
+    except InvalidInput:
+        return None
+    hidden = find_hidden_chat(target, places, rules.redactor) if target.kind == "chat" else None
+    return None if hidden is None else _find_chat(tx, rules, replace(target, chat_id=hidden.chat_id))
+
+
+def _find_exact_chat(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat | None:
+    try:
+        target = parse_target(text)
+    except InvalidInput:
+        return None
+    chat = _find_chat(tx, rules, target) if target.kind == "chat" else None
+    return chat if chat is not None and chat.is_known else None
+
+
+def _resolve_local(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat:
+    if rules.is_guest or rules.only_chat is not None:
+        raise _build_error(tx, rules, text, "is not a chat that you can send to")
+    if not rules.config.saves_local_files:
+        raise InvalidInput("local: this gateway has no home folder to save files in. Choose another target.")
+    return ReachableChat(kind=ChatKind.LOCAL, target="local", name="a file on this machine")
+
+
+def _resolve_origin(tx: Transaction, rules: SendingRules) -> ReachableChat:
+    origin = rules.origin
+    if origin is None:
+        raise _build_error(tx, rules, "origin", "is not known here")
+    address = find_delivery_address(origin.source)
+    if address is not None:
+        target = make_target(origin.source)
+        chat = _find_chat(tx, rules, target)
+        if chat is None:
+            raise InvalidInput("origin: you can no longer send to the chat in which this was made.", target="origin")
+        return replace(chat, target="origin")
+    if origin.session_no is None or not sessions.is_visible(tx, origin.session_no, rules.principal.person_id):
+        raise InvalidInput(
+            "origin: the conversation in which this was made was deleted, or you no longer have access.",
+            target="origin",
+        )
+    return ReachableChat(kind=ChatKind.SESSION, target="origin", session_no=origin.session_no)
+
+
+def _resolve_platform(tx: Transaction, rules: SendingRules, target: DeliveryTarget, text: str) -> ReachableChat:
+    """Return the home channel of a platform."""
+    home = None if rules.is_guest else load_home_channels(tx, rules.config).get(target.platform)
+    if home is None or (target.account and target.account != home.account):
+        raise _build_error(tx, rules, text, "has no home channel. An owner chooses it with /sethome in a chat")
+    chosen = home_channels.load_chosen(tx).get(target.platform)
+    return replace(_resolve_home(tx, rules, home, chosen), target=str(target.platform))
+
+
+def _resolve_home(
+    tx: Transaction, rules: SendingRules, home: HomeChannel, chosen: SessionSource | None
+) -> ReachableChat:
+    """Return the chat of a home channel, as an owner wrote there or as people have written there since."""
+    if chosen is not None:
+        return replace(_make_chat(chosen), name=home.name)
+    target = make_target(home)
+    lanes = chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), None)
+    known = _choose_lane(lanes, target)
+    if known is not None:
+        return replace(_make_chat(known), name=home.name)
+    return _make_unknown_chat(target, home.name)
+
+
+def _find_chat(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
+    """Return a chat if this person may send there."""
+    if target.platform in PLATFORMS_WITHOUT_CHATS:
+        return None
+    if rules.only_chat is not None:
+        return _find_in_shared_place(tx, rules, rules.only_chat, target)
+    for source in _list_own_dms(tx, rules):
+        if _get_chat(make_target(source)) == _get_chat(target):
+            return _make_chat(replace(source, thread_id=target.thread_id))
+    if rules.is_guest:
+        return None
+    return (
+        _find_where_written(tx, rules, target)
+        or _find_home(tx, rules, target)
+        or (_find_for_owner(tx, rules, target) if rules.is_owner else None)
+    )
+
+
+def _find_where_written(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
+    """Return a chat in which this person has written; for an owner, in which any person has."""
+    member_id = None if rules.is_owner else rules.principal.person_id
+    lanes = chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), member_id)
+    source = _choose_lane([lane for lane in lanes if rules.is_owner or _is_own_or_group(lane)], target)
+    return None if source is None else _make_chat(source)
+
+
+def _find_home(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
+    home = None if rules.is_guest else load_home_channels(tx, rules.config).get(target.platform)
+    if home is None or make_target(home) != target:
+        return None
+    return _resolve_home(tx, rules, home, home_channels.load_chosen(tx).get(target.platform))
+
+
+def _find_in_shared_place(
+    tx: Transaction, rules: SendingRules, only_chat: SessionSource, target: DeliveryTarget
+) -> ReachableChat | None:
+    """Return a chat that a conversation of several people may send to: its own, and home channels."""
+    if _is_group(only_chat) and _get_chat(make_target(only_chat)) == _get_chat(target):
+        return _make_chat(replace(only_chat, thread_id=target.thread_id))
+    return _find_home(tx, rules, target)
+
+
+def _find_for_owner(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
+    """Return the direct messages of a person whose account is named, or a chat in which no person has written yet."""
+    identity = people.find_by_account(tx, str(target.platform), target.chat_id)
+    if identity is not None and identity.dm_source is not None:
+        source = decode_source(identity.dm_source)
+        if _get_chat(make_target(source)) == _get_chat(target):
+            return _make_chat(replace(source, thread_id=target.thread_id))
+    if (target.platform, target.account) not in _list_accounts(tx, rules):
+        return None
+    return _make_unknown_chat(target, "")
+
+
+def _list_accounts(tx: Transaction, rules: SendingRules) -> set[AccountKey]:
+    """List our accounts on platforms: set up by the operator, or run by some process now."""
+    rows = platform_accounts.list_accounts(tx)
+    running = {(row.platform, row.account) for row in rows if row.is_held(rules.now, is_owner_dead)}
+    return running.union(rules.config.chat_accounts)
+
+
+# ---- places ----------------------------------------------------------------------------------------------------
+
+
+def _get_chat(target: DeliveryTarget) -> tuple[str, str, str]:
+    return str(target.platform), target.account, target.chat_id
+
+
+def _is_group(source: SessionSource) -> bool:
+    return source.chat_type is not ChatType.DM
+
+
+def _is_own_or_group(lane: chat_lanes.ChatLane) -> bool:
+    """Whether a person who belongs to a lane may send to its chat: not to direct messages of several people."""
+    return _is_group(lane.source) or not lane.shared
+
+
+def _choose_lane(lanes: list[chat_lanes.ChatLane], target: DeliveryTarget) -> SessionSource | None:
+    """Return the place of a target in a chat: in its own thread if there is a lane, else anywhere in the chat."""
+    if not lanes:
+        return None
+    in_thread = (lane for lane in lanes if lane.source.thread_id == target.thread_id)
+    lane = next(in_thread, None) or max(lanes, key=lambda each: each.updated_at)
+    return replace(lane.source, thread_id=target.thread_id)
+
+
+def _make_chat(source: SessionSource) -> ReachableChat:
+    if _is_group(source):  # no single person's
+        source = replace(source, user_id=None, user_name=None, user_id_alt=None)
+    name = (source.chat_name if _is_group(source) else source.user_name or source.chat_name) or ""
+    return ReachableChat(
+        kind=ChatKind.CHAT, target=format_target(Address.from_source(source)), source=source, name=name
+    )
+
+
+def _make_unknown_chat(target: DeliveryTarget, name: str) -> ReachableChat:
+    source = SessionSource(
+        target.platform,
+        target.chat_id,
+        chat_type=ChatType.GROUP,
+        chat_name=name or None,
+        thread_id=target.thread_id,
+        account=target.account,
+    )
+    return replace(_make_chat(source), is_known=False)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------
+
+
+def _build_error(tx: Transaction, rules: SendingRules, text: str, problem: str) -> InvalidInput:
+    return InvalidInput(f"{quote_chat_text(text)} {problem}. {_list_valid_targets(tx, rules)}", target=text)
+
+
+def _list_valid_targets(tx: Transaction, rules: SendingRules) -> str:
+    """Name targets that are valid; ids are written out only if they are not hidden from the reader of this text."""
+    homes: Mapping[Platform, HomeChannel] = {} if rules.is_guest else load_home_channels(tx, rules.config)
+    names = ["origin"] if rules.origin is not None else []
+    if rules.config.saves_local_files and not rules.is_guest and rules.only_chat is None:
+        names.append("local")
+    names += map(str, homes)
+    if rules.redactor is None:
+        chats = list_reachable_chats(
+            tx, rules.principal, rules.config, only_chat=rules.only_chat, limit=MAX_NAMED_TARGETS
+        )
+        names += [quote_chat_text(chat.target) for chat in chats]
+    return f"Valid targets: {', '.join(names)}." if names else "There is no chat that you can send to."

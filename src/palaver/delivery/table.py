@@ -1,0 +1,330 @@
+"""Deliveries: sent in order at each address, each at most once, and never silently twice.
+
+Always true: at every address only the first open delivery is due; the others wait (`due_at` is NULL) until it has
+ended. So looking for work reads as many rows as there are addresses with something to send, however many deliveries
+wait behind them. The parts of a delivery are in `delivery_parts.py`; reads that only show deliveries are in
+`delivery_queries.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from palaver.core.errors import LeaseLost, NotFound, NothingToDo
+from palaver.core.ids import DeliveryId, new_delivery_id
+from palaver.core.text import make_storable
+from palaver.delivery import delivery_parts
+from palaver.sessions import delivery_queries, log_table as events
+from palaver.sessions.delivery import (
+    MAX_RETRY_DELAY,
+    Address,
+    Delivery,
+    DeliveryKind,
+    DeliveryPart,
+    DeliveryState,
+    DeliveryStatus,
+)
+from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row
+from palaver.sessions.events import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.platform_updates import Button
+
+_UNREACHABLE = "This address can no longer be reached: {reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDelivery:
+    """A delivery to queue."""
+
+    address: str
+    content: str
+    kind: DeliveryKind = DeliveryKind.ANSWER
+    session_no: int | None = None
+    turn_no: int | None = None
+    message_seq: int | None = None  # the message of its session that it sends, if that is not the answer of a turn
+    reply_to: str | None = None
+    attachment_ids: Sequence[str] = ()  # files that are sent after the text
+    buttons: Sequence[Button] = ()  # under its last message, where the platform has buttons
+
+
+def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
+    """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once."""
+    tx.lock_name(new.address)
+    delivery_id = new_delivery_id()
+    dead_target = tx.fetch_one("SELECT reason FROM dead_target WHERE address = $1", new.address)
+    tx.execute(
+        "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
+        " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
+        " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15, $16,"
+        " CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5"
+        " AND o.state IN ('pending', 'sending')) THEN NULL"
+        " ELSE CAST($8 AS BIGINT) END, $10, $11",
+        delivery_id,
+        new.kind.value,
+        new.session_no,
+        new.turn_no,
+        new.address,
+        new.reply_to,
+        make_storable(new.content),
+        now,
+        "failed" if dead_target else "pending",
+        _UNREACHABLE.format(reason=dead_target[0]) if dead_target else None,
+        now if dead_target else None,
+        *map(str, Address.from_text(new.address).account_key),
+        json.dumps(list(new.attachment_ids)) if new.attachment_ids else None,
+        json.dumps([[button.label, button.data] for button in new.buttons]) if new.buttons else None,
+        new.message_seq,
+    )
+    return delivery_id
+
+
+# -- sending ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryLease:
+    """A delivery that a process is sending, and its right to record the outcome."""
+
+    no: int
+    owner: str
+    delivery: Delivery
+    parts: tuple[DeliveryPart, ...] = ()  # none before it was sent for the first time
+
+
+_HAS_LEASE = "no = $1 AND state = 'sending' AND lease_owner = $2 AND attempts = $3"
+
+
+def _make_lease_params(lease: DeliveryLease) -> tuple[int, str, int]:
+    return lease.no, lease.owner, lease.delivery.attempt
+
+
+def extend_lease(tx: Transaction, lease: DeliveryLease, until: int) -> None:
+    """Extend a lease before the next message is sent. Raises LeaseLost."""
+    if not tx.execute(f"UPDATE delivery SET lease_until = $4 WHERE {_HAS_LEASE}", *_make_lease_params(lease), until):
+        raise LeaseLost
+
+
+def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None:
+    """Return when the next delivery of one of these accounts is due."""
+    rows = (
+        tx.fetch_one(
+            "SELECT MIN(due_at) FROM delivery"
+            " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL",
+            *account,
+        )
+        for account in accounts
+    )
+    return min((int(row[0]) for row in rows if row is not None and row[0] is not None), default=None)
+
+
+def claim_due(
+    tx: Transaction, owner: str, now: int, lease_until: int, limit: int, account: AccountKey
+) -> list[DeliveryLease]:
+    """Claim the deliveries of an account that are due, one for each address."""
+    due = tx.fetch_all(
+        "SELECT no FROM delivery"
+        " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $3"
+        f" ORDER BY due_at LIMIT $4 {tx.skip_locked}",
+        *account,
+        now,
+        limit,
+    )
+    claimed = []
+    for (no,) in due:
+        row = tx.fetch_one(
+            "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
+            f" WHERE no = $1 RETURNING {DELIVERY_COLUMNS}",
+            no,
+            owner,
+            lease_until,
+        )
+        assert row is not None  # noqa: S101
+        claimed.append(_lease_from_row(tx, row, owner))
+    return claimed
+
+
+def _lease_from_row(tx: Transaction, row: Row, owner: str) -> DeliveryLease:
+    return DeliveryLease(
+        no=row[0], owner=owner, delivery=delivery_from_row(row), parts=tuple(delivery_parts.list_parts(tx, row[0]))
+    )
+
+
+def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int, *, error: str | None = None) -> None:
+    """Record that a delivery was sent, has failed or is uncertain, and make the next one at its address due."""
+    row = tx.fetch_one(f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease))
+    if row is None:
+        raise LeaseLost
+    (address,) = row  # as it is now: the chat may have moved
+    tx.lock_name(address)
+    finished = tx.execute(
+        "UPDATE delivery SET state = $4, ended_at = $5, error = $6, due_at = NULL,"
+        f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
+        state.value,
+        now,
+        None if error is None else make_storable(error),
+    )
+    if not finished:
+        raise LeaseLost
+    _make_first_due(tx, address, now)
+
+
+def retry_later(
+    tx: Transaction, lease: DeliveryLease, due_at: int, error: str | None, *, attempts: int | None = None
+) -> None:
+    """Try an unsent delivery again at `due_at`; the others at its address keep waiting behind it.
+
+    `attempts` is how many attempts count from now on; None: as many as there were.
+    """
+    changed = tx.execute(
+        "UPDATE delivery SET state = 'pending', due_at = $4, error = COALESCE($5, error), attempts = $6,"
+        f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
+        due_at,
+        None if error is None else make_storable(error),
+        lease.delivery.attempt if attempts is None else attempts,
+    )
+    if not changed:
+        raise LeaseLost
+
+
+def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[DeliveryLease]:
+    """List the deliveries whose sender is gone. A part of them that is `sending` may have arrived."""
+    rows = tx.fetch_all(
+        f"SELECT {DELIVERY_COLUMNS}, lease_owner, lease_until FROM delivery WHERE state = 'sending' ORDER BY no"
+    )
+    return [_lease_from_row(tx, row, row[-2]) for row in rows if row[-1] < now or is_owner_dead(row[-2])]
+
+
+# Due later than any retry can be, and created in the future: the clock has been set back since.
+_IS_POSTPONED = """platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at > $4
+    AND created_at > $3"""
+
+
+def has_postponed(tx: Transaction, accounts: Sequence[AccountKey], now: int) -> bool:
+    """Whether a delivery is due in the future only because the clock was set back."""
+    rows = (
+        tx.fetch_one(f"SELECT 1 FROM delivery WHERE {_IS_POSTPONED} LIMIT 1", *_make_postponed_params(now, account))
+        for account in accounts
+    )
+    return any(row is not None for row in rows)
+
+
+def retry_postponed_now(tx: Transaction, accounts: Sequence[AccountKey], now: int) -> int:
+    """Make the deliveries that a clock set back has postponed due now; return how many."""
+    return sum(
+        tx.execute(f"UPDATE delivery SET due_at = $3 WHERE {_IS_POSTPONED}", *_make_postponed_params(now, account))
+        for account in accounts
+    )
+
+
+def _make_postponed_params(now: int, account: AccountKey) -> tuple[str, str, int, int]:
+    return *account, now, now + MAX_RETRY_DELAY // timedelta(microseconds=1)
+
+
+# -- order at an address ------------------------------------------------------------------------------------
+
+
+# -- dead targets and resending -----------------------------------------------------------------------------
+
+
+def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> int:
+    """Record that an address cannot be reached, and fail everything that waits for it; return how many."""
+    tx.lock_name(address)
+    tx.execute(
+        "INSERT INTO dead_target (address, reason, marked_at) VALUES ($1, $2, $3)"
+        " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, marked_at = excluded.marked_at",
+        address,
+        make_storable(reason),
+        now,
+    )
+    return tx.execute(
+        "UPDATE delivery SET state = 'failed', ended_at = $2, error = $3, due_at = NULL"
+        # Both conditions, so that the partial index on open deliveries is used.
+        " WHERE address = $1 AND state IN ('pending', 'sending') AND state = 'pending'",
+        address,
+        now,
+        _UNREACHABLE.format(reason=make_storable(reason)),
+    )
+
+
+def mark_target_alive(tx: Transaction, address: str) -> None:
+    """Forget that an address could not be reached, because a message has arrived from there."""
+    if tx.fetch_one("SELECT 1 FROM dead_target WHERE address = $1", address) is not None:
+        tx.execute("DELETE FROM dead_target WHERE address = $1", address)
+
+
+def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_id: PersonId | None) -> DeliveryStatus:
+    """Send the parts of an answer again that failed or may not have arrived, at a person's request, with the same keys.
+
+    The log records who asked for it and why, for everybody who gets the answer twice or misses it.
+    """
+    row = tx.fetch_one(
+        "SELECT no, address, platform, state, error FROM delivery"
+        " WHERE id = $1 AND session_no = $2 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)",
+        delivery_id,
+        session_no,
+    )
+    if row is None:
+        raise NotFound(f"Delivery {delivery_id} not found.", delivery_id=delivery_id)
+    no, address, platform, state, error = row
+    events.append_event(
+        tx,
+        session_no,
+        EventKind.ANSWER_RESENT,
+        now,
+        person_id,
+        delivery_id=delivery_id,
+        platform=platform,
+        previous_state=state,
+        error=error,
+    )
+    tx.lock_name(address)
+    reopened = tx.execute(
+        "UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL"
+        " WHERE no = $1 AND state IN ('failed', 'uncertain')",
+        no,
+    )
+    if not reopened:
+        raise NothingToDo("This answer was already delivered or is being sent.", delivery_id=delivery_id)
+    delivery_parts.reopen_parts(tx, no)
+    mark_target_alive(tx, address)
+    restore_order(tx, address, now)
+    return delivery_queries.list_statuses(tx, [no])[0][1]
+
+
+def restore_order(tx: Transaction, address: str, now: int) -> None:
+    """Make only the first open delivery at an address due, not before the one that was due would have been."""
+    at_address = "address = $1 AND state IN ('pending', 'sending')"
+    last_due = tx.fetch_one(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
+    tx.execute(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
+    if tx.fetch_one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
+        _make_first_due(tx, address, max(now, (last_due and last_due[0]) or 0))
+
+
+# -- old notices --------------------------------------------------------------------------------------------
+
+
+def has_ended_notice_before(tx: Transaction, before: int) -> bool:
+    """Whether there is an ended delivery outside of conversations from before a moment."""
+    select = "SELECT 1 FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL AND ended_at < $1 LIMIT 1"
+    return tx.fetch_one(select, before) is not None
+
+
+def delete_ended_notices(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest of them, at most `limit`; return how many."""
+    return tx.execute(
+        "DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL"
+        " AND ended_at < $1 ORDER BY ended_at LIMIT $2)",
+        before,
+        limit,
+    )

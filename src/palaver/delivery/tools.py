@@ -1,0 +1,101 @@
+"""The tools `list_chats` and `send_message`: the agent sends to chats that the person who asks may send to.
+
+The caller passes what decides where that is; this module never widens it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from palaver.agent.base import Tool
+from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, translate_errors
+from palaver.agent.toolset_names import MESSAGING_TOOLSET
+from palaver.sessions.context import quote_chat_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping, Sequence
+
+MAX_SENT_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedChat:
+    """A chat that the agent may send to."""
+
+    target: str  # as the agent writes it; with a hidden id if ids are hidden from it
+    name: str | None  # None: unknown, or hidden
+    kind: str  # in words, such as `group on Telegram`
+
+
+class Messages(Protocol):
+    """Sends messages for one person from one conversation."""
+
+    def list_chats(self, search: str) -> Awaitable[tuple[Sequence[ListedChat], bool]]:
+        """Return chats that may be sent to, and whether there are more."""
+        ...
+
+    def send(self, target: str, text: str) -> Awaitable[str]:
+        """Send a message; return in words where it goes."""
+        ...
+
+
+def make_messaging_tools(messages: Messages) -> tuple[Tool, ...]:
+    """Make the tools of the messaging toolset."""
+
+    async def list_chats(values: Mapping[str, Any]) -> str:
+        search = Arguments(values, "search").get_text("search", required=False)
+        with translate_errors():
+            chats, has_more = await messages.list_chats(search)
+        return _format_chats(chats, search, has_more=has_more)
+
+    async def send_message(values: Mapping[str, Any]) -> str:
+        arguments = Arguments(values, "target", "text")
+        target, text = arguments.get_text("target"), arguments.get_text("text")
+        with translate_errors():
+            return await messages.send(target, text)
+
+    return (
+        Tool(
+            name="list_chats",
+            description="List the chats that you can send to from here, with the targets for send_message.",
+            parameters=build_schema(
+                [], search={"type": "string", "description": "words of the chat's or person's name; empty for all"}
+            ),
+            run=list_chats,
+            toolset=MESSAGING_TOOLSET,
+        ),
+        Tool(
+            name="send_message",
+            description=(
+                "Send a message to another chat, on behalf of the user. Use it only when the user asks for it: your"
+                " answer to this conversation is sent by itself. People there see the message as yours, and their"
+                " replies reach you in that chat."
+            ),
+            parameters=build_schema(
+                ["target", "text"],
+                target={
+                    "type": "string",
+                    "description": "a target from list_chats, or a platform's name for its home channel",
+                },
+                text={"type": "string", "maxLength": MAX_SENT_CHARS, "description": "the message, in Markdown"},
+            ),
+            run=send_message,
+            has_side_effects=True,
+            sends_messages=True,
+            toolset=MESSAGING_TOOLSET,
+        ),
+    )
+
+
+def _format_chats(chats: Sequence[ListedChat], search: str, *, has_more: bool) -> str:
+    if not chats:
+        return "No chat matches. Leave out the search to list all." if search else "There is no chat to send to."
+    more = " There are more; search for a name to find others." if has_more else ""
+    lines = [_format_chat(chat) for chat in chats]
+    return "\n".join([f"{len(chats)} found.{more} {DATA_NOTICE}", *lines])
+
+
+def _format_chat(chat: ListedChat) -> str:
+    name = f" {quote_chat_text(chat.name)}" if chat.name else ""
+    return f"- target {quote_chat_text(chat.target)}:{name} ({chat.kind})"

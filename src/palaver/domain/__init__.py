@@ -1,1 +1,0 @@
-"""Values and rules. Pure: standard library only, no I/O, no clock of its own, nothing to mock."""

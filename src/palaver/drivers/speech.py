@@ -1,0 +1,140 @@
+"""The port to speech engines: recordings become text, text becomes audio.
+
+Two drivers: `provider` (an OpenAI-compatible API with `/audio/transcriptions` and `/audio/speech`) and `command` (a
+program on this machine). Nothing is downloaded at run time.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from palaver.core.errors import InvalidInput
+from palaver.drivers.providers import add_environment_keys, check_reachable, parse_model_name
+from palaver.sessions.speech import AUTO, COMMAND, OFF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from palaver.agent.base import CallMeter
+    from palaver.config.agent_rules import AgentProfile
+    from palaver.drivers.speech_provider import ProviderSpeech
+
+DEFAULT_TRANSCRIPTION_MODEL = "openai:gpt-4o-mini-transcribe"
+DEFAULT_SPEAKING_MODEL = "openai:gpt-4o-mini-tts"
+PROVIDERS_WITHOUT_SPEECH = frozenset({"anthropic", "google", "ollama"})
+# Speaks without a model file; {voice} and {language} are filled in, and an argument that lacks its value is left out.
+ESPEAK_COMMAND = ("espeak-ng", "-v", "{voice}", "--stdout", "--stdin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recording on disk."""
+
+    path: Path
+    name: str
+    media_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenAudio:
+    """Audio of a spoken text."""
+
+    data: bytes = field(repr=False)
+    media_type: str
+
+
+class Transcriber(Protocol):
+    """Turns recordings into text."""
+
+    @property
+    def description(self) -> str: ...
+
+    async def transcribe(self, recording: Recording, meter: CallMeter) -> str:
+        """Return the words of a recording. Raises AgentError, also if the budget does not allow it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Speaker(Protocol):
+    """Turns text into audio."""
+
+    @property
+    def description(self) -> str: ...
+
+    async def speak(self, text: str, meter: CallMeter) -> SpokenAudio:
+        """Return a text as audio. Raises AgentError, also if the budget does not allow it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def choose_transcriber(
+    profile: AgentProfile, environ: Mapping[str, str], find_program: Callable[[str], str | None] = shutil.which
+) -> Transcriber | None:
+    """Return the engine of the settings; None if transcription is off or, with `auto`, nothing can do it.
+
+    Raises InvalidInput if the settings name an engine that can't be used.
+    """
+    from palaver.drivers.speech_command import CommandTranscriber
+
+    rules = profile.speech
+    if rules.transcription == OFF:
+        return None
+    if rules.transcription == COMMAND or (rules.transcription == AUTO and rules.transcription_command):
+        _check_command("transcription", rules.transcription_command)
+        return CommandTranscriber(rules.transcription_command, rules.language)
+    if rules.transcription == AUTO:
+        return _make_default(profile, environ, DEFAULT_TRANSCRIPTION_MODEL)
+    return _make_provider(profile, environ, rules.transcription)
+
+
+def choose_speaker(
+    profile: AgentProfile, environ: Mapping[str, str], find_program: Callable[[str], str | None] = shutil.which
+) -> Speaker | None:
+    """Return the engine of the settings; None if speaking is off or, with `auto`, nothing can do it."""
+    from palaver.drivers.speech_command import CommandSpeaker
+
+    rules = profile.speech
+    if rules.speaking == OFF:
+        return None
+    if rules.speaking == COMMAND or (rules.speaking == AUTO and rules.speaking_command):
+        command = rules.speaking_command or (ESPEAK_COMMAND if find_program(ESPEAK_COMMAND[0]) else ())
+        _check_command("speaking", command)
+        return CommandSpeaker(command, rules.voice, rules.language)
+    if rules.speaking == AUTO:
+        provider = _make_default(profile, environ, DEFAULT_SPEAKING_MODEL)
+        if provider is None and find_program(ESPEAK_COMMAND[0]):
+            return CommandSpeaker(ESPEAK_COMMAND, rules.voice, rules.language)
+        return provider
+    return _make_provider(profile, environ, rules.speaking)
+
+
+def _check_command(name: str, command: tuple[str, ...]) -> None:
+    if not command:
+        raise InvalidInput(f"speech.{name} is `command`, but speech.{name}_command is not set.")
+
+
+def _make_default(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech | None:
+    provider = add_environment_keys(profile.providers, environ).get("openai")
+    return _make_provider(profile, environ, model) if provider is not None and provider.api_key else None
+
+
+def _make_provider(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech:
+    from palaver.drivers.pricing import ModelPrices
+    from palaver.drivers.speech_provider import ProviderSpeech
+
+    name = parse_model_name(model)
+    if name.provider in PROVIDERS_WITHOUT_SPEECH:
+        raise InvalidInput(
+            f"{name.provider} has no speech API that Palaver can use. Set speech.transcription and speech.speaking to"
+            " a model of OpenAI or of a server with an OpenAI-compatible API, to command, or to off.",
+            provider=name.provider,
+        )
+    providers = add_environment_keys(profile.providers, environ)
+    prices = ModelPrices(profile.prices, providers)
+    return ProviderSpeech(name, check_reachable(name, providers), prices, profile.speech)

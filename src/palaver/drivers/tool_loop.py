@@ -1,0 +1,240 @@
+"""The loop of one turn: ask a model, run the tools it calls, ask again, until it has answered.
+
+Owns the loop and the reaction to a failing provider: retry the same model after a wait, then use the next model of
+the chain, then raise an error. Always true: once an answer has yielded something, it is never requested again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import InstructionPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+
+from palaver.agent.base import ModelCall, Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.notices import CUT_OFF_NOTICE, make_fallback_notice
+from palaver.agent.tokens import estimate_tokens, estimate_tool_tokens
+from palaver.core.text import make_storable
+from palaver.drivers import message_conversion, provider_errors
+from palaver.sessions.turn_codes import NoticeCode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from pydantic_ai.messages import ModelResponse
+
+    from palaver.agent.base import AgentEvent, AgentRequest, HeldCall, Tool
+    from palaver.agent.retry import RetryPolicy, Sleep
+    from palaver.drivers.model_clients import ModelClients
+    from palaver.drivers.pricing import ModelPrices
+    from palaver.drivers.provider_errors import Failure
+    from palaver.drivers.providers import ModelName
+
+
+class ToolLoop:
+    """Runs one turn with a chain of models."""
+
+    def __init__(
+        self,
+        request: AgentRequest,
+        chain: Sequence[ModelName],
+        clients: ModelClients,
+        *,
+        prices: ModelPrices,
+        retry: RetryPolicy,
+        sleep: Sleep,
+        max_rounds: int,
+    ) -> None:
+        self._request = request
+        self._chain = list(chain)  # the current model, then the fallbacks that are left
+        self._clients = clients
+        self._prices = prices
+        self._retry = retry
+        self._sleep = sleep
+        self._max_rounds = max_rounds
+        self._conversation = message_conversion.convert_messages(request.messages)
+        self._tools = {tool.name: tool for tool in request.tools}
+        self._input_tokens = estimate_tokens(request.instructions) + estimate_tool_tokens(request.tools)
+        self._estimated_count = 0  # of the messages whose tokens are in `_input_tokens`
+        self._answer: ModelResponse | None = None
+        self._has_text = False
+        self._answer_count = 0
+        self.can_use_other_agent = False  # after an error: nothing was said or done yet, and another agent may answer
+
+    @property
+    def current_model(self) -> ModelName:
+        return self._chain[0]
+
+    async def run(self) -> AsyncGenerator[AgentEvent, None]:
+        """Run the turn and yield its events until the answer is complete."""
+        for round_number in range(self._max_rounds + 1):
+            is_last = round_number == self._max_rounds
+            if is_last:
+                text = f"The agent used tools {self._max_rounds} times in a row, so it has to answer now."
+                yield Notice(text, NoticeCode.TOOL_LIMIT, {"count": self._max_rounds})
+            async with aclosing(self._ask_with_retries(may_call_tools=not is_last)) as events:
+                async for event in events:
+                    yield event
+            self._answer_count += 1
+            answer = self._answer
+            assert answer is not None  # noqa: S101
+            calls = message_conversion.extract_tool_calls(answer)
+            if is_last or not calls:
+                if answer.finish_reason == "length":
+                    yield CUT_OFF_NOTICE
+                return
+            for call in calls:
+                yield call
+            tasks = [asyncio.create_task(_run_tool(call, self._tools)) for call in calls]
+            async with aclosing(_yield_as_completed(tasks)) as results:
+                async for result in results:
+                    yield result
+            ordered_results = [task.result() for task in tasks]  # in the order of the calls
+            steering = await self._request.take_steering()
+            self._conversation.append(answer)
+            message_conversion.append_request_parts(
+                self._conversation,
+                [
+                    *message_conversion.convert_tool_results(ordered_results),
+                    *message_conversion.convert_user_texts(steering),
+                ],
+            )
+
+    async def _ask_with_retries(self, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
+        """Yield one answer, from the first model of the chain that gives one."""
+        failures = 0
+        while True:
+            name = self._chain[0]
+            has_started = False
+            try:
+                async with aclosing(self._ask_once(name, may_call_tools=may_call_tools)) as events:
+                    async for event in events:
+                        has_started = has_started or not isinstance(event, UsageReport)
+                        yield event
+                failure = self._find_empty_answer(name)
+                if failure is None:
+                    return
+            except provider_errors.PROVIDER_EXCEPTIONS as error:
+                failure = provider_errors.classify_error(error, name, self._clients.get_provider(name))
+            if has_started:
+                raise provider_errors.make_dropped_error(failure, name) from failure.cause
+            failures += 1
+            wait = None
+            if failure.can_retry:
+                wait = self._retry.get_wait_seconds(failures, requested_wait=failure.retry_after_seconds)
+            if wait is not None:
+                await self._sleep(wait)
+            elif failure.can_use_fallback and len(self._chain) > 1:
+                self._chain.pop(0)
+                failures = 0
+                yield make_fallback_notice(failure.error, str(self._chain[0]), str(name))
+            else:
+                self.can_use_other_agent = failure.can_use_fallback and self._answer_count == 0
+                raise failure.error from failure.cause
+
+    async def _ask_once(self, name: ModelName, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
+        """Ask one model once, yield its events, and keep the complete answer in `self._answer`."""
+        self._answer = None
+        model = await self._clients.get_model(name)
+        parameters = ModelRequestParameters(
+            function_tools=message_conversion.convert_tools(self._request.tools),
+            instruction_parts=[InstructionPart(content=self._request.instructions)]
+            if self._request.instructions
+            else None,
+        )
+        messages = model.prepare_messages(list(self._conversation), parameters)
+        held = await self._hold(name)
+        settings = self._build_settings(name, held.max_tokens, may_call_tools=may_call_tools)
+        streamed: list[str] = []
+        try:
+            async with model_request_stream(
+                model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                async for event in stream:
+                    streamed.append(message_conversion.extract_streamed_text(event))
+                    delta = message_conversion.convert_stream_event(event)
+                    if delta is not None:
+                        self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
+                        yield delta
+                self._answer = stream.get()
+            usage = message_conversion.build_usage(self._answer, name, self._prices)
+        except BaseException as error:  # also when it is canceled: what was streamed has to be paid for
+            streamed_tokens = estimate_tokens("".join(streamed))
+            if not streamed_tokens and provider_errors.is_refused(error):
+                await held.release()
+            else:
+                await held.settle(None, streamed_tokens=streamed_tokens)
+            raise
+        streamed_tokens = 0 if usage.has_usage else estimate_tokens("".join(streamed))
+        await held.settle(usage if usage.has_usage else None, streamed_tokens=streamed_tokens)
+        if usage.has_usage:
+            yield UsageReport(usage, held.is_recorded)
+
+    async def _hold(self, name: ModelName) -> HeldCall:
+        """Hold what the next call to a model may cost; raises `BudgetExceeded`, which no other model can help with."""
+        new_messages = self._conversation[self._estimated_count :]
+        self._input_tokens += await asyncio.to_thread(message_conversion.estimate_request_tokens, new_messages)
+        self._estimated_count = len(self._conversation)
+        call = ModelCall(
+            model=str(name),
+            provider=name.provider,
+            input_tokens=self._input_tokens,
+            max_tokens=self._request.max_tokens,
+            price=await self._prices.find_price(name),
+        )
+        return await self._request.meter.hold(call)
+
+    def _build_settings(self, name: ModelName, max_tokens: int | None, *, may_call_tools: bool) -> ModelSettings:
+        settings = ModelSettings(max_retries=0)
+        if name.provider == "anthropic":  # the other providers cache prompts without being asked
+            settings["cache"] = True
+        if max_tokens is not None:
+            settings["max_tokens"] = max_tokens
+        if self._request.tools and not may_call_tools:
+            settings["tool_choice"] = "none"
+        return settings
+
+    def _find_empty_answer(self, name: ModelName) -> Failure | None:
+        """Return a failure if the model gave no text at all. After text earlier in this turn, it may end silently."""
+        answer = self._answer
+        if answer is None or (not answer.tool_calls and not self._has_text):
+            return provider_errors.make_empty_answer_failure(name, answer.finish_reason if answer else None)
+        return None
+
+
+async def _yield_as_completed(tasks: Sequence[asyncio.Task[ToolResult]]) -> AsyncGenerator[ToolResult, None]:
+    """Yield the results of concurrent tools as they arrive; no task outlives this generator."""
+    try:
+        for completed in asyncio.as_completed(tasks):
+            yield await completed
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> ToolResult:
+    tool = tools.get(call.name)
+    try:
+        if tool is None:
+            raise ToolFailed(f"There is no tool {call.name!r}. Available tools: {', '.join(tools) or 'none'}.")
+        return ToolResult(call.id, call.name, make_storable(await tool.run(_parse_arguments(call))))
+    except ToolFailed as error:
+        return ToolResult(call.id, call.name, make_storable(str(error)), failed=True)
+
+
+def _parse_arguments(call: ToolCall) -> dict[str, Any]:
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError as error:
+        raise ToolFailed(
+            f"The arguments are not valid JSON ({error}). Call the tool again with a JSON object."
+        ) from error
+    if not isinstance(arguments, dict):
+        raise ToolFailed("The arguments are not a JSON object. Call the tool again with a JSON object.")
+    return arguments

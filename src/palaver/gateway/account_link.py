@@ -1,0 +1,87 @@
+"""How an adapter reaches the gateway while it is connected: it fills in which account it is, and carries its fence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from palaver.core.errors import LeaseLost
+from palaver.sessions.inbound import Inbound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.core.errors import SendRejected
+    from palaver.delivery.accounts_table import Fence
+    from palaver.delivery.health_model import LinkingPrompt
+    from palaver.inbox import Inbox
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+
+
+class SentMessages(Protocol):
+    """Who learns what became of the messages that were sent; each is named by its account and its key."""
+
+    async def confirm(self, account: AccountKey, key: str, message_id: str) -> None: ...
+
+    async def report_failed(self, account: AccountKey, key: str, error: SendRejected) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionEvents:
+    """Whom a link tells what its adapter reports."""
+
+    on_connected: Callable[[], None]
+    on_linking: Callable[[LinkingPrompt], None]
+    on_message: Callable[[], None]  # a message was accepted
+
+
+class ConnectionLink:
+    """The `AccountLink` of one connection. After it has ended, everything that is still sent through it is refused."""
+
+    def __init__(self, fence: Fence, inbox: Inbox, sent_messages: SentMessages, events: ConnectionEvents) -> None:
+        self._fence = fence
+        self._key = (fence.platform, fence.account)
+        self._inbox = inbox
+        self._sent_messages = sent_messages
+        self._events = events
+        self._is_open = True
+
+    def close(self) -> None:
+        self._is_open = False
+
+    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
+        self._check_open()
+        update = replace(update, source=replace(update.source, account=self._fence.account))
+        receipt = await self._inbox.accept(update, cursor=cursor, fence=self._fence)
+        if isinstance(update, Inbound):
+            self._events.on_message()
+        return receipt
+
+    async def load_cursor(self, name: str = "") -> str | None:
+        return await self._inbox.load_cursor(self._key, name)
+
+    async def save_cursor(self, cursor: Cursor) -> None:
+        self._check_open()
+        await self._inbox.save_cursor(self._key, cursor, self._fence)
+
+    async def confirm(self, key: str, message_id: str) -> None:
+        self._check_open()
+        await self._sent_messages.confirm(self._key, key, message_id)
+
+    async def report_failed(self, key: str, error: SendRejected) -> bool:
+        self._check_open()
+        return await self._sent_messages.report_failed(self._key, key, error)
+
+    def report_connected(self) -> None:
+        if self._is_open:
+            self._events.on_connected()
+
+    def report_linking(self, prompt: LinkingPrompt) -> None:
+        if self._is_open:
+            self._events.on_linking(prompt)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise LeaseLost("This connection has ended. The platform sends the update again to the next one.")

@@ -1,0 +1,174 @@
+"""Accepts updates of many chats at once, so that no person waits for another person's file.
+
+A message with files is accepted only when they are downloaded, which takes as long as the platform wants; a command may
+have to make a file for its reply. So such messages are accepted in the background, while other chats go on. Each chat
+keeps its order: what follows such a message in its chat waits for it.
+
+Always true: a cursor is stored only when everything before it is stored. If the process dies, the platform sends the
+rest again, and what was stored already is recognized.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from palaver.commands.command import CommandCall
+from palaver.core.errors import InvalidInput
+from palaver.inbox.registry import parse_command
+from palaver.sessions.inbound import Inbound
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from palaver.delivery.adapter import AccountLink
+    from palaver.sessions.inbound import Receipt
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+
+    OnAccepted = Callable[[AnyUpdate, Receipt], Awaitable[None]]
+
+MAX_WAITING_UPDATES: Final = 100  # accepted in the background; then the next one waits
+
+
+@dataclass(slots=True, eq=False)
+class _Update:
+    """An update that was given to the intake, in the order of the platform."""
+
+    update: AnyUpdate
+    cursors: dict[str, Cursor]  # by name: those that may be stored after it
+    is_stored: bool = False
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class Intake:
+    """Accepts the updates of one connection; use it as a context manager inside `Adapter.run`."""
+
+    def __init__(self, link: AccountLink, on_accepted: OnAccepted | None = None) -> None:
+        self._link = link
+        self._on_accepted = on_accepted
+        self._updates: deque[_Update] = deque()  # from the first that is not stored on
+        self._last_in_chat: dict[str, _Update] = {}  # that is accepted in the background
+        self._storing = asyncio.Lock()  # of cursors, one after the other
+        self._changed = asyncio.Event()
+        self._error: BaseException | None = None
+        self.cursor: str | None = None  # the last one without a name that was stored
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an update is being accepted in the background."""
+        return bool(self._updates)
+
+    async def __aenter__(self) -> Intake:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [each.task for each in self._updates if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> None:
+        """Accept an update, or begin to. Raises what an earlier one has raised in the background."""
+        self._raise_error()
+        while len(self._updates) >= MAX_WAITING_UPDATES:
+            await self.wait_for_change()
+        previous = self._last_in_chat.get(update.source.chat_id)
+        waits = previous is not None or _takes_long(update)
+        if not waits and not self._updates:
+            await self._accept_now(update, cursor)
+            self._note_stored(cursor)
+            return
+        entry = _Update(update, {cursor.name: cursor} if cursor else {})
+        self._updates.append(entry)
+        if waits:
+            self._last_in_chat[update.source.chat_id] = entry
+            entry.task = asyncio.create_task(self._accept_later(entry, previous), name="palaver-intake")
+            return
+        await self._accept_now(update, None)
+        entry.is_stored = True
+        await self._store_cursors()
+
+    async def save_cursor(self, cursor: Cursor) -> None:
+        """Store a cursor, as soon as everything before it is stored."""
+        self._raise_error()
+        if self._updates:
+            self._updates[-1].cursors[cursor.name] = cursor
+        else:
+            await self._link.save_cursor(cursor)
+            self._note_stored(cursor)
+
+    async def wait_for_change(self, seconds: float | None = None) -> None:
+        """Wait until an update was accepted in the background, at most so long. Raises what it has raised."""
+        self._raise_error()
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+        self._raise_error()
+
+    async def watch(self) -> None:
+        """Raise what fails in the background, also while nothing new arrives. It runs beside the receiving itself."""
+        while True:
+            await self.wait_for_change()
+
+    async def wait_until_stored(self) -> None:
+        """Wait until everything is stored."""
+        while self._updates:
+            await self.wait_for_change()
+        self._raise_error()
+
+    async def _accept_now(self, update: AnyUpdate, cursor: Cursor | None) -> None:
+        receipt = await self._link.accept(update, cursor=cursor)
+        if self._on_accepted is not None:
+            await self._on_accepted(update, receipt)
+
+    async def _accept_later(self, entry: _Update, previous: _Update | None) -> None:
+        try:
+            if previous is not None and previous.task is not None:
+                await asyncio.wait({previous.task})
+            if self._error is not None:
+                return  # what came before it is not stored
+            await self._accept_now(entry.update, None)
+            entry.is_stored = True
+            if self._last_in_chat.get(entry.update.source.chat_id) is entry:
+                del self._last_in_chat[entry.update.source.chat_id]
+            await self._store_cursors()
+        except Exception as error:  # noqa: BLE001  (raised where the adapter waits)
+            self._error = self._error or error
+        finally:
+            self._changed.set()
+
+    async def _store_cursors(self) -> None:
+        """Store the cursors of the last updates before which everything is stored."""
+        async with self._storing:
+            cursors: dict[str, Cursor] = {}
+            while self._updates and self._updates[0].is_stored:
+                cursors |= self._updates.popleft().cursors
+            for cursor in cursors.values():
+                await self._link.save_cursor(cursor)
+                self._note_stored(cursor)
+
+    def _note_stored(self, cursor: Cursor | None) -> None:
+        if cursor is not None and not cursor.name:
+            self.cursor = cursor.value
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+def _takes_long(update: AnyUpdate) -> bool:
+    """Whether others must not wait for an update: its files have to be downloaded, or a file is made for its reply."""
+    if not isinstance(update, Inbound):
+        return False
+    if update.files:
+        return True
+    try:
+        call = parse_command(update.content) if isinstance(update.content, str) else None
+    except InvalidInput:  # the inbox says so
+        return False
+    return isinstance(call, CommandCall) and call.action.makes_file

@@ -1,0 +1,181 @@
+"""Receives the files of a message from its platform, before the message is accepted.
+
+They are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
+received is named in the message instead: the message itself is never lost for it. If the process dies between a
+download and the message, the platform sends the message again, and the unused file is deleted after a day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from palaver.accounts import access, sender_folding
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import ConnectionLost, InvalidInput, PalaverError, StoreError
+from palaver.core.fair_slots import FairSlots
+from palaver.core.timestamps import to_micros
+from palaver.inbox.content import add_lines
+from palaver.inbox.receipts import find_duplicate
+from palaver.sessions.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, format_bracketed_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from palaver.config.agent_rules import TurnRules
+    from palaver.core.engines.base import Transaction
+    from palaver.inbox.speech import Speech
+    from palaver.media.attachments import Attachments
+    from palaver.people.model import Person
+    from palaver.sessions.attachment import Attachment
+    from palaver.sessions.inbound import Inbound, InboundFile
+    from palaver.sessions.speech import Transcript
+    from palaver.sessions.store import SessionStore
+
+MAX_DOWNLOADS: Final = 8  # messages whose files are downloaded at once: an SDK may hold a whole file in memory
+MAX_DOWNLOADS_PER_SENDER: Final = 3
+DOWNLOAD_SECONDS: Final = 60.0  # for one file
+TOTAL_SECONDS: Final = 150.0  # for all files of a message
+_BYTES_PER_MB: Final = 1_000_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedFiles:
+    """The files that were stored, and lines of text about voice notes and about files that could not be received."""
+
+    attachment_ids: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)
+
+    def add_to(self, inbound: Inbound) -> Inbound:
+        """Return the message with these files."""
+        content = add_lines(inbound.content, self.lines)
+        ids = [*inbound.attachment_ids, *self.attachment_ids]
+        return replace(inbound, content=content, attachment_ids=ids, transcripts=self.transcripts)
+
+
+class FileReceiver:
+    """Receives the files of inbound messages."""
+
+    def __init__(
+        self, store: SessionStore, rules: TurnRules, attachments: Attachments | None, speech: Speech | None = None
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._attachments = attachments
+        self._speech = speech
+        self._downloads = FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER)
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next message on."""
+        self._rules = rules
+
+    async def receive(self, inbound: Inbound) -> ReceivedFiles:
+        """Download and store the files of a message; nothing for a message that is not going to be stored."""
+        is_expected, person = await self._find_recipient(inbound)
+        if not is_expected:
+            return ReceivedFiles()
+        crash_point("inbox.before_download")
+        sender = person.id if person is not None else f"{inbound.source.platform} {inbound.source.user_id}"
+        async with self._downloads.hold(sender):
+            received, recordings = await self._download_all(inbound, person)
+        crash_point("inbox.files_received")
+        if recordings and person is not None and self._speech is not None:
+            transcripts = await self._speech.transcribe_voice_notes(person, recordings, str(inbound.source.platform))
+            crash_point("speech.transcribed")
+            received = replace(received, transcripts=transcripts)
+        return received
+
+    async def _download_all(self, inbound: Inbound, person: Person | None) -> tuple[ReceivedFiles, list[Attachment]]:
+        """Download the files of a message; also return which of them are voice notes to transcribe."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + TOTAL_SECONDS
+        ids: list[str] = []
+        lines: list[str] = []
+        recordings: list[Attachment] = []
+        will_transcribe = self._speech is not None and self._speech.transcribes_voice_notes
+        for number, file in enumerate(inbound.files):
+            if file.is_voice and not will_transcribe:
+                lines.append(_describe_voice_note(file))
+            try:
+                if number >= MAX_FILES_PER_MESSAGE:
+                    raise InvalidInput(f"a message can have up to {MAX_FILES_PER_MESSAGE} files")
+                async with asyncio.timeout_at(min(loop.time() + DOWNLOAD_SECONDS, deadline)):
+                    attachment = await self._receive_file(person, file)
+                ids.append(attachment.id)
+                if file.is_voice and will_transcribe:
+                    recordings.append(attachment)
+            except Exception as error:  # noqa: BLE001  (whatever goes wrong with a file, its message is accepted)
+                lines.append(_describe_failure(file, error))
+                log.warning("file_not_received", extra={"platform": str(inbound.source.platform), "error": repr(error)})
+        return ReceivedFiles(ids, lines), recordings
+
+    async def _find_recipient(self, inbound: Inbound) -> tuple[bool, Person | None]:
+        """Return whether a message is new and its sender may talk to the agent, and who the sender is."""
+        now = self._store.clock.now()
+
+        def find(tx: Transaction) -> tuple[bool, Person | None] | None:
+            source = sender_folding.find_folded_source(tx, inbound.source)
+            if source is None:
+                return None
+            if find_duplicate(tx, replace(inbound, source=source)) is not None:
+                return False, None
+            speaker = access.find_speaker(tx, source, self._rules)
+            return None if speaker is None else (speaker.can_speak, speaker.person)
+
+        def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
+            source = sender_folding.fold_source(tx, inbound.source, self._store.config, now)
+            speaker = access.identify_speaker(tx, source, self._rules, to_micros(now))
+            return speaker.can_speak, speaker.person
+
+        found = await self._store.engine.arun(Read(find))
+        return found if found is not None else await self._store.engine.arun(Write(find_or_add))
+
+    async def _receive_file(self, person: Person | None, file: InboundFile) -> Attachment:
+        if file.size is not None and file.size > MAX_FILE_BYTES:
+            raise InvalidInput(_describe_size(file.size))
+        if self._attachments is None or person is None:
+            raise InvalidInput("files can't be stored here")
+        return await self._attachments.receive(person.principal, _choose_name(file), _download(file))
+
+
+async def _download(file: InboundFile) -> AsyncIterator[bytes]:
+    """Yield the bytes of a file; errors of networks are told from those of our own disk."""
+    try:
+        async for chunk in file.open():
+            yield chunk
+    except PalaverError:
+        raise
+    except Exception as error:
+        raise ConnectionLost("the download failed") from error
+
+
+def _choose_name(file: InboundFile) -> str | None:
+    return file.name or ("voice-note.ogg" if file.is_voice else None)
+
+
+def _describe_voice_note(file: InboundFile) -> str:
+    seconds = file.duration_seconds
+    return "[voice note]" if seconds is None else f"[voice note, {seconds} {'second' if seconds == 1 else 'seconds'}]"
+
+
+def _describe_failure(file: InboundFile, error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        reason = f"the download took longer than {DOWNLOAD_SECONDS:.0f} seconds"
+    elif isinstance(error, StoreError):
+        reason = "the server can't store files right now"
+    elif isinstance(error, PalaverError):
+        reason = str(error).rstrip(".")
+    else:
+        reason = "something went wrong"
+    return f"[file {format_bracketed_name(file.name)} could not be received: {reason}]"
+
+
+def _describe_size(size: int) -> str:
+    limit = MAX_FILE_BYTES // _BYTES_PER_MB
+    return f"too large ({-(-size // _BYTES_PER_MB)} MB, limit {limit} MB)"

@@ -1,0 +1,336 @@
+"""`Inbox`: accepts messages, commands and updates. See the package."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.accounts import access, pairing, sender_folding
+from palaver.commands.command import CommandCall, MessageCall
+from palaver.config.agent_rules import AgentProfile
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write, write_key
+from palaver.core.errors import InvalidInput, InvalidMessage
+from palaver.core.fair_slots import FairSlots
+from palaver.core.text import is_storable
+from palaver.core.timestamps import to_micros
+from palaver.core.work_pause import MIN_COPY_PAUSE_SECONDS
+from palaver.delivery import platform_cursors
+from palaver.inbox import buttons, group_chats
+from palaver.inbox.bot_limit import BotLimit
+from palaver.inbox.buttons import ButtonHandler
+from palaver.inbox.checkpoint import Checkpoint
+from palaver.inbox.content import MAX_MESSAGE_CHARS, check_content, get_text, get_written_text
+from palaver.inbox.export_files import ExportFiles, use_fallback_reply
+from palaver.inbox.files import FileReceiver
+from palaver.inbox.message_queue import MessageQueue
+from palaver.inbox.receipts import find_duplicate, record_receipt, record_receipt_once
+from palaver.inbox.registry import parse_command
+from palaver.inbox.runner import CommandRejected, CommandRunner, check_message_call, find_session
+from palaver.inbox.updates import UpdateHandler
+from palaver.people import table as people
+from palaver.sessions import lanes_table as lanes
+from palaver.sessions.inbound import Inbound, Outcome, Receipt
+from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
+from palaver.sessions.platform_updates import ButtonPressed
+from palaver.sessions.search_table import PendingScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from palaver.agent.base import AgentInfo
+    from palaver.config.agent_rules import TurnRules
+    from palaver.core.engines.base import Transaction
+    from palaver.core.errors import PalaverError
+    from palaver.core.source import Platform, SessionSource
+    from palaver.delivery.accounts_table import Fence
+    from palaver.inbox.speech import Speech
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.store import SessionStore
+
+    Call = CommandCall | MessageCall | None
+
+MAX_CONCURRENT_CHANGES = 64  # of conversations, by different people; each may wait for a lock
+_TOO_LONG = "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved."
+
+log = logging.getLogger(__name__)
+
+
+class Inbox:
+    """Accepts messages and updates, and runs slash commands."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        agent: AgentInfo,
+        rules: TurnRules,
+        *,
+        profile: AgentProfile | None = None,
+        list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
+        get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
+        files: Attachments | None = None,
+        speech: Speech | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._commands = CommandRunner(
+            store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
+        )
+        self._queue = MessageQueue(store, rules, list_connected_platforms)
+        self._updates = UpdateHandler(store, rules)
+        self._buttons = ButtonHandler(self._commands, rules)
+        self._files = FileReceiver(store, rules, files, speech)
+        self._export_files = ExportFiles(store, files)
+        self._bot_limit = BotLimit(rules)
+        self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
+        self._on_change = on_change  # called when there may be something to run, to stop or to send
+
+    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
+        """Apply other settings from the next message on."""
+        self._commands.use_settings(agent, rules, profile)
+        self._rules = rules
+        for part in (self._queue, self._updates, self._buttons, self._files, self._bot_limit):
+            part.use_rules(rules)
+
+    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
+        """Store a message and queue the turn that answers it, run the slash command that it contains, or store what
+        else a platform reports.
+
+        `cursor` is stored in the same transaction. Raises LeaseLost, having stored nothing, if another process has
+        taken over the account of the fence. What can never be accepted raises InvalidInput; from a connection with a
+        fence or a cursor it is recorded in the log of the server and passed over, because the platform would send it
+        again for ever.
+        """
+        checkpoint = Checkpoint(_get_account(update.source), fence, cursor)
+        _name_write(update)
+        try:
+            if isinstance(update, Inbound):
+                receipt = await self._accept_message(update, checkpoint)
+            elif isinstance(update, ButtonPressed):
+                receipt = await self._accept_press(update, checkpoint)
+            else:
+                now = self._store.clock.now()
+                receipt = await self._write(lambda tx: self._updates.handle(tx, update, now), checkpoint)
+        except InvalidInput as error:
+            if checkpoint.is_empty:
+                raise
+            log.warning("update_rejected", extra={"platform": str(update.source.platform), "error": error.code})
+            rejection = Receipt(outcome=Outcome.REJECTED, facts={**error.facts, "error": error.code})
+            receipt = await self._write(lambda _tx: rejection, checkpoint)
+        self._announce()
+        return receipt
+
+    async def run_command(self, inbound: Inbound, call: CommandCall | MessageCall) -> Receipt:
+        """Run a slash command that a program calls with typed arguments; the content of `inbound` is not used."""
+        _name_write(inbound)
+        receipt = await self._accept_call(inbound, call, Checkpoint(_get_account(inbound.source)))
+        self._announce()
+        return receipt
+
+    async def save_cursor(self, account: AccountKey, cursor: Cursor, fence: Fence | None = None) -> None:
+        """Store how far an account has read, when it has read nothing to accept. Raises LeaseLost like `accept`."""
+        nothing = Receipt(outcome=Outcome.IGNORED)
+        await self._write(lambda _tx: nothing, Checkpoint(account, fence, cursor))
+
+    async def load_cursor(self, account: AccountKey, name: str = "") -> str | None:
+        """Return the cursor that was stored last; None if there is none."""
+        return await self._store.engine.arun(Read(lambda tx: platform_cursors.load(tx, account, name), is_quick=True))
+
+    # -- messages ------------------------------------------------------------------------------------------
+
+    async def _accept_message(self, inbound: Inbound, checkpoint: Checkpoint) -> Receipt:
+        is_for_agent = group_chats.is_addressed(inbound, self._rules)
+        if inbound.is_from_bot and not self._bot_limit.allows_answer(inbound.source):
+            is_for_agent = False
+        if not is_for_agent:
+            now = to_micros(self._store.clock.now())
+            return await self._write(
+                lambda tx: group_chats.record_message(tx, self._fold(tx, inbound), self._rules, now), checkpoint
+            )
+        if not inbound.files:
+            check_content(inbound.content, inbound.attachment_ids)
+        return await self._accept_call(inbound, parse_command(get_written_text(inbound)), checkpoint)
+
+    async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
+        if inbound.message_id is not None and not is_storable(inbound.message_id):
+            raise InvalidMessage(f"message_id: {inbound.message_id!r} contains characters that can't be stored")
+        if isinstance(call, MessageCall):
+            busy_policy = inbound.busy_policy or call.busy
+            inbound = replace(inbound, content=call.text, busy_policy=busy_policy)
+        if inbound.files and not isinstance(call, CommandCall):
+            inbound = (await self._files.receive(inbound)).add_to(inbound)
+        if isinstance(call, CommandCall) and call.action.uses_prices:
+            await self._commands.load_prices()
+        receipt = None
+        if isinstance(call, CommandCall) and call.action.reads:
+            receipt = await self._try_accept_with_read(inbound, call, checkpoint)
+        if receipt is not None:
+            return receipt
+        # Not in a chat: the messages of others would wait behind it on the same connection.
+        if checkpoint.is_empty and isinstance(call, CommandCall) and call.action.changes_many_events:
+            source = inbound.source
+            async with self._large_changes.hold(f"{source.platform}:{source.user_id or source.chat_id}"):
+                return await self._accept_with_write(inbound, call, checkpoint)
+        return await self._accept_with_write(inbound, call, checkpoint)
+
+    async def _accept_with_write(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
+        try:
+            return await self._write(lambda tx: self._handle_write(tx, inbound, call), checkpoint)
+        except CommandRejected as rejected:  # nothing of the command has happened
+            error = rejected.error
+            return await self._write(lambda tx: self._record_rejection(tx, self._fold(tx, inbound), error), checkpoint)
+
+    async def _try_accept_with_read(
+        self, inbound: Inbound, call: CommandCall, checkpoint: Checkpoint
+    ) -> Receipt | None:
+        """Run a command that only reads; None if the write path has to deal with it.
+
+        If the process dies after the read, nothing is recorded; the command runs again when its message comes again.
+        """
+        if call.action.searches:
+            scope = await self._store.engine.arun(Read(lambda tx: self._find_search_scope(tx, inbound)))
+            await catch_up_index(self._store.engine, scope, MAX_CATCH_UP_SECONDS)
+        receipt = await self._store.engine.arun(Read(lambda tx: self._handle_read(tx, inbound, call)))
+        crash_point("inbox.command_read")
+        if receipt is None:
+            return None
+        if receipt.export is not None:
+            receipt = await self._export_files.add_to(receipt, receipt.export)
+        is_recorded = inbound.message_id is not None or inbound.answer_address is not None
+        if receipt.outcome is Outcome.DUPLICATE or not is_recorded:
+            return receipt if checkpoint.is_empty else await self._write(lambda _tx: receipt, checkpoint)
+        return await self._write(lambda tx: self._record_read(tx, inbound, receipt), checkpoint)
+
+    async def _accept_press(self, press: ButtonPressed, checkpoint: Checkpoint) -> Receipt:
+        """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
+        now = self._store.clock.now()
+        try:
+            return await self._write(lambda tx: self._buttons.press(tx, self._fold_press(tx, press), now), checkpoint)
+        except CommandRejected as rejected:
+            error = rejected
+            return await self._write(
+                lambda tx: buttons.record_rejection(tx, self._fold_press(tx, press), error, to_micros(now)), checkpoint
+            )
+
+    async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:
+        """Run a write in one transaction with the checkpoint."""
+        crash_point("inbox.before_accept")
+        if checkpoint.is_empty:
+            return await self._store.engine.arun(Write(run))
+        now = to_micros(self._store.clock.now())
+
+        def run_and_save(tx: Transaction) -> Receipt:
+            checkpoint.save(tx, now)
+            return run(tx)
+
+        return await self._store.engine.arun(Write(run_and_save))
+
+    def _announce(self) -> None:
+        crash_point("inbox.accepted")
+        self._store.indexer.notify()
+        self._on_change()
+
+    # -- inside a transaction ------------------------------------------------------------------------------
+
+    def _fold(self, tx: Transaction, inbound: Inbound) -> Inbound:
+        """Return a message whose sender has their main id."""
+        return replace(inbound, source=self._fold_source(tx, inbound.source))
+
+    def _fold_press(self, tx: Transaction, press: ButtonPressed) -> ButtonPressed:
+        return replace(press, source=self._fold_source(tx, press.source))
+
+    def _fold_source(self, tx: Transaction, source: SessionSource) -> SessionSource:
+        return sender_folding.fold_source(tx, source, self._store.config, self._store.clock.now())
+
+    def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
+        now = self._store.clock.now()
+        inbound = self._fold(tx, inbound)
+        speaker = access.identify_speaker(tx, inbound.source, self._rules, to_micros(now))
+        person = speaker.person
+        row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
+        duplicate = find_duplicate(tx, inbound)
+        if duplicate is not None:
+            return duplicate
+        text = get_text(inbound)
+        refusal = access.count_message(tx, person, call, self._rules, now) if speaker.can_speak else None
+        if not speaker.can_speak:
+            receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now)
+        elif refusal is not None:
+            receipt = refusal
+        elif len(text) > MAX_MESSAGE_CHARS:
+            reply = _TOO_LONG.format(length=len(text), limit=MAX_MESSAGE_CHARS)
+            facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
+            receipt = Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)
+        elif isinstance(call, CommandCall) and person is not None:
+            receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
+        else:
+            if isinstance(call, MessageCall) and person is not None:
+                check_message_call(call, inbound, person, self._rules)
+            receipt = self._queue.store_message(tx, inbound, person, row, now)
+        return record_receipt(tx, inbound, receipt, to_micros(now))
+
+    def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
+        """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
+        source = sender_folding.find_folded_source(tx, inbound.source)
+        speaker = access.find_speaker(tx, source, self._rules) if source else None
+        if source is None or speaker is None or not speaker.can_speak or speaker.person is None:
+            return None
+        if len(get_text(inbound)) > MAX_MESSAGE_CHARS:
+            return None
+        inbound = replace(inbound, source=source)
+        row = find_session(tx, inbound, speaker.person)
+        duplicate = find_duplicate(tx, inbound)
+        if duplicate is not None:
+            return duplicate
+        now = self._store.clock.now()
+        refusal = access.check_message_rate(tx, speaker.person, self._rules, now)
+        if refusal is not None:
+            return refusal
+        try:
+            return self._commands.run(tx, inbound, call, speaker.person, row, now)
+        except CommandRejected as rejected:
+            return self._build_rejection(tx, inbound, rejected.error)
+
+    def _find_search_scope(self, tx: Transaction, inbound: Inbound) -> PendingScope:
+        """Return the sessions that the sender of a search may see."""
+        source = sender_folding.find_folded_source(tx, inbound.source)
+        speaker = access.find_speaker(tx, source, self._rules) if source else None
+        if speaker is None or speaker.person is None or not speaker.can_speak:
+            return PendingScope(())
+        return PendingScope(people.list_audiences(tx, speaker.person.id))
+
+    def _build_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        """Build the receipt of a command that could not be carried out."""
+        session_id = inbound.session_id
+        if session_id is None:
+            arrival = self._store.build_arrival(inbound.source, self._store.clock.now())
+            row = lanes.find_current_session(tx, lanes.resolve_key(tx, arrival))
+            session_id = row.session.id if row else None
+        facts = {**error.facts, "error": error.code}
+        return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
+
+    def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        return self._record_once(tx, inbound, self._build_rejection(tx, inbound, error))
+
+    def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        inbound = self._fold(tx, inbound)
+        access.count_read(tx, inbound.source, self._rules, self._store.clock.now())
+        return self._record_once(tx, inbound, receipt)
+
+    def _record_once(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
+
+
+def _name_write(update: AnyUpdate) -> None:
+    """Say which chat the writes of this task change: one that can't be written to right now must not hold up others."""
+    source, session_id = update.source, update.session_id if isinstance(update, Inbound) else None
+    names = (source.platform, source.account, source.chat_id, source.thread_id or "", session_id or "")
+    write_key.set("\0".join(names))
+
+
+def _get_account(source: SessionSource) -> AccountKey:
+    return source.platform, source.account

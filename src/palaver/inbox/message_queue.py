@@ -1,0 +1,256 @@
+"""Stores a message in the session it belongs to, and queues the turn that answers it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.engines.base import Conflict
+from palaver.core.errors import ChatNotReachable
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.delivery import surfaces
+from palaver.delivery.unanswered_posts import list_unanswered_posts
+from palaver.inbox import group_chats
+from palaver.inbox.content import build_message
+from palaver.media import table as attachments
+from palaver.media.attachments import find_attachments
+from palaver.memory.model import MemoryTurnKind
+from palaver.memory.queue import queue_memory_turn
+from palaver.sessions import (
+    lanes_table as lanes,
+    settings_table as session_settings,
+    table as sessions,
+    turns_table as turns,
+)
+from palaver.sessions.attachment import add_attachments
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
+from palaver.sessions.inbound import Outcome, Receipt, ReplyTo, find_delivery_address
+from palaver.sessions.quoted_messages import limit_context
+from palaver.sessions.reset_explanation import explain_automatic_start
+from palaver.sessions.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+
+    from palaver.config.agent_rules import TurnRules
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, SessionKey, TurnId
+    from palaver.core.source import Platform
+    from palaver.people.model import Person
+    from palaver.sessions.inbound import Inbound
+    from palaver.sessions.model import RecordedMessage
+    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.store import SessionStore
+
+MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
+MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
+ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
+
+_QUEUE_FULL = (
+    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
+    " Send it again later, or use /stop."
+)
+_BUSY = (
+    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
+)
+_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
+_NOT_CONNECTED = (
+    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
+)
+
+
+class MessageQueue:
+    """Stores messages and queues their turns, inside a transaction."""
+
+    def __init__(
+        self, store: SessionStore, rules: TurnRules, list_connected_platforms: Callable[[], Collection[Platform]]
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._list_connected_platforms = list_connected_platforms  # answers can be sent there
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next message on."""
+        self._rules = rules
+
+    def store_message(
+        self, tx: Transaction, inbound: Inbound, person: Person | None, row: SessionRow | None, now: datetime
+    ) -> Receipt:
+        """Store a message in the session that it names or, without one, on the lane of its source."""
+        arrival = self._store.build_arrival(inbound.source, now)
+        lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
+        open_turns = turns.summarize_open(tx, row.no) if row else turns.summarize_open_on_lane(tx, lane_key)
+        if open_turns.is_busy:
+            busy_since = from_micros(open_turns.oldest_created_at or 0)
+            arrival.busy_since = lambda _session_id: busy_since
+        address = self._find_answer_address(tx, inbound, row)
+        busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
+        rejection = self._find_rejection(inbound, open_turns, busy_policy)
+        if rejection is not None:
+            current = row or lanes.find_current_session(tx, lane_key)
+            return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key)
+        person_id = person.id if person else None
+        files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
+        context = group_chats.list_context(tx, inbound, lane_key) if row is None else group_chats.NO_CONTEXT
+        posts = list_unanswered_posts(tx, arrival, lane_key) if row is None else []
+        content = add_attachments(inbound.content, [file for _, file in files], inbound.transcripts)
+        quoted = limit_context([*posts, *context.messages]) if posts else context.messages
+        message = build_message(inbound, content, quoted, now)
+        if row is None:
+            is_human = inbound.source.platform not in MACHINE_PLATFORMS
+            recorded = lanes.append_message(tx, arrival, message, from_human=is_human)
+            group_chats.mark_seen(tx, recorded.session_key, context)
+        else:
+            recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
+        if recorded.was_auto_reset:
+            self._queue_memory_turn(tx, recorded.session_key, to_micros(now))
+        session_no = row.no if row else sessions.get_no(tx, recorded.session_id)
+        attachments.use_in_session(tx, session_no, [no for no, _ in files])
+        if recorded.start_reason is not None:  # a reset left the busy session behind
+            open_turns = turns.NO_OPEN_TURNS
+        replies_at_origin = inbound.reply_to is ReplyTo.ORIGIN
+        request = turns.TurnRequest(
+            session_no=session_no,
+            input_seq=recorded.seq,
+            person_id=person_id,
+            address=address,
+            reply_to=None if replies_at_origin else inbound.message_id,
+            facts=_build_turn_facts(inbound, recorded.seq),
+            is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
+        )
+        if row is not None and address is None and not row.session.shared and not request.is_steering:
+            surfaces.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
+        outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
+        turns_ahead = open_turns.queued_count + (open_turns.running_no is not None)
+        return Receipt(
+            outcome=outcome,
+            session_id=recorded.session_id,
+            session_key=recorded.session_key,
+            turn_id=turn_id,
+            seq=recorded.seq,
+            turns_ahead=0 if outcome is Outcome.MERGED else turns_ahead,
+            reply=self._explain_reset(tx, arrival, recorded, session_no),
+        )
+
+    def _enqueue_turn(
+        self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
+    ) -> tuple[Outcome, TurnId]:
+        album_id = turns.get_album_id(request.facts)
+        window = self._rules.merge_window // timedelta(microseconds=1)
+        is_merging = window > 0 or (album_id is not None and album_id == open_turns.last_album_id)
+        if album_id is not None:
+            window = max(window, ALBUM_WINDOW // timedelta(microseconds=1))
+        if is_merging and _can_merge_with_last(open_turns, request, now):
+            due_at = min(now + window, open_turns.last_created_at + MAX_MERGE_WINDOWS * window)
+            merged_id = turns.add_to_queued(tx, open_turns.last_queued_no or 0, replace(request, due_at=due_at))
+            if merged_id is None:
+                raise Conflict  # a worker just claimed it, or the lane was just moved
+            outcome, turn_id = Outcome.MERGED, merged_id
+        else:
+            turn_id = turns.enqueue(tx, replace(request, due_at=now + window if window else 0), now)
+            outcome = Outcome.QUEUED if open_turns.is_busy else Outcome.ACCEPTED
+        if request.is_steering:
+            return Outcome.STEERED, turn_id
+        if policy is BusyPolicy.INTERRUPT and open_turns.running_no is not None:
+            turns.request_stop(tx, request.session_no, StopRequest.INTERRUPT, request.person_id)
+            return Outcome.INTERRUPTING, turn_id
+        return outcome, turn_id
+
+    def _find_busy_policy(
+        self,
+        tx: Transaction,
+        inbound: Inbound,
+        lane_key: SessionKey,
+        row: SessionRow | None,
+        open_turns: turns.OpenTurns,
+    ) -> BusyPolicy:
+        """Return the busy policy of the message itself, of its session, or of its platform, in this order."""
+        if inbound.busy_policy is not None or not open_turns.is_busy:
+            return inbound.busy_policy or BusyPolicy.QUEUE
+        current = row or lanes.find_current_session(tx, lane_key)
+        chosen = session_settings.load(tx, current.no).busy_policy if current else None
+        return chosen or self._rules.get_busy_policy(inbound.source)
+
+    def _find_rejection(self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
+        """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
+        if not open_turns.is_busy:
+            return None
+        if inbound.album_id is not None and inbound.album_id == open_turns.last_album_id:
+            return None  # it belongs to what was accepted already
+        if policy is BusyPolicy.REJECT:
+            return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
+        limit = self._rules.max_queued
+        if open_turns.queued_count < limit:
+            return None
+        reply = _QUEUE_FULL.format(count=open_turns.queued_count)
+        return Receipt(outcome=Outcome.REJECTED, reply=reply, facts=_build_busy_facts("queue_full", limit=limit))
+
+    def _find_answer_address(self, tx: Transaction, inbound: Inbound, row: SessionRow | None) -> str | None:
+        """Return the chat that the answer is sent to: the sender's or, on request, the one the session comes from."""
+        if inbound.reply_to is ReplyTo.SESSION:
+            return None if inbound.answer_address is None else str(inbound.answer_address)
+        origin = find_delivery_address(row.session.origin) if row and lanes.belongs_to_its_lane(tx, row.no) else None
+        if row is None or origin is None:
+            raise ChatNotReachable(_NO_ORIGIN, session_id=inbound.session_id)
+        if origin.platform not in self._list_connected_platforms():
+            raise ChatNotReachable(_NOT_CONNECTED.format(platform=origin.platform.label), platform=str(origin.platform))
+        return str(origin)
+
+    def _queue_memory_turn(self, tx: Transaction, lane_key: SessionKey, now: int) -> None:
+        """Let the agent learn from the session that has just expired, unless the expiry watcher was faster."""
+        left = lanes.find_left_session(tx, lane_key)
+        if left is not None and left.session.is_expired:
+            queue_memory_turn(tx, self._rules, left.no, MemoryTurnKind.EXPIRY, now)
+
+    def _explain_reset(
+        self, tx: Transaction, arrival: lanes.Arrival, recorded: RecordedMessage, session_no: int
+    ) -> str | None:
+        """Return what to tell the person if the reset policy has started a new session; resets are never silent."""
+        if not (recorded.was_auto_reset and recorded.previous_had_messages):
+            return None
+        left = lanes.find_left_session(tx, recorded.session_key)
+        policy = arrival.config.get_reset_policy(arrival.source)
+        if left is not None:
+            _, policy = lanes.find_reset_rule(tx, arrival, left.no)
+        if not policy.notify:
+            return None
+        session = sessions.get_by_no(tx, session_no).session
+        return explain_automatic_start(tx, self._store.config, session_no, session)
+
+
+def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:
+    """Return the facts of a refusal that ends when the agent has answered, with the time after which to try again."""
+    return {"error": error, **facts, "retry_after": BUSY_RETRY_SECONDS}
+
+
+def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:
+    facts: dict[str, Any] = {}
+    if inbound.reply_to is ReplyTo.ORIGIN:
+        facts[QUOTED_SEQS_KEY] = [seq]
+    if inbound.album_id is not None:
+        facts[ALBUM_ID_KEY] = inbound.album_id
+    return facts or None
+
+
+def _can_merge_with_last(open_turns: turns.OpenTurns, request: turns.TurnRequest, now: int) -> bool:
+    """Whether the last queued turn, which still waits for more, may answer this message too. Steering stays apart."""
+    return (
+        open_turns.last_queued_no is not None
+        and open_turns.last_kind is TurnKind.ANSWER
+        and not (request.is_steering or open_turns.last_is_steering)
+        and (open_turns.last_person_id, open_turns.last_address) == (request.person_id, request.address)
+        and open_turns.last_due_at > now
+        and open_turns.last_merged_count < MAX_MERGED_MESSAGES
+    )
+
+
+def _can_steer(open_turns: turns.OpenTurns, person_id: PersonId | None, address: str | None) -> bool:
+    """Whether the running turn answers this person where they read its answer; only then may they steer it."""
+    return (
+        open_turns.running_no is not None
+        and open_turns.running_person_id == person_id
+        and address in {None, open_turns.running_address}
+    )

@@ -1,0 +1,195 @@
+"""Runs a slash command inside a transaction: checks permission and access to its session, calls the action."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.agent.prices import ModelPrices
+from palaver.commands.command import CommandCall
+from palaver.commands.context import CommandContext
+from palaver.commands.scopes import ADMIN, check_scopes, find_token_scopes
+from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
+from palaver.core.source import ChatType
+from palaver.inbox.registry import COMMANDS, find_scopes
+from palaver.jobs.commands import EVERYTHING
+from palaver.people.permissions import check_guest_commands, check_permission
+from palaver.sessions import lanes_table as lanes, table as sessions
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.sessions.inbound import Outcome, Receipt
+from palaver.sessions.view import SessionViewInTransaction, ViewScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+
+    from palaver.agent.base import AgentInfo
+    from palaver.commands.command import MessageCall
+    from palaver.config.agent_rules import AgentProfile, TurnRules
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import SessionKey
+    from palaver.core.source import Platform, SessionSource
+    from palaver.people.model import Person
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.inbound import Inbound
+    from palaver.sessions.model import Session
+    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.store import SessionStore
+
+
+class CommandRejected(Exception):
+    """A command could not be carried out. Its transaction must be rolled back; `error` has the text for the person."""
+
+    def __init__(self, error: PalaverError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class CommandRunner:
+    """Runs calls of slash commands."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        agent: AgentInfo,
+        rules: TurnRules,
+        profile: AgentProfile,
+        list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
+        get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
+    ) -> None:
+        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
+        self._store = store
+        self._list_connected_platforms = list_connected_platforms
+        self._get_max_file_bytes = get_max_file_bytes
+        self._agent = agent
+        self._rules = rules
+        self._profile = profile
+        self._prices = ModelPrices(agent)
+
+    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
+        """Apply other settings from the next command on."""
+        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
+        self._agent = agent
+        self._rules = rules
+        self._profile = profile
+        self._prices = ModelPrices(agent)
+
+    async def load_prices(self) -> None:
+        """Load the prices of the models that are used by default, or by a profile, or can be chosen."""
+        profiles = self._profile.profiles.values()
+        models = [self._agent.model, *(each.model for each in profiles if each.model), *self._agent.list_models()]
+        await self._prices.load(models)
+
+    def run(
+        self,
+        tx: Transaction,
+        inbound: Inbound,
+        call: CommandCall,
+        person: Person,
+        session_row: SessionRow | None,
+        now: datetime,
+    ) -> Receipt:
+        """Run a call and return its receipt; raises `CommandRejected` if the command can't be carried out.
+
+        `session_row` is the session that the message names, from `find_session`; without one, the command is about
+        the session that the lane is on.
+        """
+        context = self._build_context(tx, inbound, person, session_row, now)
+        try:
+            check_permission(person.principal, call.command, self._rules.guest_commands)
+            check_call_scopes(call, context.token_scopes)
+            reply = call.run(context)
+        except StoreError:
+            raise
+        except PalaverError as error:
+            raise CommandRejected(error) from error
+        row = context.session_row
+        return Receipt(
+            outcome=Outcome.COMMAND,
+            session_id=reply.session_id or (row.session.id if row else None),
+            session_key=context.lane_key,
+            turn_id=reply.turn_id,
+            reply=reply.text,
+            facts=reply.data,
+            export=reply.export,
+        )
+
+    def _build_context(
+        self, tx: Transaction, inbound: Inbound, person: Person, row: SessionRow | None, now: datetime
+    ) -> CommandContext:
+        source = inbound.source if row is None else find_source_in_session(inbound.source, row.session)
+        lane_key = lanes.resolve_key(tx, self._store.build_arrival(source, now))
+        address = inbound.answer_address
+        scope = self._build_scope(tx, source, person, lane_key)
+        is_checked = row is not None and scope.lane_key is None
+        if row is None:
+            row = lanes.find_current_session(tx, lane_key)
+        return CommandContext(
+            tx=tx,
+            now=now,
+            source=source,
+            principal=person.principal,
+            signed_in=inbound.signed_in,
+            token_scopes=find_token_scopes(inbound),
+            scope=scope,
+            view=SessionViewInTransaction(tx, scope),
+            lane_key=lane_key,
+            session_row=row,
+            is_checked=is_checked,
+            config=self._store.config,
+            rules=self._rules,
+            agent=self._agent,
+            prices=self._prices,
+            profile=self._profile,
+            connected_platforms=frozenset(self._list_connected_platforms()),
+            address=None if address is None else str(address),
+            reply_to=inbound.message_id,
+            max_file_bytes=0 if address is None else self._get_max_file_bytes(address.account_key),
+        )
+
+    def _build_scope(self, tx: Transaction, source: SessionSource, person: Person, lane_key: SessionKey) -> ViewScope:
+        scope = ViewScope(principal=person.principal, clock=self._store.clock)
+        if self._store.config.is_shared(source):
+            return replace(scope, lane_key=lane_key, audience_no=lanes.get_audience_no(tx, lane_key))
+        if source.chat_type is not ChatType.DM:  # the person's own lane, but everyone in the chat reads the reply
+            return replace(scope, lane_key=lane_key)
+        return scope
+
+
+def check_message_call(call: MessageCall, inbound: Inbound, person: Person, rules: TurnRules) -> None:
+    """Raise `CommandRejected` if the sender may not use the command that sends this message."""
+    try:
+        check_permission(person.principal, call.command, rules.guest_commands)
+        check_call_scopes(call, find_token_scopes(inbound))
+    except NotAllowed as error:
+        raise CommandRejected(error) from error
+
+
+def check_call_scopes(call: CommandCall | MessageCall, token_scopes: frozenset[str] | None) -> None:
+    """Raise `NotAllowed` if a token asks that has no scope for this."""
+    check_scopes(call.command, find_scopes(call), token_scopes)
+    if isinstance(call, CommandCall) and call.arguments.get(EVERYTHING):
+        check_scopes(call.command, ADMIN, token_scopes)  # what belongs to other people is for owners
+
+
+def find_session(tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow | None:
+    """Return the session that a message names; None if it names none.
+
+    Raises `SessionNotFound` if the person has no access to it. This is the only check of a request.
+    """
+    if inbound.session_id is None:
+        return None
+    if person is None:
+        raise SessionNotFound.for_id(inbound.session_id)
+    return sessions.get_visible(tx, inbound.session_id, person.id)
+
+
+def find_source_in_session(source: SessionSource, session: Session) -> SessionSource:
+    """Return the source of a person who writes in a session that their page or program shows.
+
+    There, each session has a lane of its own: the one it started in, or one named after its id.
+    """
+    if source.platform not in MULTI_SESSION_PLATFORMS:
+        return source
+    started_here = session.platform == source.platform and session.origin.user_id == source.user_id
+    return replace(source, chat_id=session.origin.chat_id if started_here else session.id)

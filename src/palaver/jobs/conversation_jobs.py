@@ -1,0 +1,133 @@
+"""The jobs that the agent may list, propose, change and pause for a person in one conversation.
+
+Where other people read the answers, only the jobs that were made in that chat exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from palaver.agent.toolsets import is_personal_lane_in_group
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import NotAllowed, NotFound
+from palaver.core.operation import TransactionRunner
+from palaver.core.source import PLATFORMS_WITHOUT_CHATS
+from palaver.core.timestamps import to_micros
+from palaver.jobs import table as jobs
+from palaver.jobs.fields import list_grantable_toolsets
+from palaver.jobs.proposals import ask_person
+from palaver.jobs.service import Jobs
+from palaver.people import table as people
+from palaver.sessions import lanes_table as lanes, turn_leases
+from palaver.sessions.conversations import build_person_source
+from palaver.sessions.delivery import Address
+from palaver.sessions.target_resolution import hide_chat_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.clock import Clock
+    from palaver.core.engines.base import Engine, Transaction
+    from palaver.core.source import SessionSource
+    from palaver.jobs.details import JobDetails, JobSummary
+    from palaver.jobs.fields import JobEnvironment
+    from palaver.jobs.proposal import JobDraft, JobProposal
+    from palaver.people.model import Principal
+    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.turn_leases import TurnLease
+
+
+class ConversationJobs:
+    """The jobs of a principal, as far as one conversation may know them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        environment: JobEnvironment,
+        principal: Principal,
+        session_row: SessionRow,
+        lease: TurnLease | None = None,
+    ) -> None:
+        """Without the lease of a turn, jobs can only be listed."""
+        self._engine = engine
+        self._clock = clock
+        self._environment = environment
+        self._principal = principal
+        self._session_row = session_row
+        self._lease = lease
+
+    @property
+    def grantable_toolsets(self) -> Sequence[str]:
+        return list_grantable_toolsets(self._environment, self._principal.role)
+
+    async def list_jobs(self) -> Sequence[JobSummary]:
+        """List the jobs by name."""
+        return await self._engine.arun(Read(lambda tx: self._get_jobs(tx).list(self._principal)))
+
+    async def pause(self, job: str) -> JobDetails:
+        """Pause a job at once."""
+
+        def run(tx: Transaction) -> JobDetails:
+            turn_leases.check_lease(tx, self._require_lease())
+            return self._get_jobs(tx).pause(self._principal, job)
+
+        return await self._engine.arun(Write(run))
+
+    async def propose(self, draft: JobDraft) -> JobProposal:
+        """Store a new job that waits for the person, and ask them."""
+        await self._environment.prices.load([self._environment.agent.model])
+
+        def propose(tx: Transaction) -> JobProposal:
+            source, session_id = self._find_source(tx), self._session_row.session.id
+            return self._get_jobs(tx).propose(self._principal, draft, source, session_id=session_id)
+
+        return await self._engine.arun(Write(lambda tx: self._ask(tx, propose)))
+
+    async def propose_change(self, job: str, draft: JobDraft) -> JobProposal:
+        """Store a change of a job that waits for the person, and ask them."""
+        details = await self._engine.arun(Read(lambda tx: self._get_jobs(tx).get(self._principal, job)))
+        await self._environment.prices.load([details.preview.used_model])
+
+        def propose(tx: Transaction) -> JobProposal:
+            return self._get_jobs(tx).propose_change(self._principal, job, draft)
+
+        return await self._engine.arun(Write(lambda tx: self._ask(tx, propose)))
+
+    def _ask(self, tx: Transaction, propose: Callable[[Transaction], JobProposal]) -> JobProposal:
+        lease = self._require_lease()
+        turn_leases.check_lease(tx, lease)
+        proposal = propose(tx)
+        job_row = jobs.get_any(tx, proposal.job_id)
+        ask_person(tx, job_row.no, proposal, lease, to_micros(self._clock.now()))
+        redactor = self._environment.redactor
+        return replace(proposal, targets=tuple(hide_chat_id(target, redactor) for target in proposal.targets))
+
+    def _require_lease(self) -> TurnLease:
+        if self._lease is None:
+            raise NotAllowed("Jobs can only be changed during an answer.")
+        return self._lease
+
+    def _get_jobs(self, tx: Transaction) -> Jobs[TransactionRunner]:
+        session = self._session_row.session
+        is_read_by_others = session.shared or is_personal_lane_in_group(session)
+        only_chat = self._find_source(tx) if is_read_by_others else None
+        return Jobs(TransactionRunner(tx), self._environment, self._clock, only_chat=only_chat)
+
+    def _find_source(self, tx: Transaction) -> SessionSource:
+        """Return where the message that is answered came from: the place that a job calls its origin."""
+        session, address = self._session_row.session, self._lease.address if self._lease else None
+        if address is not None:
+            sources = (source for _, source in lanes.list_on_session(tx, self._session_row.no))
+            return next((each for each in sources if str(Address.from_source(each)) == address), session.origin)
+        if self._lease is None or session.origin.platform in PLATFORMS_WITHOUT_CHATS:
+            return session.origin
+        person_row = people.find_by_id(tx, self._principal.person_id)
+        if person_row is None:
+            raise NotFound("This account is closed.")
+        return replace(build_person_source(person_row.person), chat_id=session.id)  # asked on the page
+
+
+MakeConversationJobs: TypeAlias = Callable[["Principal", "SessionRow", "TurnLease | None"], ConversationJobs]

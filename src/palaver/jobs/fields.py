@@ -1,0 +1,278 @@
+"""Checks what a person or the agent wants a job to be: its name, schedule, targets, tools and model.
+
+Everything is checked for the person on whose behalf the job runs, also when an owner or the agent changes it. A field
+that is not given stays as it is and is not checked again: a chat or a model that is gone never keeps a person from
+changing the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.agent import profiles, toolsets
+from palaver.agent.models import check_model_choice
+from palaver.agent.toolset_names import HISTORY_TOOLSET, MEMORY_TOOLSET
+from palaver.core.argument_checks import check_count
+from palaver.core.errors import InvalidInput
+from palaver.core.source import Platform
+from palaver.core.text import make_storable
+from palaver.core.timezones import check_timezone
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS
+from palaver.jobs.proposal import DEFAULT_CHOICE
+from palaver.jobs.schedule import format_schedule, parse_schedule, read_schedule
+from palaver.jobs.targets import check_target, has_other_readers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from palaver.agent.base import AgentInfo
+    from palaver.agent.prices import ModelPrices
+    from palaver.config.agent_rules import AgentProfile, TurnRules
+    from palaver.core.engines.base import Transaction
+    from palaver.core.source import SessionSource
+    from palaver.delivery.reachable_chats import Origin
+    from palaver.jobs.model import Job
+    from palaver.jobs.proposal import JobDraft
+    from palaver.jobs.schedule import Schedule
+    from palaver.people.model import Person, Principal, Role
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.redact import Redactor
+
+MAX_REPEAT: Final = 100_000
+DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)
+_MAX_NAME_WORDS: Final = 6
+_MAX_DEFAULT_NAME_CHARS: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnvironment:
+    """The configuration that jobs are checked against."""
+
+    config: GatewayConfig
+    rules: TurnRules
+    agent: AgentInfo
+    profile: AgentProfile
+    prices: ModelPrices
+    redactor: Redactor | None = None  # with which ids are hidden from the agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFields:
+    """What a job is to be; all of it is valid."""
+
+    name: str
+    prompt: str
+    schedule: Schedule
+    timezone: str
+    anchor: datetime
+    runs_left: int | None
+    targets: tuple[str, ...]
+    toolsets: tuple[str, ...]
+    model: str | None
+    profile: str | None
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the fields as `storage.jobs` takes them."""
+        return {
+            "name": self.name,
+            "prompt": self.prompt,
+            "schedule": format_schedule(self.schedule),
+            "timezone": self.timezone,
+            "anchor": self.anchor,
+            "runs_left": self.runs_left,
+            "targets": self.targets,
+            "toolsets": self.toolsets,
+            "model": self.model,
+            "profile": self.profile,
+        }
+
+    def list_changes(self, job: Job) -> dict[str, Any]:
+        """Return the columns that differ from those of a job."""
+        return {name: value for name, value in self.to_columns().items() if value != getattr(job, name)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChecker:
+    """Checks the fields of a job for one person."""
+
+    tx: Transaction
+    environment: JobEnvironment
+    person: Person
+    origin: Origin
+    now: datetime
+    only_chat: SessionSource | None = None  # where it is asked for, if other people read that
+
+    def make_fields(self, draft: JobDraft) -> JobFields:
+        """Return the fields of a new job, with the defaults for what is not given."""
+        prompt = clean_prompt(_require(draft.prompt, "prompt"))
+        zone = check_timezone(draft.timezone) if draft.timezone else get_person_timezone(self.environment, self.person)
+        schedule = parse_schedule(_require(draft.schedule, "schedule"), timezone=zone, now=self.now)
+        targets = self._check_targets(draft.targets if draft.targets is not None else ("origin",))
+        return JobFields(
+            name=clean_name(draft.name) if draft.name else make_default_name(prompt),
+            prompt=prompt,
+            schedule=schedule,
+            timezone=zone,
+            anchor=self.now,
+            runs_left=_check_repeat(draft.repeat, schedule),
+            targets=targets,
+            toolsets=self._choose_toolsets(targets) if draft.toolsets is None else self._check_toolsets(draft.toolsets),
+            model=self._check_model(draft.model),
+            profile=self._check_profile(draft.profile),
+        )
+
+    def change_fields(self, job: Job, draft: JobDraft) -> JobFields:
+        """Return the fields of a job with what a draft changes."""
+        zone = check_timezone(draft.timezone) if draft.timezone else job.timezone
+        schedule, anchor = read_schedule(job.schedule), job.anchor
+        if draft.schedule is not None:
+            schedule = parse_schedule(draft.schedule, timezone=zone, now=self.now)
+            anchor = job.anchor if format_schedule(schedule) == job.schedule else self.now
+        keeps_runs = draft.repeat is None and not schedule.is_once
+        targets = job.targets if draft.targets is None else self._check_targets(draft.targets)
+        return JobFields(
+            name=job.name if draft.name is None else clean_name(draft.name),
+            prompt=job.prompt if draft.prompt is None else clean_prompt(draft.prompt),
+            schedule=schedule,
+            timezone=zone,
+            anchor=anchor,
+            runs_left=job.runs_left if keeps_runs else _check_repeat(draft.repeat, schedule),
+            targets=targets,
+            toolsets=self._keep_toolsets(job, targets)
+            if draft.toolsets is None
+            else self._check_toolsets(draft.toolsets),
+            model=job.model if draft.model is None else self._check_model(draft.model),
+            profile=job.profile if draft.profile is None else self._check_profile(draft.profile),
+        )
+
+    @property
+    def _principal(self) -> Principal:
+        return self.person.principal
+
+    def _check_targets(self, targets: Iterable[str]) -> tuple[str, ...]:
+        targets = tuple(targets)
+        if not targets:
+            raise InvalidInput("targets: name at least one, such as origin or local.", key="targets")
+        if len(targets) > MAX_TARGETS:
+            raise InvalidInput(f"targets: {len(targets)} are too many. A job has at most {MAX_TARGETS}.", key="targets")
+        config, redactor = self.environment.config, self.environment.redactor
+        return tuple(
+            dict.fromkeys(
+                check_target(
+                    self.tx,
+                    self._principal,
+                    text,
+                    config,
+                    self.origin,
+                    self.now,
+                    redactor=redactor,
+                    only_chat=self.only_chat,
+                )
+                for text in targets
+            )
+        )
+
+    def _choose_toolsets(self, targets: Iterable[str]) -> tuple[str, ...]:
+        """Return the toolsets of a job for which none are named: none that know the person where others read along."""
+        if self._have_other_readers(targets):
+            return ()
+        grantable = list_grantable_toolsets(self.environment, self.person.role)
+        return tuple(name for name in DEFAULT_TOOLSETS if name in grantable)
+
+    def _keep_toolsets(self, job: Job, targets: Sequence[str]) -> tuple[str, ...]:
+        """Return the toolsets of a job that it keeps with these targets, when none are named."""
+        if not self._have_other_readers([target for target in targets if target not in job.targets]):
+            return job.toolsets
+        return tuple(name for name in job.toolsets if name not in DEFAULT_TOOLSETS)
+
+    def _have_other_readers(self, targets: Iterable[str]) -> bool:
+        place = (self.environment.config, self.origin, self.now)
+        return any(has_other_readers(self.tx, self._principal, target, *place) for target in targets)
+
+    def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+        refused = sorted(toolsets.NEVER_FOR_JOBS.intersection(names))
+        if refused:
+            raise InvalidInput(f"toolsets: a job can't use {refused[0]}. Leave it out.", toolset=refused[0])
+        toolsets.check_toolsets_exist(names, list_grantable_toolsets(self.environment, self.person.role))
+        return names
+
+    def _check_model(self, name: str | None) -> str | None:
+        if not name or name.strip().lower() == DEFAULT_CHOICE:
+            return None
+        environment = self.environment
+        check_model_choice(environment.agent, environment.rules, self.person.role, name.strip())
+        return name.strip()
+
+    def _check_profile(self, name: str | None) -> str | None:
+        if not name or name.strip().lower() == DEFAULT_CHOICE:
+            return None
+        environment = self.environment
+        return profiles.find_profile(
+            environment.profile,
+            name,
+            lambda model: check_model_choice(environment.agent, environment.rules, self.person.role, model),
+        )
+
+
+def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:
+    """List the toolsets that a person with this role can grant to a job."""
+    servers = environment.agent.list_tool_servers()
+    names = toolsets.list_allowed_toolsets(environment.rules, servers, Platform.CRON, role)
+    return tuple(name for name in names if name not in toolsets.NEVER_FOR_JOBS)
+
+
+def get_person_timezone(environment: JobEnvironment, person: Person) -> str:
+    """Return a person's time zone, or the gateway's if they have chosen none."""
+    return person.timezone or environment.config.timezone
+
+
+def clean_name(text: str) -> str:
+    """Return a name as it is stored: on one line, and not too long."""
+    name = " ".join(make_storable(text).split())
+    if not name or len(name) > MAX_JOB_NAME_CHARS or not name.isprintable():
+        raise InvalidInput(
+            f"name: use 1 to {MAX_JOB_NAME_CHARS} characters on one line, such as Morning news.", key="name"
+        )
+    return name
+
+
+def clean_prompt(text: str) -> str:
+    prompt = make_storable(text).strip()
+    if not prompt:
+        raise InvalidInput("prompt: say what the agent should do.", key="prompt")
+    if len(prompt) > MAX_PROMPT_CHARS:
+        raise InvalidInput(
+            f"prompt: {len(prompt)} characters are too many. The limit is {MAX_PROMPT_CHARS}.", key="prompt"
+        )
+    return prompt
+
+
+def make_default_name(prompt: str) -> str:
+    """Make a name from the first words of a prompt."""
+    words = prompt[: 4 * _MAX_DEFAULT_NAME_CHARS].split()[:_MAX_NAME_WORDS]
+    name = ""
+    for word in words:
+        if len(name) + 1 + len(word) > _MAX_DEFAULT_NAME_CHARS:
+            break
+        name = f"{name} {word}".strip()
+    name = "".join(char for char in name or words[0][:_MAX_DEFAULT_NAME_CHARS] if char.isprintable())
+    return name.rstrip(".,:;!?") or "Job"
+
+
+def _require(value: str | None, key: str) -> str:
+    if value is None or not value.strip():
+        raise InvalidInput(f"{key}: is missing.", key=key)
+    return value
+
+
+def _check_repeat(repeat: int | None, schedule: Schedule) -> int | None:
+    """Return how many scheduled runs a job has; None: without end."""
+    check_count("repeat", repeat, minimum=0, maximum=MAX_REPEAT)
+    if schedule.is_once:
+        if repeat is not None and repeat > 1:
+            raise InvalidInput("repeat: this schedule has one time only. Use every, or cron.", key="repeat")
+        return None
+    return repeat or None

@@ -1,0 +1,105 @@
+"""Asking a person to confirm a job that the agent has proposed, and recording what they decide.
+
+The question is an event in the log of the conversation, where the page and the terminal show it, and in a chat a notice
+with buttons. Both are stored together with the proposal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.delivery import table as deliveries
+from palaver.jobs import proposals_table as job_proposals
+from palaver.jobs.model import MAX_JOB_NAME_CHARS
+from palaver.jobs.proposal import format_cost_per_day
+from palaver.sessions import log_table as events
+from palaver.sessions.context import clean_chat_text
+from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.events import EventKind
+from palaver.sessions.platform_updates import Button
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+    from palaver.jobs.proposal import JobProposal
+    from palaver.jobs.table import JobRow
+    from palaver.sessions.turn_leases import TurnLease
+
+MAX_SHOWN_PROMPT_CHARS = 1500  # in a chat
+MAX_PLACE_CHARS = 100
+
+
+def ask_person(tx: Transaction, job_no: int, proposal: JobProposal, lease: TurnLease, now: int) -> None:
+    """Ask the person of a turn to confirm what the agent has proposed in it; the same twice in a turn is asked once."""
+    if not proposal.is_new and job_proposals.was_proposed_in_turn(tx, job_no, lease):
+        return
+    job_proposals.mark_proposed(tx, job_no, lease.session_no, now)
+    facts = {**proposal.build_facts(), "input_seq": lease.input_seq}
+    events.append_event(tx, lease.session_no, EventKind.JOB_PROPOSED, now, lease.person_id, **facts)
+    if lease.address is None:
+        return
+    subject = f"{proposal.job_id}:{now}"  # the button of an old question must not confirm what was proposed later
+    buttons = (Button("Confirm", f"confirm:{subject}"), Button("Reject", f"reject:{subject}"))
+    notice = deliveries.NewDelivery(
+        address=lease.address,
+        content=format_question(proposal),
+        kind=DeliveryKind.NOTICE,
+        session_no=lease.session_no,
+        reply_to=lease.reply_to,
+        buttons=buttons,
+    )
+    deliveries.enqueue(tx, notice, now)
+
+
+def record_decision(tx: Transaction, job_row: JobRow, person_id: PersonId, now: int, *, is_confirmed: bool) -> None:
+    """Record what a person has decided about a job or a change of it, in the conversation where they were asked.
+
+    Call it before a rejected job is deleted.
+    """
+    session_no = job_proposals.find_session_no(tx, job_row.no)
+    job_proposals.mark_decided(tx, job_row.no)
+    if session_no is None:
+        return
+    kind = EventKind.JOB_CONFIRMED if is_confirmed else EventKind.JOB_REJECTED
+    events.append_event(tx, session_no, kind, now, person_id, job_id=job_row.job.id, name=job_row.job.name)
+
+
+def format_question(proposal: JobProposal) -> str:
+    """Write the question for people in a chat."""
+    name = escape_markdown(clean_chat_text(proposal.name), MAX_JOB_NAME_CHARS)
+    what = "Change the job" if proposal.is_change else "Create the job"
+    confirm, reject = (format_code(f"/jobs {verb} {clean_chat_text(proposal.name)}") for verb in ("confirm", "reject"))
+    times = [f"{slot:%a %b} {slot.day}, {slot:%H:%M}" for slot in proposal.next_slots]
+    repeat = "" if proposal.runs_left is None else f", {proposal.runs_left}×"
+    lines = [
+        f"**{what} “{name}”?**",
+        f"- Runs {escape_markdown(proposal.words, 300)}{repeat}",
+        f"- Next: {', '.join(times) or 'never'}",
+        f"- Sends to: {', '.join(_list_places(proposal)) or 'no chat'}",
+        f"- Tools: {', '.join(map(format_code, proposal.toolsets)) or 'none'}",
+        f"- Estimated cost: {format_cost_per_day(proposal.cost_per_day)}",
+        f"- Task: {escape_markdown(proposal.prompt, MAX_SHOWN_PROMPT_CHARS)}{_describe_rest(proposal)}",
+        "",
+        f"{'The job stays as it is' if proposal.is_change else 'It does not run'} until you confirm: {confirm}."
+        f" To drop it: {reject}.",
+    ]
+    return "\n".join(lines)
+
+
+def _list_places(proposal: JobProposal) -> list[str]:
+    """Name the places that the job sends to, so that people recognize them."""
+    return [
+        "this chat"
+        if target == "origin" and not proposal.is_change
+        else f"{escape_markdown(clean_chat_text(words), MAX_PLACE_CHARS)} ({format_code(target)})"
+        for target, words in zip(proposal.targets, proposal.target_words, strict=True)
+    ]
+
+
+def _describe_rest(proposal: JobProposal) -> str:
+    """Say how to read a task that is too long for the question."""
+    if len(proposal.prompt) <= MAX_SHOWN_PROMPT_CHARS:
+        return ""
+    command = format_code(f"/jobs show {clean_chat_text(proposal.name)}")
+    return f" ({len(proposal.prompt):,} characters in all: {command})"

@@ -1,0 +1,335 @@
+"""Runs of jobs: queued at a slot, started as a turn, ended exactly once.
+
+Always true, by unique indexes: a job has one run for a slot, and at most one that has not ended. A run that was started
+ends with its turn (`jobs/run_end.py`), in the same transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.errors import JobRunning
+from palaver.core.ids import JobId, JobRunId, SessionId, new_job_run_id
+from palaver.core.text import make_storable
+from palaver.core.timestamps import from_micros, from_micros_or_none, to_micros
+from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState
+from palaver.sessions import delivery_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.jobs.table import JobRow
+    from palaver.sessions.delivery import DeliveryStatus
+
+IS_OPEN: Final = "state IN ('queued', 'running')"
+MAX_REASON_CHARS: Final = 1000
+
+_SELECT = """SELECT r.no, r.id, j.id, r.slot, r.slot_count, r.kind, r.state, r.reason, r.result, r.refused_tools,
+    r.target_errors, s.id, r.created_at, r.started_at, r.ended_at, r.job_no, r.cause, r.reported_failure, r.session_no,
+    r.turn_no, r.start_after FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0
+    LEFT JOIN session s ON s.no = r.session_no"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run, and what storage and the services that end it need to know beside it."""
+
+    no: int
+    run: JobRun
+    job_no: int
+    cause: str | None  # by which equal failures are recognized
+    reported_failure: str | None  # what the agent itself has reported
+    session_no: int | None
+    turn_no: int | None
+    start_after: int
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+
+def find_run(tx: Transaction, run_id: str) -> RunRow | None:
+    """Find a run of any job, without its deliveries."""
+    row = tx.fetch_one(f"{_SELECT} WHERE r.id = $1", run_id)
+    return _make_run_row(row) if row else None
+
+
+def find_open(tx: Transaction, job_no: int) -> RunRow | None:
+    """Find the run of a job that has not ended."""
+    row = tx.fetch_one(f"{_SELECT} WHERE r.job_no = $1 AND r.{IS_OPEN}", job_no)
+    return _make_run_row(row) if row else None
+
+
+def lock_job(tx: Transaction, job_no: int) -> None:
+    """Keep others from changing a job and its runs until this transaction ends."""
+    tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 {tx.for_update}", job_no)
+
+
+def has_run_at(tx: Transaction, job_no: int, slot: datetime) -> bool:
+    return tx.fetch_one("SELECT 1 FROM job_run WHERE job_no = $1 AND slot = $2", job_no, to_micros(slot)) is not None
+
+
+def list_runs(tx: Transaction, job_no: int, *, limit: int, before: int | None = None) -> list[JobRun]:
+    """List runs of a job with their deliveries, the newest first; those with a slot before a moment only."""
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE r.job_no = $1 AND r.slot < $2 ORDER BY r.slot DESC LIMIT $3",
+        job_no,
+        2**62 if before is None else before,
+        limit,
+    )
+    turn_nos = [row[19] for row in rows if row[19] is not None]
+    by_turn = delivery_queries.list_statuses_of_turns(tx, turn_nos)
+    return [_run_from_row(row, by_turn.get(row[19], ())) for row in rows]
+
+
+def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
+    """List the conversations of a person's runs that have started and not ended."""
+    rows = tx.fetch_all(
+        "SELECT r.session_no FROM job_run r JOIN job j ON j.no = r.job_no"
+        " WHERE r.state = 'running' AND r.session_no IS NOT NULL AND j.person_id = $1",
+        person_id,
+    )
+    return [session_no for (session_no,) in rows]
+
+
+def count_running(tx: Transaction) -> int:
+    """Count the runs of all jobs that have started and not ended."""
+    row = tx.fetch_one("SELECT COUNT(*) FROM job_run WHERE state = 'running'")
+    return int(row[0]) if row else 0
+
+
+_SELECT_STARTABLE = f"{_SELECT} WHERE r.state = 'queued' AND r.start_after <= $1"
+_OLDEST_FIRST = "ORDER BY r.start_after, r.no LIMIT 1"
+_BUSY_PEOPLE = """SELECT busy_job.person_id FROM job_run busy JOIN job busy_job ON busy_job.no = busy.job_no
+    WHERE busy.state = 'running' GROUP BY busy_job.person_id HAVING COUNT(*) >= $2"""
+
+
+def find_startable(tx: Transaction, now: int, person_share: int) -> RunRow | None:
+    """Find the run that is to start next: the one that has waited longest, of a person with few runs under way.
+
+    Only if there is none, it is one of a person who has `person_share` runs under way. The search reads at most the
+    runs of the people who have so many, and a person has a limited number of jobs.
+    """
+    row = tx.fetch_one(
+        f"{_SELECT_STARTABLE} AND j.person_id NOT IN ({_BUSY_PEOPLE}) {_OLDEST_FIRST}", now, person_share
+    ) or tx.fetch_one(f"{_SELECT_STARTABLE} {_OLDEST_FIRST}", now)
+    return _make_run_row(row) if row else None
+
+
+def find_next_start(tx: Transaction) -> int | None:
+    """Return when the first queued run may start."""
+    row = tx.fetch_one("SELECT start_after FROM job_run WHERE state = 'queued' ORDER BY start_after LIMIT 1")
+    return int(row[0]) if row else None
+
+
+def find_last_created_at(tx: Transaction) -> int | None:
+    """Return when the newest run of any job was queued."""
+    row = tx.fetch_one("SELECT created_at FROM job_run WHERE no = (SELECT MAX(no) FROM job_run)")
+    return int(row[0]) if row else None
+
+
+def list_untold(tx: Transaction, limit: int) -> list[RunRow]:
+    """List missed runs that one person is still to be told of, the oldest slot first; none if there is no such person.
+
+    Another transaction that does the same waits until this one ends.
+    """
+    tx.lock_name("palaver missed runs")
+    person = tx.fetch_one(
+        "SELECT j.person_id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.is_untold = 1 LIMIT 1"
+    )
+    if person is None:
+        return []
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE j.person_id = $1 AND r.is_untold = 1 ORDER BY r.slot, r.no LIMIT $2", person[0], limit
+    )
+    return [_make_run_row(row) for row in rows]
+
+
+def has_untold(tx: Transaction) -> bool:
+    return tx.fetch_one("SELECT 1 FROM job_run WHERE is_untold = 1 LIMIT 1") is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanRun:
+    """A running run whose turn has ended without it, or is gone."""
+
+    row: RunRow
+    turn_error: str | None
+    is_turn_gone: bool  # with its conversation
+
+
+def list_orphans(tx: Transaction, limit: int) -> list[OrphanRun]:
+    """List runs whose turn was taken out of the queue, or whose conversation was deleted."""
+    found = tx.fetch_all(
+        "SELECT r.id, t.no, t.error FROM job_run r LEFT JOIN turn t ON t.no = r.turn_no"
+        " WHERE r.state = 'running' AND (t.no IS NULL OR t.ended_at IS NOT NULL) ORDER BY r.no LIMIT $1",
+        limit,
+    )
+    rows = [(find_run(tx, run_id), turn_no, error) for run_id, turn_no, error in found]
+    return [
+        OrphanRun(row=row, turn_error=error, is_turn_gone=turn_no is None)
+        for row, turn_no, error in rows
+        if row is not None
+    ]
+
+
+# -- changing -----------------------------------------------------------------------------------------------
+
+
+def enqueue(
+    tx: Transaction, job_row: JobRow, slot: datetime, kind: JobRunKind, now: int, *, start_after: int | None = None
+) -> JobRun:
+    """Queue a run; raise `JobRunning` if the last one has not ended."""
+    lock_job(tx, job_row.no)
+    if find_open(tx, job_row.no) is not None:
+        raise JobRunning(f"The job {job_row.job.name!r} is already running. Wait until it has ended.")
+    moment = to_micros(slot)
+    while kind is JobRunKind.MANUAL and has_run_at(tx, job_row.no, from_micros(moment)):
+        moment += 1  # a manual run has no slot of its own: any moment will do
+    return _insert(
+        tx, job_row, moment, kind, JobRunState.QUEUED, now, start_after=now if start_after is None else start_after
+    )
+
+
+def record_missed(
+    tx: Transaction, job_row: JobRow, slot: datetime, slot_count: int, reason: str, now: int, *, is_untold: bool
+) -> None:
+    """Record slots at which the job did not run, from `slot` on, and whether its person is to be told."""
+    _insert(
+        tx,
+        job_row,
+        to_micros(slot),
+        JobRunKind.SCHEDULED,
+        JobRunState.MISSED,
+        now,
+        reason=reason,
+        slot_count=slot_count,
+        is_untold=is_untold,
+    )
+
+
+def record_skipped(tx: Transaction, job_row: JobRow, slot: datetime, reason: str, now: int) -> None:
+    _insert(tx, job_row, to_micros(slot), JobRunKind.SCHEDULED, JobRunState.SKIPPED, now, reason=reason)
+
+
+def mark_started(tx: Transaction, run_no: int, session_no: int, turn_id: str, now: int) -> None:
+    tx.execute(
+        "UPDATE job_run SET state = 'running', session_no = $2, started_at = $4,"
+        " turn_no = (SELECT no FROM turn WHERE id = $3) WHERE no = $1 AND state = 'queued'",
+        run_no,
+        session_no,
+        turn_id,
+        now,
+    )
+
+
+def end_run(
+    tx: Transaction,
+    run_no: int,
+    state: JobRunState,
+    now: int,
+    *,
+    reason: str | None = None,
+    cause: str | None = None,
+    result: JobResult | None = None,
+) -> bool:
+    """End a run; False if it has ended already."""
+    ended = tx.execute(
+        "UPDATE job_run SET state = $2, ended_at = $3, reason = $4, cause = $5, result = $6"
+        f" WHERE no = $1 AND {IS_OPEN}",
+        run_no,
+        state.value,
+        now,
+        None if reason is None else make_storable(reason[:MAX_REASON_CHARS]),
+        cause,
+        None if result is None else result.value,
+    )
+    return ended > 0
+
+
+def set_untold(tx: Transaction, run_nos: Sequence[int], *, is_untold: bool) -> None:
+    """Record whether the person of missed runs is still to be told of them."""
+    tx.execute_many("UPDATE job_run SET is_untold = $2 WHERE no = $1", [(no, int(is_untold)) for no in run_nos])
+
+
+def end_delays(tx: Transaction, now: int) -> None:
+    """Let queued runs start that would wait until the clock is again as late as it was before it was set back."""
+    tx.execute("UPDATE job_run SET start_after = $1 WHERE state = 'queued' AND start_after > $1", now)
+
+
+def set_target_errors(tx: Transaction, run_no: int, target_errors: Mapping[str, str]) -> None:
+    """Record the targets that nothing could be sent to."""
+    tx.execute("UPDATE job_run SET target_errors = $2 WHERE no = $1", run_no, json.dumps(dict(target_errors)))
+
+
+def _insert(
+    tx: Transaction,
+    job_row: JobRow,
+    slot: int,
+    kind: JobRunKind,
+    state: JobRunState,
+    now: int,
+    *,
+    reason: str | None = None,
+    slot_count: int = 1,
+    start_after: int | None = None,
+    is_untold: bool = False,
+) -> JobRun:
+    run_id = new_job_run_id()
+    tx.execute(
+        "INSERT INTO job_run (id, job_no, slot, slot_count, kind, state, reason, start_after, created_at, ended_at,"
+        " is_untold) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        run_id,
+        job_row.no,
+        slot,
+        slot_count,
+        kind.value,
+        state.value,
+        reason,
+        now if start_after is None else start_after,
+        now,
+        now if state.has_ended else None,
+        int(is_untold),
+    )
+    stored = find_run(tx, run_id)
+    assert stored is not None  # noqa: S101
+    return stored.run
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+def _make_run_row(row: Row) -> RunRow:
+    return RunRow(
+        no=row[0],
+        run=_run_from_row(row),
+        job_no=row[15],
+        cause=row[16],
+        reported_failure=row[17],
+        session_no=row[18],
+        turn_no=row[19],
+        start_after=row[20],
+    )
+
+
+def _run_from_row(row: Row, deliveries: Sequence[DeliveryStatus] = ()) -> JobRun:
+    return JobRun(
+        id=JobRunId(row[1]),
+        job_id=JobId(row[2]),
+        slot=from_micros(row[3]),
+        slot_count=row[4],
+        kind=JobRunKind(row[5]),
+        state=JobRunState(row[6]),
+        reason=row[7],
+        result=None if row[8] is None else JobResult(row[8]),
+        refused_tools=tuple(json.loads(row[9])) if row[9] else (),
+        target_errors=json.loads(row[10]) if row[10] else {},
+        session_id=None if row[11] is None else SessionId(row[11]),
+        created_at=from_micros(row[12]),
+        started_at=from_micros_or_none(row[13]),
+        ended_at=from_micros_or_none(row[14]),
+        deliveries=tuple(deliveries),
+    )

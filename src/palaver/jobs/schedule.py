@@ -1,0 +1,207 @@
+"""Schedules of jobs: how people write them, how they are stored, and what they are called in words.
+
+    30m · 2h · 1d                once, after this time
+    every 30m · every 2h         again and again; measured in hours that pass, whatever the clocks do
+    0 7 * * MON-FRI              cron: minute, hour, day, month, weekday; by the wall clock of the job's time zone
+    2026-12-24 18:00             once, by the wall clock of the job's time zone
+
+Always true: `read_schedule(format_schedule(schedule))` is that schedule again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from palaver.core.errors import InvalidInput
+from palaver.core.timezones import check_timezone
+from palaver.jobs.cron import CronFields, find_smallest_gap, parse_cron
+from palaver.jobs.cron_words import describe_cron, join_words
+
+MIN_INTERVAL: Final = timedelta(minutes=5)
+MAX_INTERVAL: Final = timedelta(days=366)
+MAX_ONCE_AHEAD: Final = timedelta(days=10 * 366)
+SCHEDULE_EXAMPLES: Final = (
+    '"30m" (once, in 30 minutes), "every 2h", "0 7 * * MON-FRI" (cron: weekdays at 07:00), "2026-12-24 18:00"'
+)
+
+_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_DURATION = re.compile(r"(\d{1,6}) ?(m|min|mins|minutes?|h|hours?|d|days?)", re.ASCII)
+_WALL_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)", re.ASCII)
+_STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_LOOKS_LIKE_TIME = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class ScheduleKind(StrEnum):
+    ONCE = "once"
+    INTERVAL = "interval"
+    CRON = "cron"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a job runs. Exactly one of the three is set."""
+
+    at: datetime | None = None  # once; aware and in UTC, in whole seconds
+    every: timedelta | None = None
+    cron: CronFields | None = None
+
+    @property
+    def kind(self) -> ScheduleKind:
+        if self.at is not None:
+            return ScheduleKind.ONCE
+        return ScheduleKind.INTERVAL if self.every is not None else ScheduleKind.CRON
+
+    @property
+    def is_once(self) -> bool:
+        return self.at is not None
+
+
+# -- reading and writing ------------------------------------------------------------------------------------
+
+
+def parse_schedule(text: str, *, timezone: str, now: datetime) -> Schedule:
+    """Read what a person or the agent wrote; raise InvalidInput that says what is wrong, with examples."""
+    clean = " ".join(text.split())
+    zone = load_zone(timezone)
+    if clean[:6].lower() == "every ":
+        return Schedule(every=_parse_interval(text, clean[6:]))
+    if duration := _DURATION.fullmatch(clean.lower()):
+        return Schedule(at=_check_future(text, _truncate(now) + _read_duration(duration), now))
+    if _STORED_TIME.fullmatch(clean):
+        return Schedule(at=_check_future(text, _read_stored_time(text, clean), now))
+    if _LOOKS_LIKE_TIME.match(clean):
+        return Schedule(at=_check_future(text, _parse_wall_time(text, clean, zone), now))
+    if clean.startswith("@"):
+        raise _make_error(text, "names such as @daily are not supported; write the five fields of cron")
+    try:
+        fields = parse_cron(clean)
+    except InvalidInput as error:
+        raise _make_error(text, str(error) if " " in clean else "it is none of the known forms") from None
+    if timedelta(minutes=find_smallest_gap(fields)) < MIN_INTERVAL:
+        raise _make_error(text, f"runs must be at least {_format_duration(MIN_INTERVAL)} apart")
+    return Schedule(cron=fields)
+
+
+def read_schedule(text: str) -> Schedule:
+    """Read what `format_schedule` wrote, whether or not its time has passed."""
+    if _STORED_TIME.fullmatch(text):
+        return Schedule(at=_read_stored_time(text, text))
+    if text.startswith("every ") and (duration := _DURATION.fullmatch(text[6:])):
+        return Schedule(every=_read_duration(duration))
+    return Schedule(cron=parse_cron(text))
+
+
+def format_schedule(schedule: Schedule) -> str:
+    """Write a schedule as it is stored."""
+    if schedule.at is not None:
+        return f"{schedule.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    if schedule.every is not None:
+        unit = next(unit for unit in ("d", "h", "m") if not schedule.every % _UNITS[unit])
+        return f"every {schedule.every // _UNITS[unit]}{unit}"
+    assert schedule.cron is not None  # noqa: S101
+    return schedule.cron.expression
+
+
+def load_zone(timezone: str) -> ZoneInfo:
+    """Return the time zone of an IANA name; raise InvalidInput for anything else."""
+    return ZoneInfo(check_timezone(timezone))
+
+
+def _parse_interval(text: str, interval: str) -> timedelta:
+    duration = _DURATION.fullmatch(interval.lower())
+    if duration is None:
+        raise _make_error(text, '"every" is followed by a number and m, h or d; other times are written in cron')
+    every = _read_duration(duration)
+    if not MIN_INTERVAL <= every <= MAX_INTERVAL:
+        longest = _format_duration(MAX_INTERVAL)
+        raise _make_error(text, f"runs must be at least {_format_duration(MIN_INTERVAL)} and at most {longest} apart")
+    return every
+
+
+def _read_duration(match: re.Match[str]) -> timedelta:
+    return int(match[1]) * _UNITS[match[2][0]]
+
+
+def _parse_wall_time(text: str, clean: str, zone: ZoneInfo) -> datetime:
+    match = _WALL_TIME.fullmatch(clean)
+    if match is None:
+        raise _make_error(text, f"write the time as 2026-12-24 18:00; the time zone is {zone.key}")
+    try:
+        wall_time = datetime.fromisoformat(f"{match[1]}T{match[2]}")
+        return resolve_wall_time(wall_time, zone)
+    except (OverflowError, ValueError):  # in UTC, the first and the last day of the calendar may be outside of it
+        raise _make_error(text, "there is no such day or time") from None
+
+
+def resolve_wall_time(wall_time: datetime, zone: ZoneInfo) -> datetime:
+    """Return the moment at which the clocks of a zone show a time: the first of two, the end of a gap if it is skipped.
+
+    The time is naive, the result in UTC.
+    """
+    late = wall_time.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if late.astimezone(zone).replace(tzinfo=None, fold=0) == wall_time:
+        return late
+    # Skipped: the offset from before the gap puts it after the gap's end, the one from after it before that end.
+    early = wall_time.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    offset = late.astimezone(zone).utcoffset()
+    while late - early > timedelta(seconds=1):
+        middle = early + (late - early) // 2
+        if middle.astimezone(zone).utcoffset() == offset:
+            late = middle
+        else:
+            early = middle
+    return _truncate(late)
+
+
+def _read_stored_time(text: str, clean: str) -> datetime:
+    try:
+        return datetime.strptime(clean, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        raise _make_error(text, "there is no such day or time") from None
+
+
+def _check_future(text: str, at: datetime, now: datetime) -> datetime:
+    if at <= now:
+        raise _make_error(text, "this time has passed")
+    if at - now > MAX_ONCE_AHEAD:
+        raise _make_error(text, "this is more than ten years ahead")
+    return at
+
+
+def _truncate(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def _make_error(text: str, problem: str) -> InvalidInput:
+    shown = text if len(text) <= 80 else f"{text[:79]}…"
+    return InvalidInput(f"schedule: {shown!r} is not valid: {problem}. Examples: {SCHEDULE_EXAMPLES}.", schedule=shown)
+
+
+# -- in words -----------------------------------------------------------------------------------------------
+
+
+def describe_schedule(schedule: Schedule, timezone: str) -> str:
+    """Say when a job runs: `every weekday at 07:00 (Europe/Vienna)`."""
+    if schedule.at is not None:
+        local = schedule.at.astimezone(load_zone(timezone))
+        clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+        words = f"once, on {local:%A}, {local:%B} {local.day}, {local.year} at {clock}"
+    elif schedule.every is not None:
+        is_day = schedule.every == timedelta(days=1)  # "every day" would be at the same time of the day
+        words = "every 24 hours" if is_day else f"every {_format_duration(schedule.every, one='')}"
+    else:
+        assert schedule.cron is not None  # noqa: S101
+        words = describe_cron(schedule.cron)
+    return f"{words} ({timezone})"
+
+
+def _format_duration(duration: timedelta, *, one: str = "1 ") -> str:
+    minutes = duration // timedelta(minutes=1)
+    counts = ((minutes // 1440, "day"), (minutes % 1440 // 60, "hour"), (minutes % 60, "minute"))
+    parts = [f"{count} {noun}s" if count > 1 else f"1 {noun}" for count, noun in counts if count]
+    return parts[0].replace("1 ", one, 1) if len(parts) == 1 and parts[0].startswith("1 ") else join_words(parts)

@@ -1,0 +1,437 @@
+"""Jobs of people: making, reading, changing and ending them, by their person, by the agent, or by an owner.
+
+Always true: reading changes nothing, least of all the next slot of a job. A person sees and manages their own jobs; an
+owner those of other people only if they ask for everything. A job of another person gives the same error as one that
+does not exist. What the agent proposes does nothing until its person confirms it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from palaver.agent.toolsets import describe_toolset
+from palaver.core.argument_checks import check_count
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
+from palaver.core.operation import Operations, WriteThenWork, operation
+from palaver.core.page import Page
+from palaver.core.source import Platform, SessionSource
+from palaver.core.timestamps import to_micros
+from palaver.jobs import (
+    job_deletion,
+    job_run_summaries,
+    proposals,  # as a module: it is imported from commands, too
+    runs_table as job_runs,
+    table as jobs,
+)
+from palaver.jobs.details import JobDetails, JobOptions, JobSummary, NamedItem
+from palaver.jobs.editor import JobEditor, decode_draft, encode_draft, make_proposal
+from palaver.jobs.fields import DEFAULT_TOOLSETS, get_person_timezone, list_grantable_toolsets
+from palaver.jobs.job_deletion import ALL_PIECES
+from palaver.jobs.model import JobRunKind, JobState
+from palaver.jobs.permissions import (
+    check_can_manage_all,
+    check_confirmed,
+    check_not_job,
+    check_role,
+    get_job_person,
+    get_person,
+    has_proposal,
+    make_origin,
+)
+from palaver.jobs.preview import PreviewRequest, build_preview
+from palaver.jobs.schedule import describe_schedule, read_schedule
+from palaver.jobs.targets import list_targets
+from palaver.sessions import inbound_table as inbound_messages, turns_table as turns
+from palaver.sessions.deletions import build_deletion
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.turn import StopRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from palaver.core.clock import Clock
+    from palaver.core.engines.base import Transaction, Work
+    from palaver.jobs.details import JobPreview
+    from palaver.jobs.fields import JobEnvironment
+    from palaver.jobs.job_run_summaries import LastRun
+    from palaver.jobs.model import Job, JobRun
+    from palaver.jobs.proposal import JobDraft, JobProposal
+    from palaver.jobs.table import JobRow
+    from palaver.people.model import Principal
+    from palaver.sessions.deletion_pieces import HiddenRow
+
+R = TypeVar("R")
+
+MAX_PAGE_JOBS: Final = 500
+MAX_PAGE_RUNS: Final = 100
+RUN_NAMESPACE: Final = "job runs"  # keeps the keys of runs apart from those of messages
+_ASKED_AGAIN: Final = "The agent has changed its proposal for the job {name!r}. Look at it again."
+_REMOVED = "The job was deleted."
+
+
+class Jobs(Operations[R]):
+    """The jobs of this gateway. Every operation says who asks."""
+
+    def __init__(
+        self, runner: R, environment: JobEnvironment, clock: Clock, *, only_chat: SessionSource | None = None
+    ) -> None:
+        """With `only_chat`, only jobs that were made in that chat exist: other people there read the answers."""
+        super().__init__(runner)
+        self._environment = environment
+        self._editor = JobEditor(environment, only_chat)
+        self._clock = clock
+        self._only_chat = only_chat
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    @operation
+    def list(
+        self, principal: Principal, *, everything: bool = False, cursor: str | None = None
+    ) -> Work[Page[JobSummary]]:
+        """List a person's jobs by name; with `everything`, a page of the jobs of all people, the oldest first."""
+        if everything:
+            self._check_everything(principal)
+        after = _parse_cursor(cursor)
+
+        def run(tx: Transaction) -> Page[JobSummary]:
+            if everything:
+                rows = jobs.list_all(tx, limit=MAX_PAGE_JOBS, after=after)
+            else:
+                rows = [row for row in jobs.list_owned(tx, principal.person_id) if self._is_shown(row)]
+            last_runs = job_run_summaries.load_last_runs(tx, [row.no for row in rows])
+            next_cursor = str(rows[-1].no) if everything and len(rows) == MAX_PAGE_JOBS else None
+            return Page([_make_summary(row, last_runs.get(row.no)) for row in rows], next_cursor)
+
+        return Read(run)
+
+    @operation
+    def get(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[JobDetails]:
+        now = self._clock.now()
+        return Read(lambda tx: self._editor.describe(tx, self._find(tx, principal, id_or_name, everything), now))
+
+    @operation
+    def list_runs(
+        self,
+        principal: Principal,
+        id_or_name: str,
+        *,
+        limit: int = 20,
+        before: datetime | None = None,
+        everything: bool = False,
+    ) -> Work[Sequence[JobRun]]:
+        """List runs of a job, the newest first; with `before`, those whose slot is earlier."""
+        check_count("limit", limit, maximum=MAX_PAGE_RUNS)
+        until = None if before is None else to_micros(before)
+
+        def run(tx: Transaction) -> Sequence[JobRun]:
+            job_row = self._find(tx, principal, id_or_name, everything)
+            return job_runs.list_runs(tx, job_row.no, limit=limit, before=until)
+
+        return Read(run)
+
+    @operation
+    def get_options(self, principal: Principal) -> Work[JobOptions]:
+        """Return what a person can choose from when they make a job."""
+
+        def run(tx: Transaction) -> JobOptions:
+            person = get_person(tx, principal.person_id)
+            names = list_grantable_toolsets(self._environment, person.role)
+            return JobOptions(
+                timezone=get_person_timezone(self._environment, person),
+                toolsets=tuple(NamedItem(name=name, words=describe_toolset(name)) for name in names),
+                default_toolsets=tuple(name for name in DEFAULT_TOOLSETS if name in names),
+                targets=list_targets(tx, person.principal, self._environment.config),
+            )
+
+        return Read(run)
+
+    @operation
+    def preview(
+        self,
+        principal: Principal,
+        draft: JobDraft,
+        source: SessionSource,
+        *,
+        session_id: str | None = None,
+        job: str | None = None,
+        everything: bool = False,
+    ) -> Work[JobPreview]:
+        """Check a new job, or a change of one, and return it in words; nothing is stored."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> JobPreview:
+            if job is not None:
+                return self._editor.preview_change(tx, self._find(tx, principal, job, everything), draft, now)
+            person = get_job_person(tx, principal)
+            origin = make_origin(tx, person, source, session_id)
+            fields = self._editor.make_checker(tx, person, origin, now).make_fields(draft)
+            jobs.check_name_free(tx, person.id, fields.name)
+            request = PreviewRequest(fields=fields, principal=person.principal, origin=origin, now=now)
+            return build_preview(tx, self._environment, request)
+
+        return Read(run)
+
+    # -- by a person ---------------------------------------------------------------------------------------
+
+    @operation
+    def add(
+        self, principal: Principal, draft: JobDraft, source: SessionSource, *, session_id: str | None = None
+    ) -> Work[JobDetails]:
+        """Add a job, made in a place or in a conversation that the person sees; it is active at once."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> JobDetails:
+            person = get_job_person(tx, principal)
+            origin = make_origin(tx, person, source, session_id)
+            return self._editor.describe(tx, self._editor.insert(tx, person, draft, origin, now, JobState.ACTIVE), now)
+
+        return Write(run)
+
+    @operation
+    def edit(
+        self, principal: Principal, id_or_name: str, draft: JobDraft, *, everything: bool = False
+    ) -> Work[JobDetails]:
+        """Change fields of a job. A job that has ended and gets further times is active again."""
+        now = self._clock.now()
+
+        def change(tx: Transaction, job_row: JobRow) -> None:
+            self._editor.apply(tx, job_row, draft, now)
+
+        return self._change(principal, id_or_name, change, now, everything=everything)
+
+    @operation
+    def pause(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[JobDetails]:
+        """Stop starting runs of a job; one that is under way goes on."""
+        now = self._clock.now()
+
+        def change(tx: Transaction, job_row: JobRow) -> None:
+            check_confirmed(job_row.job)
+            if job_row.job.state is not JobState.ACTIVE:
+                raise NothingToDo(f"The job {job_row.job.name!r} is not active: it is {job_row.job.state}.")
+            jobs.set_state(tx, job_row.no, JobState.PAUSED, None, None, to_micros(now))
+
+        return self._change(principal, id_or_name, change, now, everything=everything)
+
+    @operation
+    def resume(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[JobDetails]:
+        """Let a paused job run again from its next time on; what it missed is not made up for."""
+        now = self._clock.now()
+
+        def change(tx: Transaction, job_row: JobRow) -> None:
+            check_confirmed(job_row.job)
+            if job_row.job.state is JobState.ACTIVE:
+                raise NothingToDo(f"The job {job_row.job.name!r} is active already.")
+            self._editor.activate(tx, job_row, now)
+
+        return self._change(principal, id_or_name, change, now, everything=everything)
+
+    @operation
+    def run_now(
+        self, principal: Principal, id_or_name: str, *, key: str | None = None, everything: bool = False
+    ) -> Work[JobRun]:
+        """Queue a run of a job besides its schedule; raises `JobRunning` while a run is under way.
+
+        A second call with the same key returns the same run, so a client that got no response can repeat it.
+        """
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> JobRun:
+            job_row = self._find_to_change(tx, principal, id_or_name, everything)
+            source = SessionSource(Platform.WEB, job_row.job.id, user_id=principal.person_id)
+            request = Inbound(source=source, content="", message_id=key, message_id_namespace=RUN_NAMESPACE)
+            receipt = inbound_messages.find_receipt(tx, request)
+            if receipt is not None:
+                return _get_run(tx, receipt["run_id"])
+            check_confirmed(job_row.job)
+            queued = job_runs.enqueue(tx, job_row, now, JobRunKind.MANUAL, to_micros(now))
+            inbound_messages.save_receipt(tx, request, {"outcome": "command", "run_id": queued.id}, to_micros(now))
+            return queued
+
+        return Write(run)
+
+    @operation
+    def remove(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[Job]:
+        """Delete a job and stop its run; the conversations of its runs stay. Many runs are deleted by the cleanup."""
+        now = to_micros(self._clock.now())
+        return Write(lambda tx: self._remove(tx, principal, id_or_name, everything, now), frees_space=True)
+
+    @operation
+    def remove_completely(
+        self, principal: Principal, id_or_name: str, *, everything: bool = False
+    ) -> WriteThenWork[HiddenRow, Job]:
+        """Delete a job like `remove`, and return when the last of its runs is deleted, too."""
+        now = to_micros(self._clock.now())
+        return build_deletion(lambda tx: self._remove(tx, principal, id_or_name, everything, now), ALL_PIECES)
+
+    # -- proposals of the agent ----------------------------------------------------------------------------
+
+    @operation
+    def propose(
+        self, principal: Principal, draft: JobDraft, source: SessionSource, *, session_id: str | None = None
+    ) -> Work[JobProposal]:
+        """Store a job that waits for the confirmation of its person; one of the same name that waits is replaced."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> JobProposal:
+            person = get_job_person(tx, principal)
+            origin = make_origin(tx, person, source, session_id)
+            waiting = self._editor.find_waiting(tx, person.id, draft)
+            if waiting is not None and self._is_shown(waiting):
+                return self._editor.change_waiting(tx, waiting, draft, now, origin)
+            job_row = self._editor.insert(tx, person, draft, origin, now, JobState.PROPOSED)
+            return make_proposal(job_row.job, self._editor.preview(tx, job_row, now))
+
+        return Write(run)
+
+    @operation
+    def propose_change(self, principal: Principal, id_or_name: str, draft: JobDraft) -> Work[JobProposal]:
+        """Store a change of a job that waits for the confirmation of its person; it replaces an earlier one."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> JobProposal:
+            job_row = self._find_to_change(tx, principal, id_or_name, everything=False)
+            job = job_row.job
+            if job.state is JobState.PROPOSED:
+                return self._editor.change_waiting(tx, job_row, draft, now)
+            fields = self._editor.change_fields(tx, job_row, draft, now)
+            if not fields.list_changes(job):
+                raise NothingToDo(f"The job {job.name!r} is like this already.")
+            jobs.check_name_free(tx, job.person_id, fields.name, except_no=job_row.no)
+            change = encode_draft(draft, fields)
+            jobs.update_fields(tx, job_row, {"proposed_change": change}, to_micros(now))
+            preview = self._editor.build_preview(tx, job_row, fields, now)
+            return make_proposal(job, preview, is_change=True, is_new=change != job.proposed_change)
+
+        return Write(run)
+
+    @operation
+    def confirm(
+        self, principal: Principal, id_or_name: str, *, everything: bool = False, asked_at: datetime | None = None
+    ) -> Work[JobDetails]:
+        """Carry out what the agent has proposed: the job, or the change of it.
+
+        `asked_at` is the time of the question that the person has seen. It fails if the agent has asked again since.
+        """
+        now = self._clock.now()
+
+        def change(tx: Transaction, job_row: JobRow) -> None:
+            job = job_row.job
+            if asked_at is not None and has_proposal(job) and job.asked_at != asked_at:
+                raise NothingToDo(_ASKED_AGAIN.format(name=job.name))
+            if job.state is JobState.PROPOSED:
+                self._editor.activate(tx, job_row, now, anchor=now)
+            elif job.proposed_change is not None:
+                jobs.update_fields(tx, job_row, {"proposed_change": None}, to_micros(now))
+                JobEditor(self._environment).apply(tx, job_row, decode_draft(job.proposed_change), now)
+            else:
+                raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
+            proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=True)
+
+        return self._change(principal, id_or_name, change, now, everything=everything)
+
+    @operation
+    def reject(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[Job]:
+        """Drop what the agent has proposed; a job that was only proposed is deleted."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> Job:
+            job_row = self._find_and_lock(tx, principal, id_or_name, everything)
+            job = job_row.job
+            if not has_proposal(job):
+                raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
+            proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
+            if job.state is JobState.PROPOSED:
+                job_deletion.delete(tx, job_row.no)
+            else:
+                jobs.update_fields(tx, job_row, {"proposed_change": None}, to_micros(now))
+            return job
+
+        return Write(run)
+
+    # -- inside a transaction ------------------------------------------------------------------------------
+
+    def _remove(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool, now: int) -> Job:
+        job_row = self._find_and_lock(tx, principal, id_or_name, everything)
+        open_run = job_runs.find_open(tx, job_row.no)
+        if open_run is not None and open_run.session_no is not None:
+            turns.request_stop(tx, open_run.session_no, StopRequest.STOP, principal.person_id)
+            turns.cancel_queued(tx, open_run.session_no, now, _REMOVED)
+        if has_proposal(job_row.job):  # its person need not decide any more
+            proposals.record_decision(tx, job_row, principal.person_id, now, is_confirmed=False)
+        job_deletion.delete(tx, job_row.no)
+        return job_row.job
+
+    def _is_shown(self, job_row: JobRow) -> bool:
+        if self._only_chat is None:
+            return True
+        here, origin = self._only_chat, job_row.job.origin
+        return (here.platform, here.account, here.chat_id) == (origin.platform, origin.account, origin.chat_id)
+
+    def _check_everything(self, principal: Principal) -> None:
+        check_can_manage_all(principal)
+        if self._only_chat is not None:
+            raise NotAllowed("Other people read this chat. Use this in a direct message.")
+
+    def _find(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
+        if everything:
+            self._check_everything(principal)
+        try:
+            job_row = jobs.get_owned(tx, principal.person_id, id_or_name)
+        except NotFound:
+            if not everything:
+                raise
+            job_row = jobs.get_any(tx, id_or_name)
+        if not self._is_shown(job_row):
+            raise jobs.make_not_found(id_or_name)
+        return job_row
+
+    def _find_and_lock(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
+        """Find a job, and keep others from changing it until this transaction ends: a slot may pass at this moment."""
+        check_not_job(principal)
+        job_row = self._find(tx, principal, id_or_name, everything)
+        job_runs.lock_job(tx, job_row.no)
+        return self._find(tx, principal, job_row.job.id, everything)  # as it is since the lock
+
+    def _find_to_change(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
+        job_row = self._find_and_lock(tx, principal, id_or_name, everything)
+        check_role(job_row.person_role)
+        return job_row
+
+    def _change(
+        self,
+        principal: Principal,
+        id_or_name: str,
+        change: Callable[[Transaction, JobRow], None],
+        now: datetime,
+        *,
+        everything: bool,
+    ) -> Write[JobDetails]:
+        def run(tx: Transaction) -> JobDetails:
+            job_row = self._find_to_change(tx, principal, id_or_name, everything)
+            change(tx, job_row)
+            return self._editor.describe(tx, jobs.get_any(tx, job_row.job.id), now)
+
+        return Write(run)
+
+
+def _make_summary(job_row: JobRow, last_run: LastRun | None) -> JobSummary:
+    job = job_row.job
+    words = describe_schedule(read_schedule(job.schedule), job.timezone)
+    return JobSummary(job=job, words=words, person_name=job_row.person_name, last_run=last_run)
+
+
+def _get_run(tx: Transaction, run_id: str) -> JobRun:
+    row = job_runs.find_run(tx, run_id)
+    if row is None:
+        raise NotFound("The run that was started with this key is no longer stored.")
+    return row.run
+
+
+def _parse_cursor(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
+        raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
+    return int(cursor)

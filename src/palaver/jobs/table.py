@@ -1,0 +1,357 @@
+"""Jobs: prompts that run on a schedule, each on behalf of one person. Deleting is in `job_deletion.py`.
+
+Always true, by unique indexes and checks: a person has one job of a name, and only an active job has a next slot. A
+slot is passed by `advance` alone, which changes nothing if the job's slot is no longer the one that its caller saw;
+reading never does. A job of another person looks exactly like one that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
+from palaver.core.ids import JobId, PersonId, SessionId, new_job_id
+from palaver.core.sources import decode_source, encode_source
+from palaver.core.text import encode_json, is_storable, make_name_key
+from palaver.core.timestamps import from_micros, from_micros_or_none, to_micros
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
+from palaver.people.model import Principal, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.source import SessionSource
+
+_SELECT = """SELECT j.no, j.id, j.person_id, j.name, j.prompt, j.schedule, j.timezone, j.anchor, j.runs_left, j.targets,
+    j.origin, j.toolsets, j.model, j.profile, j.state, j.state_reason, j.proposed_change, j.next_slot, j.failure_count,
+    j.created_at, j.updated_at, j.origin_session_no, s.id, j.alerted_cause, p.role, p.audience_no, p.name,
+    j.proposed_at
+    FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
+    LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
+_ENDED_REASON = "It has no further runs."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """A job, and what storage and the services that run it need to know beside it."""
+
+    no: int
+    job: Job
+    origin_session_no: int | None
+    alerted_cause: str | None  # of the failure that its person was last told of
+    person_role: Role
+    person_audience_no: int  # the audience of the person's own conversations
+    person_name: str
+
+    @property
+    def principal(self) -> Principal:
+        """Who its runs act for: the person, as the job."""
+        return Principal(self.job.person_id, self.person_role, self.job.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job that is to be added."""
+
+    person_id: PersonId
+    name: str
+    prompt: str
+    schedule: str
+    timezone: str
+    anchor: datetime
+    targets: tuple[str, ...]
+    origin: SessionSource
+    toolsets: tuple[str, ...]
+    state: JobState
+    next_slot: datetime | None  # of an active job
+    runs_left: int | None = None
+    origin_session_no: int | None = None
+    model: str | None = None
+    profile: str | None = None
+
+
+# The columns that can be changed by `update_fields`, and how each value is stored.
+_ENCODERS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "name": str,
+    "prompt": str,
+    "schedule": str,
+    "timezone": str,
+    "anchor": to_micros,
+    "runs_left": lambda count: count,
+    "targets": lambda targets: encode_json(list(targets)),
+    "toolsets": lambda names: encode_json(list(names)),
+    "model": lambda model: model,
+    "profile": lambda profile: profile,
+    "origin": encode_source,
+    "origin_session_no": lambda no: no,
+    "proposed_change": lambda change: None if change is None else encode_json(dict(change)),
+}
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------
+
+
+def find_by_id(tx: Transaction, job_id: str) -> JobRow | None:
+    """Find the job of any person."""
+    return _find(tx, "j.id = $1", job_id)
+
+
+def find_by_no(tx: Transaction, job_no: int) -> JobRow | None:
+    return _find(tx, "j.no = $1", job_no)
+
+
+def get_owned(tx: Transaction, person_id: PersonId, id_or_name: str) -> JobRow:
+    """Return one of a person's jobs; another person's job is not found, like one that does not exist."""
+    name_key = make_name_key(id_or_name)
+    found = is_storable(id_or_name) and (
+        _find(tx, "j.person_id = $1 AND j.id = $2", person_id, id_or_name.strip())
+        or _find(tx, "j.person_id = $1 AND j.name_key = $2", person_id, name_key)
+    )
+    if not found:
+        raise make_not_found(id_or_name)
+    return found
+
+
+def get_any(tx: Transaction, job_id: str) -> JobRow:
+    """Return the job of any person by its id: names are unique only among the jobs of one person."""
+    found = find_by_id(tx, job_id.strip()) if is_storable(job_id) else None
+    if found is None:
+        raise make_not_found(job_id)
+    return found
+
+
+def make_not_found(id_or_name: str) -> JobNotFound:
+    return JobNotFound(
+        f"Job {id_or_name!r} not found. It may have been deleted, or you don't have access.", job=id_or_name
+    )
+
+
+def list_owned(tx: Transaction, person_id: PersonId) -> list[JobRow]:
+    """List a person's jobs by name; there are at most `MAX_JOBS_PER_PERSON`."""
+    rows = tx.fetch_all(f"{_SELECT} WHERE j.person_id = $1 ORDER BY j.name_key", person_id)
+    return [_make_job_row(row) for row in rows]
+
+
+def list_all(tx: Transaction, *, limit: int, after: int = 0) -> list[JobRow]:
+    """List the jobs of all people in the order they were made, those after a number only."""
+    rows = tx.fetch_all(f"{_SELECT} WHERE j.no > $1 ORDER BY j.no LIMIT $2", after, limit)
+    return [_make_job_row(row) for row in rows]
+
+
+def list_due(tx: Transaction, now: int, limit: int, after: tuple[int, int] = (0, 0)) -> list[JobRow]:
+    """List jobs whose slot has come, the longest due first; those after a slot and number only."""
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE j.next_slot <= $1 AND (j.next_slot, j.no) > ($2, $3) ORDER BY j.next_slot, j.no LIMIT $4",
+        now,
+        *after,
+        limit,
+    )
+    return [_make_job_row(row) for row in rows]
+
+
+def find_next_slot(tx: Transaction, after: int) -> datetime | None:
+    """Return the earliest slot of any job that is later than a moment; None if there is none."""
+    row = tx.fetch_one("SELECT next_slot FROM job WHERE next_slot > $1 ORDER BY next_slot LIMIT 1", after)
+    return from_micros(row[0]) if row else None
+
+
+# ---- changing --------------------------------------------------------------------------------------------------
+
+
+def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
+    """Add a job; raises `JobNameTaken` if the person has one of this name, and `LimitReached` if they have too many."""
+    tx.lock_name(f"palaver jobs {new_job.person_id}")
+    check_name_free(tx, new_job.person_id, new_job.name)
+    count = tx.fetch_one("SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
+    if count is not None and count[0] >= MAX_JOBS_PER_PERSON:
+        raise LimitReached(
+            f"You already have {MAX_JOBS_PER_PERSON} jobs. Delete one before you add another.",
+            what="jobs",
+            limit=MAX_JOBS_PER_PERSON,
+        )
+    job_id = new_job_id()
+    columns: dict[str, object] = {
+        "id": job_id,
+        "person_id": new_job.person_id,
+        "name_key": make_name_key(new_job.name),
+        "state": new_job.state.value,
+        "next_slot": None if new_job.next_slot is None else to_micros(new_job.next_slot),
+        "created_at": now,
+        "updated_at": now,
+    }
+    columns |= {name: encode(getattr(new_job, name)) for name, encode in _ENCODERS.items() if hasattr(new_job, name)}
+    placeholders = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+    tx.execute(f"INSERT INTO job ({', '.join(columns)}) VALUES ({placeholders})", *columns.values())
+    return get_any(tx, job_id)
+
+
+def check_name_free(tx: Transaction, person_id: PersonId, name: str, *, except_no: int = 0) -> None:
+    """Raise `JobNameTaken` if another job of this person has the name."""
+    existing = tx.fetch_one(
+        "SELECT id, name FROM job WHERE person_id = $1 AND name_key = $2 AND no <> $3",
+        person_id,
+        make_name_key(name),
+        except_no,
+    )
+    if existing is not None:
+        raise JobNameTaken(
+            f"You already have a job named {existing[1]!r}. Change it with `jobs edit`, or choose another name.",
+            job_id=existing[0],
+            name=existing[1],
+        )
+
+
+def update_fields(tx: Transaction, job_row: JobRow, changes: Mapping[str, object], now: int) -> JobRow:
+    """Change fields of a job by their names; raises `JobNameTaken` for the name of another job of its person."""
+    columns = {name: _ENCODERS[name](value) for name, value in changes.items()}
+    if "name" in columns:
+        tx.lock_name(f"palaver jobs {job_row.job.person_id}")
+        check_name_free(tx, job_row.job.person_id, str(columns["name"]), except_no=job_row.no)
+        columns["name_key"] = make_name_key(str(columns["name"]))
+    columns["updated_at"] = now
+    assignments = ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, 2))
+    tx.execute(f"UPDATE job SET {assignments} WHERE no = $1", job_row.no, *columns.values())
+    return get_any(tx, job_row.job.id)
+
+
+def set_state(
+    tx: Transaction, job_no: int, state: JobState, reason: str | None, next_slot: datetime | None, now: int
+) -> None:
+    """Change the state of a job, and with it its next slot, which only an active job has.
+
+    An active job starts with no failures.
+    """
+    tx.execute(
+        "UPDATE job SET state = $2, state_reason = $3, next_slot = $4, updated_at = $5,"
+        " failure_count = CASE WHEN $2 = 'active' THEN 0 ELSE failure_count END,"
+        " alerted_cause = CASE WHEN $2 = 'active' THEN NULL ELSE alerted_cause END WHERE no = $1",
+        job_no,
+        state.value,
+        reason,
+        None if next_slot is None else to_micros(next_slot),
+        now,
+    )
+
+
+def pause_all(tx: Transaction, person_id: PersonId, reason: str, now: int) -> None:
+    """Pause the active jobs of a person."""
+    tx.execute(
+        "UPDATE job SET state = 'paused', state_reason = $2, next_slot = NULL, updated_at = $3"
+        " WHERE person_id = $1 AND state = 'active'",
+        person_id,
+        reason,
+        now,
+    )
+
+
+def set_next_slot(tx: Transaction, job_no: int, next_slot: datetime, now: int) -> None:
+    """Give an active job another next slot, because its schedule has changed."""
+    tx.execute(
+        "UPDATE job SET next_slot = $2, updated_at = $3 WHERE no = $1 AND state = 'active'",
+        job_no,
+        to_micros(next_slot),
+        now,
+    )
+
+
+def advance(tx: Transaction, job_row: JobRow, next_slot: datetime | None, now: int, *, runs_left: int | None) -> bool:
+    """Pass the slot of an active job; without a next one, the job ends.
+
+    False, and nothing is changed, if the job's slot is no longer the one of `job_row`: another process has passed it,
+    or a person has changed the job.
+    """
+    slot = job_row.job.next_slot
+    if slot is None:
+        return False
+    values: tuple[object, ...]
+    if next_slot is None:
+        assignments = "next_slot = NULL, state = 'ended', state_reason = $4, updated_at = $5"
+        values = (_ENDED_REASON, now)
+    else:
+        assignments, values = "next_slot = $4", (to_micros(next_slot),)
+    return bool(
+        tx.execute(
+            f"UPDATE job SET runs_left = $3, {assignments} WHERE no = $1 AND next_slot = $2 AND state = 'active'",
+            job_row.no,
+            to_micros(slot),
+            runs_left,
+            *values,
+        )
+    )
+
+
+def restore_run(tx: Transaction, job_no: int) -> None:
+    """Give a job one of its scheduled runs back, which has not started."""
+    tx.execute(
+        "UPDATE job SET runs_left = runs_left + 1 WHERE no = $1 AND runs_left IS NOT NULL AND state <> 'ended'", job_no
+    )
+
+
+def set_failures(tx: Transaction, job_no: int, failure_count: int, alerted_cause: str | None) -> None:
+    """Store how many runs failed in a row, and the cause that the person was last told of."""
+    tx.execute(
+        "UPDATE job SET failure_count = $2, alerted_cause = $3 WHERE no = $1", job_no, failure_count, alerted_cause
+    )
+
+
+# ---- helpers ---------------------------------------------------------------------------------------------------
+
+
+def find_free_name(name: str, taken_keys: set[str]) -> str:
+    """Return the name itself, or its next free number: `Report 2`."""
+    number, free = 2, name
+    while make_name_key(free) in taken_keys:
+        suffix = f" {number}"
+        free = name[: MAX_JOB_NAME_CHARS - len(suffix)] + suffix
+        number += 1
+    return free
+
+
+def list_name_keys(tx: Transaction, person_id: PersonId) -> set[str]:
+    return {key for (key,) in tx.fetch_all("SELECT name_key FROM job WHERE person_id = $1", person_id)}
+
+
+def _find(tx: Transaction, condition: str, *params: object) -> JobRow | None:
+    row = tx.fetch_one(f"{_SELECT} WHERE {condition}", *params)
+    return _make_job_row(row) if row else None
+
+
+def _make_job_row(row: Row) -> JobRow:
+    no, origin_session_no, session_id, alerted_cause, role, audience_no, person_name = row[0], *row[21:27]
+    job = Job(
+        id=JobId(row[1]),
+        person_id=PersonId(row[2]),
+        name=row[3],
+        prompt=row[4],
+        schedule=row[5],
+        timezone=row[6],
+        anchor=from_micros(row[7]),
+        runs_left=row[8],
+        targets=tuple(json.loads(row[9])),
+        origin=decode_source(row[10]),
+        origin_session_id=None if session_id is None else SessionId(session_id),
+        toolsets=tuple(json.loads(row[11])),
+        model=row[12],
+        profile=row[13],
+        state=JobState(row[14]),
+        state_reason=row[15],
+        proposed_change=None if row[16] is None else json.loads(row[16]),
+        next_slot=from_micros_or_none(row[17]),
+        failure_count=row[18],
+        created_at=from_micros(row[19]),
+        updated_at=from_micros(row[20]),
+        asked_at=from_micros_or_none(row[27]),
+    )
+    return JobRow(
+        no=no,
+        job=job,
+        origin_session_no=origin_session_no,
+        alerted_cause=alerted_cause,
+        person_role=Role(role),
+        person_audience_no=audience_no,
+        person_name=person_name,
+    )

@@ -1,0 +1,235 @@
+"""Tools to make and change jobs: prompts that run on a schedule, for the person who asks.
+
+Making and changing a job are proposals: nothing runs before the person has confirmed it. The tools never wait for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from palaver.agent.base import Tool
+from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.toolset_names import SCHEDULE_TOOLSET
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS, SILENT_ANSWER
+from palaver.jobs.proposal import JobDraft, format_cost_per_day
+from palaver.sessions.context import quote_chat_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping, Sequence
+    from datetime import datetime
+
+    from palaver.jobs.model import Job
+    from palaver.jobs.proposal import JobProposal
+
+MAX_REPEAT: Final = 100_000
+MAX_TOOLSETS: Final = 50
+MAX_LISTED_JOBS: Final = 50
+_MAX_SHOWN_PROMPT_CHARS = 300
+
+_SCHEDULE_HELP = (
+    "one of: `30m` (once, in 30 minutes; also h and d), `every 2h` (again and again, at least 5m apart), five cron"
+    " fields by the wall clock of the time zone (`0 7 * * MON-FRI` is every weekday at 07:00, `30 18 1 * *` the first"
+    " of each month at 18:30), or `2026-12-24 18:00` (once). Translate what the person says into this; ask if a time is"
+    " missing"
+)
+_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "name": {
+        "type": "string",
+        "maxLength": MAX_JOB_NAME_CHARS,
+        "description": "a short name in the person's language; a person has one job of a name",
+    },
+    "prompt": {
+        "type": "string",
+        "maxLength": MAX_PROMPT_CHARS,
+        "description": (
+            "what to do at each run, with everything that is needed: a run does not see this conversation and can't"
+            f" ask questions. Its answer is what is sent; {SILENT_ANSWER} sends nothing"
+        ),
+    },
+    "schedule": {"type": "string", "description": _SCHEDULE_HELP},
+    "timezone": {
+        "type": "string",
+        "description": "an IANA name such as Europe/Vienna; only if the person named another place than their own",
+    },
+    "targets": {
+        "type": "array",
+        "maxItems": MAX_TARGETS,
+        "items": {"type": "string"},
+        "description": (
+            "where the answer goes: `origin` (here, the default), `local` (a file), a platform such as `telegram`"
+            " (its home channel), or `platform:chat`"
+        ),
+    },
+    "toolsets": {
+        "type": "array",
+        "maxItems": MAX_TOOLSETS,
+        "items": {"type": "string"},
+        "description": "the toolsets that its runs need, and no others; none by default",
+    },
+    "repeat": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_REPEAT,
+        "description": "how many times it runs; without it, until it is stopped",
+    },
+}
+_JOB_FIELD = {"type": "string", "description": "the name or the id of the job"}
+
+
+class ConversationJobs(Protocol):
+    """The jobs that one person may use in one conversation."""
+
+    @property
+    def grantable_toolsets(self) -> Sequence[str]:
+        """The toolsets that can be granted to a job here."""
+        ...
+
+    def propose(self, draft: JobDraft) -> Awaitable[JobProposal]:
+        """Propose a new job, and ask the person."""
+        ...
+
+    def propose_change(self, job: str, draft: JobDraft) -> Awaitable[JobProposal]:
+        """Propose to change a job, and ask the person."""
+        ...
+
+    def list_jobs(self) -> Awaitable[Sequence[JobLine]]:
+        """List the jobs, by name."""
+        ...
+
+    def pause(self, job: str) -> Awaitable[JobLine]:
+        """Pause a job at once."""
+        ...
+
+
+class JobLine(Protocol):
+    """A job, with its schedule in words."""
+
+    @property
+    def job(self) -> Job: ...
+
+    @property
+    def words(self) -> str: ...
+
+
+def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
+    """Make the tools of the schedule toolset."""
+
+    async def create(values: Mapping[str, Any]) -> str:
+        draft = _read_draft(Arguments(values, *_FIELDS), required=("name", "prompt", "schedule"))
+        draft = replace(draft, toolsets=draft.toolsets or ())  # what the model did not ask for is not granted
+        with translate_errors():
+            return _format_proposal(await jobs.propose(draft))
+
+    async def change(values: Mapping[str, Any]) -> str:
+        arguments = Arguments(values, "job", *_FIELDS)
+        job = arguments.get_text("job")
+        with translate_errors():
+            return _format_proposal(await jobs.propose_change(job, _read_draft(arguments)))
+
+    async def list_jobs(values: Mapping[str, Any]) -> str:
+        Arguments(values)
+        with translate_errors():
+            return _format_jobs(await jobs.list_jobs())
+
+    async def pause(values: Mapping[str, Any]) -> str:
+        job = Arguments(values, "job").get_text("job")
+        with translate_errors():
+            line = await jobs.pause(job)
+        return f"Paused: {_format_job(line)}\nIt runs again when the person resumes it (`/jobs resume`)."
+
+    return (
+        Tool(
+            name="create_job",
+            description=(
+                "Propose a job: a prompt that runs by itself on a schedule, such as a reminder or a daily report. The"
+                " person must confirm it before it runs; they are asked here, with its times and its cost."
+                f" Toolsets that can be granted: {', '.join(jobs.grantable_toolsets) or 'none'}."
+            ),
+            parameters=build_schema(["name", "prompt", "schedule"], **_FIELDS),
+            run=create,
+            toolset=SCHEDULE_TOOLSET,
+        ),
+        Tool(
+            name="change_job",
+            description=(
+                "Propose a change of a job: give only what changes. The person must confirm it; until then, the job"
+                " stays as it is."
+            ),
+            parameters=build_schema(["job"], job=_JOB_FIELD, **_FIELDS),
+            run=change,
+            toolset=SCHEDULE_TOOLSET,
+        ),
+        Tool(
+            name="list_jobs",
+            description="List the person's jobs: schedule, state, next run.",
+            parameters=build_schema([]),
+            run=list_jobs,
+            toolset=SCHEDULE_TOOLSET,
+        ),
+        Tool(
+            name="pause_job",
+            description="Pause a job at once, when the person asks for it. They can resume it at any time.",
+            parameters=build_schema(["job"], job=_JOB_FIELD),
+            run=pause,
+            toolset=SCHEDULE_TOOLSET,
+        ),
+    )
+
+
+# ---- arguments and results -------------------------------------------------------------------------------------
+
+
+def _read_draft(arguments: Arguments, required: Sequence[str] = ()) -> JobDraft:
+    def get_text(name: str) -> str | None:
+        return arguments.get_text(name, required=name in required) or None
+
+    return JobDraft(
+        name=get_text("name"),
+        prompt=get_text("prompt"),
+        schedule=get_text("schedule"),
+        timezone=get_text("timezone"),
+        targets=arguments.get_texts("targets", max_count=MAX_TARGETS),
+        toolsets=arguments.get_texts("toolsets", max_count=MAX_TOOLSETS),
+        repeat=arguments.get_integer("repeat", maximum=MAX_REPEAT),
+    )
+
+
+def _format_proposal(proposal: JobProposal) -> str:
+    what = "The change is proposed and not made yet" if proposal.is_change else "Proposed, and not active yet"
+    lines = [
+        f"{what}. The person was asked in this conversation to confirm or reject it; say so in a sentence or two, with"
+        " its times, and don't claim that it is done.",
+        f"- Job: {proposal.job_id} {quote_chat_text(proposal.name)}",
+        f"- Runs: {proposal.words}{_format_repeat(proposal.runs_left)}",
+        f"- Next times: {', '.join(map(_format_slot, proposal.next_slots)) or 'none'}",
+        f"- Output goes to: {', '.join(map(quote_chat_text, proposal.targets))}",
+        f"- Tools: {', '.join(proposal.toolsets) or 'none'}",
+        f"- Estimated cost: {format_cost_per_day(proposal.cost_per_day)}",
+    ]
+    return "\n".join(lines)
+
+
+def _format_repeat(runs_left: int | None) -> str:
+    return "" if runs_left is None else f", {runs_left} {'time' if runs_left == 1 else 'times'}"
+
+
+def _format_slot(slot: datetime) -> str:
+    return f"{slot:%a %Y-%m-%d %H:%M}"
+
+
+def _format_jobs(lines: Sequence[JobLine]) -> str:
+    if not lines:
+        return "There are no jobs here."
+    more = f" Only the first {MAX_LISTED_JOBS} are listed." if len(lines) > MAX_LISTED_JOBS else ""
+    return "\n".join(
+        [f"{len(lines)} found.{more} {DATA_NOTICE}", *(f"- {_format_job(line)}" for line in lines[:MAX_LISTED_JOBS])]
+    )
+
+
+def _format_job(line: JobLine) -> str:
+    job = line.job
+    state = f"{job.state}, with a change that the person has not confirmed" if job.proposed_change else str(job.state)
+    reason = f" ({job.state_reason})" if job.state_reason else ""
+    prompt = quote_data(job.prompt, _MAX_SHOWN_PROMPT_CHARS)
+    return f"{job.id} {quote_chat_text(job.name)}: {line.words}, {state}{reason}. Prompt: {prompt}"

@@ -1,0 +1,256 @@
+"""The feed: what happened in a conversation after a given event, then what happens, live.
+
+A follower keeps its own place, reads when it is woken, and takes everything that has accumulated since. It never blocks
+a writer, however slow it is. Drafts of turns that run in this process are read from memory, those of other processes
+from the store.
+
+Always true: every event comes once and in order; the messages of a turn come before its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from palaver.core.argument_checks import check_count
+from palaver.core.engines import sqlite_changes
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read
+from palaver.core.errors import StoreError
+from palaver.core.poll_loop import run_poll_loop
+from palaver.live.access_changes import AccessChanges
+from palaver.live.follower import Follower
+from palaver.people.model import check_can_view_all
+from palaver.sessions import log_table as events, table as sessions, turns_table as turns
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from palaver.core.engines.base import Transaction, Watch
+    from palaver.live.feed_events import FeedItem
+    from palaver.live.live_run import LiveRun
+    from palaver.people.model import Principal
+    from palaver.sessions.store import SessionStore
+
+    ChangeListener = Callable[[frozenset[int] | None], None]
+
+IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change wakes the feed
+RETRY_SECONDS = 1.0  # pause before changes that could not be read are read again
+# After a commit of which the engine does not report everything, all followers read the store, spread over this time.
+CATCH_UP_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Feed:
+    """Notifies followers and listeners of changes in the store."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self.access_changes = AccessChanges()
+        self._live_runs: dict[int, LiveRun] = {}  # by session number
+        self._followers: dict[int, set[Follower]] = {}  # by session number
+        self._change_listeners: list[ChangeListener] = []
+        self._work_listeners: list[Callable[[], None]] = []
+        self._settings_listeners: list[Callable[[], None]] = []
+        self._change_marks: sqlite_changes.ChangeMarks | None = None
+        self._changed_sessions: set[int] = set()
+        self._has_unknown_changes = False  # something has changed, and it is not known what
+        self._wake_event = asyncio.Event()
+        self._commit_event = asyncio.Event()  # there was a commit that may concern any session
+        self._commit_noted_at = 0.0  # event loop time
+        self._watch: Watch | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Start to watch the store."""
+        engine = self._store.engine
+        if engine.name == "sqlite":
+            self._change_marks = await engine.arun(Read(sqlite_changes.read_marks))
+        loop = asyncio.get_running_loop()
+
+        def on_change(session_numbers: frozenset[int] | None) -> None:
+            loop.call_soon_threadsafe(self._note_changes, session_numbers)
+
+        self._watch = engine.watch(on_change)
+        self._tasks = [
+            asyncio.create_task(self._run_notify_loop(), name="palaver-feed"),
+            asyncio.create_task(self._run_catch_up_loop(), name="palaver-feed-catch-up"),
+        ]
+
+    async def stop(self) -> None:
+        """Stop watching the store, and close all followers."""
+        if self._watch is not None:
+            await asyncio.to_thread(self._watch.close)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for followers in self._followers.values():
+            for follower in followers:
+                follower.close()
+
+    def add_change_listener(self, listener: ChangeListener) -> Callable[[], None]:
+        """Call `listener` with the numbers of changed sessions, or with None when they are unknown.
+
+        An empty set means that something else may have changed. Returns a function that removes the listener.
+        """
+        self._change_listeners.append(listener)
+        return lambda: self._change_listeners.remove(listener)
+
+    def add_work_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when a turn was queued, started or asked to stop, or a delivery was added or became due."""
+        self._work_listeners.append(listener)
+
+    def add_settings_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when settings may have changed, in this process or in another one on the same store."""
+        self._settings_listeners.append(listener)
+
+    # -- runs in this process ------------------------------------------------------------------------------
+
+    def start_run(self, live: LiveRun) -> None:
+        """Let followers read the draft of a run from memory."""
+        self._live_runs[live.session_no] = live
+
+    def notify_progress(self, live: LiveRun) -> None:
+        """Wake the followers of a run: its draft has grown, or it has a new notice."""
+        for follower in self._followers.get(live.session_no, ()):
+            follower.wake(should_read=False)
+
+    def end_run(self, live: LiveRun) -> None:
+        """Forget a run whose answer is stored, and let its followers read the store."""
+        if self._live_runs.get(live.session_no) is live:
+            del self._live_runs[live.session_no]
+        self._notify_changes({live.session_no})
+
+    # -- following -----------------------------------------------------------------------------------------
+
+    async def follow(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        after: int | None = None,
+        everything: bool = False,
+        recent_deliveries: int = 0,
+    ) -> AsyncGenerator[FeedItem, None]:
+        """Yield everything that happened in a conversation after event `after` (None: from now on), then what happens.
+
+        That includes the turns that answer messages after it, also those that have already ended. Changes of deliveries
+        are sent from now on; before them, the state of the last `recent_deliveries`.
+
+        Raises SessionNotFound when the principal may not see the session, also when they lose access later.
+        """
+        check_count("after", after, minimum=0)
+        if everything:
+            check_can_view_all(principal)
+        person_id = None if everything else principal.person_id
+
+        def find_place(tx: Transaction) -> tuple[int, int, int]:
+            session_no = sessions.get_visible_no(tx, session_id, person_id)
+            seq = events.get_last_seq(tx, session_no) if after is None else after
+            return session_no, seq, turns.find_last_settled(tx, session_no, seq)
+
+        session_no, seq, turn_no = await self._store.engine.arun(Read(find_place, is_quick=True))
+        follower = Follower(session_no, seq, turn_no, recent_deliveries)
+
+        def read_store(tx: Transaction) -> tuple[list[FeedItem], bool]:
+            return follower.read_store(tx, session_id, person_id, self._live_runs.get(session_no))
+
+        self._followers.setdefault(session_no, set()).add(follower)
+        try:
+            while not follower.is_closed:
+                if follower.should_read:
+                    follower.start_read()
+                    items, has_more = await self._store.engine.arun(Read(read_store, is_quick=True))
+                    follower.should_read |= has_more
+                    for item in items:
+                        yield item
+                for item in follower.read_live(self._live_runs.get(session_no)):
+                    yield item
+                await follower.wait()
+        finally:
+            self._followers[session_no].discard(follower)
+            if not self._followers[session_no]:
+                del self._followers[session_no]
+
+    # -- watching the store --------------------------------------------------------------------------------
+
+    def _note_changes(self, session_numbers: frozenset[int] | None) -> None:
+        if session_numbers is None:
+            self._has_unknown_changes = True
+        else:
+            self._changed_sessions |= session_numbers
+        self._wake_event.set()
+        if not session_numbers:
+            self._commit_noted_at = asyncio.get_running_loop().time()
+            self._commit_event.set()
+
+    async def _run_notify_loop(self) -> None:
+        await run_poll_loop(
+            self._notify, self._wake_event, is_stopped=lambda: False, log=log, failure_event="feed_notify_failed"
+        )
+
+    async def _notify(self) -> float:
+        """Find out what has changed, and notify followers and listeners; return the seconds until the next poll."""
+        changed, self._changed_sessions = self._changed_sessions, set()
+        has_unknown, self._has_unknown_changes = self._has_unknown_changes, False
+        has_work = bool(changed) or has_unknown
+        if has_unknown and self._change_marks is not None:
+            try:
+                marks, found = await self._store.engine.arun(Read(self._find_changed_sessions, is_quick=True))
+            except StoreError:  # followers read the store after every commit, and get the error
+                self._changed_sessions |= changed
+                self._has_unknown_changes = True
+                return RETRY_SECONDS
+            changed |= found
+            has_work = marks.has_more_work_than(self._change_marks)
+            self._change_marks = marks
+        elif has_unknown:  # the connection to the server was lost for a while
+            self._notify_changes(None)
+        if changed:
+            self._notify_changes(changed)
+        if has_work:
+            for listener in self._work_listeners:
+                listener()
+        return IDLE_SECONDS
+
+    async def _run_catch_up_loop(self) -> None:
+        """Let followers find what is not reported: a lost notification, or a change that nothing notifies of.
+
+        While there are no commits, nothing is read, however many followers there are.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._commit_event.wait()
+            self._commit_event.clear()
+            started_at = loop.time()
+            for listener in self._change_listeners:
+                listener(frozenset())
+            followers = [follower for group in self._followers.values() for follower in group]
+            for count, follower in enumerate(followers, 1):
+                if not follower.has_read_since(self._commit_noted_at):
+                    follower.wake(should_read=True)
+                await asyncio.sleep(started_at + CATCH_UP_SECONDS * count / len(followers) - loop.time())
+            await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())
+
+    def _find_changed_sessions(self, tx: Transaction) -> tuple[sqlite_changes.ChangeMarks, frozenset[int]]:
+        return sqlite_changes.find_changed_sessions(tx, self._change_marks)
+
+    def _notify_changes(self, changed: set[int] | None) -> None:
+        """Wake the followers of changed sessions (None: of all sessions) and call the change listeners.
+
+        After a change of access all followers read the store, which tells them whether they may go on.
+        """
+        has_access_change = changed is None or ACCESS_CHANGE in changed
+        if has_access_change:
+            self.access_changes.notify()
+        if changed is None or SETTINGS_CHANGE in changed:
+            for notify in self._settings_listeners:
+                notify()
+        woken = self._followers.keys() if changed is None or has_access_change else changed & self._followers.keys()
+        for session_no in woken:
+            for follower in self._followers[session_no]:
+                follower.wake(should_read=True)
+        session_numbers = None if changed is None else frozenset(changed) - {ACCESS_CHANGE, SETTINGS_CHANGE}
+        for listener in self._change_listeners:
+            listener(session_numbers)

@@ -1,0 +1,181 @@
+"""A follower of one conversation: how far it has read the log, the turns, the drafts and the deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
+from palaver.sessions import delivery_queries, drafts, log_table as events, table as sessions, turns_table as turns
+from palaver.sessions.delivery import DeliveryState
+from palaver.sessions.draft import START_POSITION, Position
+from palaver.sessions.turn import TurnState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, TurnId
+    from palaver.live.live_run import LiveRun
+    from palaver.sessions.delivery import DeliveryStatus
+    from palaver.sessions.draft import Piece
+    from palaver.sessions.turn import Turn
+
+PAGE_SIZE = 50  # events, or turns, in one read
+MAX_TRACKED_DELIVERIES = 100  # the newest that have not arrived: a person may ask to send one of them again
+MAX_TRACKED_SENT = 5  # the newest that the platform has taken: it may report later that one has not arrived
+IN_MEMORY = -1  # stands for the first row of a draft that is in the memory of this process
+
+
+class Follower:
+    """Reads what is new in one conversation since the last read."""
+
+    def __init__(self, session_no: int, after: int, turn_no: int, recent_deliveries: int) -> None:
+        self.session_no = session_no
+        self.should_read = True  # the store may hold something that the follower has not read
+        self.is_closed = False
+        self._after = after
+        self._last_turn_no = turn_no  # the newest turn that was sent
+        self._open_turns: dict[int, Turn] = {}  # turns that were sent and have not ended
+        self._recent_deliveries = recent_deliveries
+        self._last_delivery_no: int | None = None  # the newest known delivery; None before the first read
+        self._tracked: dict[int, DeliveryStatus] = {}  # known deliveries that may change
+        self._draft_reader = _DraftReader()
+        self._wake_event = asyncio.Event()
+        self._read_at = 0.0  # event loop time of the last read
+
+    def start_read(self) -> None:
+        """Note that the store is read now. A change from here on causes another read."""
+        self.should_read = False
+        self._read_at = asyncio.get_running_loop().time()
+
+    def has_read_since(self, moment: float) -> bool:
+        """Whether the last read started after this event loop time."""
+        return self._read_at > moment
+
+    def wake(self, *, should_read: bool) -> None:
+        """Continue: with what is in memory, and with a read of the store if `should_read`."""
+        self.should_read |= should_read
+        self._wake_event.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._wake_event.set()
+
+    async def wait(self) -> None:
+        """Wait until something is new."""
+        if self.should_read:
+            await asyncio.sleep(0)
+            return
+        await self._wake_event.wait()
+        self._wake_event.clear()
+
+    # -- from the store ------------------------------------------------------------------------------------
+
+    def read_store(
+        self, tx: Transaction, session_id: str, person_id: PersonId | None, live: LiveRun | None
+    ) -> tuple[list[FeedItem], bool]:
+        """Read what was stored since the last read, as one consistent state; also return whether there is more."""
+        session_no = sessions.get_visible_no(tx, session_id, person_id)
+        new_events = events.list_events(tx, session_no, after=self._after, limit=PAGE_SIZE)
+        items: list[FeedItem] = [EventAppended(event) for event in new_events]
+        if new_events:
+            self._after = new_events[-1].seq
+        if len(new_events) == PAGE_SIZE:
+            return items, True
+        new_turns = turns.list_after(tx, session_no, self._last_turn_no, PAGE_SIZE)
+        for no, turn in turns.list_by_no(tx, list(self._open_turns)) + new_turns:
+            if self._open_turns.get(no) == turn:
+                continue
+            if turn.state is TurnState.RUNNING:
+                items += self._read_stored_draft(tx, no, turn, live)
+            items.append(TurnChanged(turn))
+            self._last_turn_no = max(self._last_turn_no, no)
+            if turn.state.has_ended:
+                self._open_turns.pop(no, None)
+            else:
+                self._open_turns[no] = turn
+        for no, turn in self._open_turns.items():
+            if turn.state is TurnState.RUNNING:
+                items += self._read_stored_draft(tx, no, turn, live)
+        items += self._read_deliveries(tx, session_no)
+        return items, len(new_turns) == PAGE_SIZE
+
+    def _read_deliveries(self, tx: Transaction, session_no: int) -> list[FeedItem]:
+        """Read the deliveries that are new or have changed."""
+        if self._last_delivery_no is None:
+            newest = delivery_queries.list_latest_statuses(tx, session_no, max(self._recent_deliveries, 1))
+            self._last_delivery_no = newest[-1][0] if newest else 0
+            found = newest[: self._recent_deliveries]
+        else:
+            known = delivery_queries.list_statuses(tx, list(self._tracked))
+            changed = [(no, status) for no, status in known if self._tracked[no] != status]
+            found = changed + delivery_queries.list_statuses_after(tx, session_no, self._last_delivery_no)
+        self._tracked.update(found)
+        self._forget_old_deliveries()
+        self._last_delivery_no = max([self._last_delivery_no, *(no for no, _ in found)])
+        return [DeliveryChanged(status) for _, status in found]
+
+    def _forget_old_deliveries(self) -> None:
+        numbers = sorted(self._tracked, reverse=True)
+        sent = [no for no in numbers if self._tracked[no].state is DeliveryState.SENT]
+        unsent = [no for no in numbers if self._tracked[no].state is not DeliveryState.SENT]
+        for no in sent[MAX_TRACKED_SENT:] + unsent[MAX_TRACKED_DELIVERIES:]:
+            del self._tracked[no]
+
+    def _read_stored_draft(self, tx: Transaction, turn_no: int, turn: Turn, live: LiveRun | None) -> list[FeedItem]:
+        """Read more of the draft of a turn that another process runs."""
+        if live is not None and (live.turn_no, live.attempt) == (turn_no, turn.attempt):
+            return []
+        reader = self._draft_reader
+        reader.select_run(turn_no, turn.attempt, drafts.find_first_row(tx, turn_no, turn.attempt))
+        pieces, reader.row = drafts.list_pieces_after(tx, turn_no, turn.attempt, reader.row)
+        return reader.build_items(turn.id, pieces)
+
+    # -- from memory ---------------------------------------------------------------------------------------
+
+    def read_live(self, live: LiveRun | None) -> list[FeedItem]:
+        """Read more of the draft and the notices of a turn that this process runs."""
+        if live is None:
+            return []
+        if live.turn_no not in self._open_turns:
+            self.should_read |= live.turn_no > self._last_turn_no
+            return []
+        reader = self._draft_reader
+        reader.select_run(live.turn_no, live.attempt, IN_MEMORY)
+        items: list[FeedItem] = [
+            NoticeSent(live.turn_id, notice.text, notice.code, notice.facts)
+            for notice in live.notices[reader.notice_count :]
+        ]
+        reader.notice_count = len(live.notices)
+        pieces = live.draft.get_pieces_since(reader.position)
+        reader.position = live.draft.position
+        return items + reader.build_items(live.turn_id, pieces)
+
+
+@dataclass(slots=True)
+class _DraftReader:
+    """How far a follower has read the draft of one run."""
+
+    run: tuple[int, int, int] = (0, 0, 0)  # turn number, attempt, first row of the draft
+    position: Position = START_POSITION  # in a draft in memory
+    row: int = 0  # of a draft in the store
+    notice_count: int = 0
+    is_first: bool = True  # nothing of this run was sent yet
+    has_sent_draft: bool = False  # something of this turn was sent, by this run or by the one before
+
+    def select_run(self, turn_no: int, attempt: int, first_row: int) -> None:
+        """Start at the beginning if this is another run than before. A released turn runs again as the same attempt."""
+        run = (turn_no, attempt, first_row)
+        if self.run != run:
+            self.has_sent_draft = self.has_sent_draft and self.run[0] == turn_no
+            self.run, self.position, self.row, self.notice_count, self.is_first = run, START_POSITION, 0, 0, True
+
+    def build_items(self, turn_id: TurnId, pieces: Sequence[Piece]) -> list[FeedItem]:
+        """Build the item for new pieces; the first item of a run replaces what the run before it had drafted."""
+        if not pieces and not (self.is_first and self.has_sent_draft):
+            return []
+        item = DraftGrew(turn_id, pieces, self.is_first)
+        self.has_sent_draft, self.is_first = bool(pieces), False
+        return [item]

@@ -1,0 +1,291 @@
+"""The text of Word and PowerPoint documents, of OpenDocument texts and presentations, and of EPUB books.
+
+They are archives of XML files, which are read as a stream: paragraphs, headings, lists and the rows of tables.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import IO, TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from palaver.media.documents.html_text import decode_page, read_html
+from palaver.media.documents.limits import MAX_TEXT_CHARS, DocumentUnreadable
+from palaver.media.documents.zip_reading import Archive, TooMuchText, XmlHandler, parse_xml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAX_SLIDES: Final = 1000
+MAX_CHAPTERS: Final = 1000
+MAX_CHAPTER_BYTES: Final = 10_000_000
+_PRESENTATION: Final = "ppt/presentation.xml"
+_PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
+# Of the page with a slide's notes: what the program itself writes there.
+_NOT_NOTES: Final = frozenset({"sldImg", "sldNum", "hdr", "ftr", "dt"})
+_HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
+
+
+class _Paragraphs(XmlHandler):
+    """Collects paragraphs as lines; the cells of a table are on one line."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._chars = 0
+        self._pieces: list[str] = []
+        self._prefix = ""
+        self._cells: list[str] = []
+        self._cell_depth = 0
+
+    def _add(self, text: str) -> None:
+        self._chars += len(text)
+        self._pieces.append(text)
+        if self._chars > MAX_TEXT_CHARS:
+            self._end_paragraph()
+            raise TooMuchText
+
+    def _end_paragraph(self) -> None:
+        text = "".join(self._pieces).strip()
+        self._pieces = []
+        if self._cell_depth:
+            self._cells.append(text)
+        elif text:
+            self.lines.append(self._prefix + text)
+        self._prefix = ""
+
+    def _start_cell(self) -> None:
+        self._cell_depth += 1
+        if self._cell_depth == 1:
+            self._cells = []
+
+    def _end_cell(self, row: list[str]) -> None:
+        self._cell_depth = max(self._cell_depth - 1, 0)
+        if not self._cell_depth:
+            row.append(" ".join(cell for cell in self._cells if cell))
+            self._cells = []
+
+    def _end_row(self, row: list[str]) -> None:
+        if not self._cell_depth:
+            if any(row):
+                self.lines.append(" | ".join(row))
+            row.clear()
+
+
+class _WordHandler(_Paragraphs):
+    def __init__(self) -> None:
+        super().__init__()
+        self._row: list[str] = []
+        self._is_text = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "t":
+            self._is_text = True
+        elif name in {"tab", "br", "cr"}:
+            self._add("\t" if name == "tab" else "\n")
+        elif name == "pStyle":
+            if match := _HEADING_STYLE.search(_get_attribute(attributes, "val")):
+                self._prefix = f"{'#' * int(match[1])} "
+        elif name == "numPr":
+            self._prefix = self._prefix or "- "
+        elif name == "tc":
+            self._start_cell()
+
+    def end(self, name: str) -> None:
+        if name == "t":
+            self._is_text = False
+        elif name == "p":
+            self._end_paragraph()
+        elif name == "tc":
+            self._end_cell(self._row)
+        elif name == "tr":
+            self._end_row(self._row)
+
+    def text(self, data: str) -> None:
+        if self._is_text:
+            self._add(data)
+
+
+class _OpenDocumentHandler(_Paragraphs):
+    def __init__(self) -> None:
+        super().__init__()
+        self._row: list[str] = []
+        self._depth = 0  # of paragraphs and headings: a note is inside of one
+        self._list_depth = 0
+        self._slide_count = 0
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name in {"p", "h"}:
+            self._depth += 1
+            if name == "h":
+                level = _get_attribute(attributes, "outline-level")
+                self._prefix = f"{'#' * (int(level) if level in {*'123456'} else 1)} "
+            elif self._list_depth:
+                self._prefix = "- "
+        elif name == "list":
+            self._list_depth += 1
+        elif name in {"tab", "line-break", "s"} and self._depth:
+            self._add({"tab": "\t", "line-break": "\n"}.get(name, " "))
+        elif name == "table-cell":
+            self._start_cell()
+        elif name == "page":  # of a presentation; they are in their order
+            self._slide_count += 1
+            self.lines.append(f"\n## Slide {self._slide_count}")
+
+    def end(self, name: str) -> None:
+        if name in {"p", "h"}:
+            self._depth -= 1
+            self._end_paragraph()
+        elif name == "list":
+            self._list_depth -= 1
+        elif name == "table-cell":
+            self._end_cell(self._row)
+        elif name == "table-row":
+            self._end_row(self._row)
+
+    def text(self, data: str) -> None:
+        if self._depth > 0:
+            self._add(data)
+
+
+def read_word(file: IO[bytes]) -> Iterator[str]:
+    archive, handler = Archive(file), _WordHandler()
+    yield from _read_lines(archive, "word/document.xml", handler)
+    for name in ("word/footnotes.xml", "word/endnotes.xml"):
+        if archive.has(name):
+            yield from _read_lines(archive, name, _WordHandler())
+
+
+class _PresentationHandler(XmlHandler):
+    """Reads which slides a presentation shows, in order, and where they are."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self.order: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "Relationship":
+            self.paths[attributes.get("Id", "")] = attributes.get("Target", "")
+        elif name == "sldId":  # it has two ids; the one of the relationship has a prefix
+            self.order += (value for key, value in attributes.items() if key.endswith(":id"))
+
+
+class _SlideHandler(XmlHandler):
+    """Reads where the speaker's notes of a slide are."""
+
+    def __init__(self) -> None:
+        self.notes = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "Relationship" and attributes.get("Type", "").endswith("/notesSlide"):
+            self.notes = attributes.get("Target", "")
+
+
+class _NotesHandler(_WordHandler):
+    """Reads the speaker's notes, without the number of the slide, the date, header and footer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_note = True
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sp":
+            self._is_note = True
+        elif name == "ph":
+            self._is_note = attributes.get("type") not in _NOT_NOTES
+        elif self._is_note:
+            super().start(name, attributes)
+
+    def text(self, data: str) -> None:
+        if self._is_note:
+            super().text(data)
+
+
+def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
+    """Yield the text of the slides in the order in which they are shown, each with the speaker's notes.
+
+    Names of their files say nothing about the order.
+    """
+    archive, presentation = Archive(file), _PresentationHandler()
+    parse_xml(archive, _PRESENTATION_PARTS, presentation)
+    parse_xml(archive, _PRESENTATION, presentation)
+    for number, slide in enumerate(presentation.order[:MAX_SLIDES], 1):
+        yield f"\n## Slide {number}\n"
+        path = _resolve_path("ppt", presentation.paths.get(slide, ""))
+        yield from _read_lines(archive, path, _WordHandler())  # it has the same names: p, t, tc, tr
+        yield from _read_notes(archive, path)
+
+
+def _read_notes(archive: Archive, slide_path: str) -> Iterator[str]:
+    """Yield the speaker's notes of a slide, if it has some."""
+    folder, name = posixpath.split(slide_path)
+    parts, slide = f"{folder}/_rels/{name}.rels", _SlideHandler()
+    if archive.has(parts):
+        parse_xml(archive, parts, slide)
+    path = _resolve_path(folder, slide.notes)
+    if not slide.notes or not archive.has(path):
+        return
+    lines = list(_read_lines(archive, path, _NotesHandler()))
+    if lines:
+        yield "\nNotes:\n"
+        yield from lines
+
+
+def read_open_document(file: IO[bytes]) -> Iterator[str]:
+    yield from _read_lines(Archive(file), "content.xml", _OpenDocumentHandler())
+
+
+def _read_lines(archive: Archive, name: str, handler: _Paragraphs) -> Iterator[str]:
+    try:
+        parse_xml(archive, name, handler)
+    except TooMuchText:
+        yield from (f"{line}\n" for line in handler.lines)
+        yield " " * MAX_TEXT_CHARS  # so that the end counts as left out
+        return
+    yield from (f"{line}\n" for line in handler.lines)
+
+
+class _PackageHandler(XmlHandler):
+    """Reads which chapters a book has, in order."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self.order: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "item":
+            self.paths[attributes.get("id", "")] = attributes.get("href", "")
+        elif name == "itemref":
+            self.order.append(attributes.get("idref", ""))
+
+
+class _ContainerHandler(XmlHandler):
+    package: str = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "rootfile" and not self.package:
+            self.package = attributes.get("full-path", "")
+
+
+def read_epub(file: IO[bytes]) -> Iterator[str]:
+    archive, container, package = Archive(file), _ContainerHandler(), _PackageHandler()
+    parse_xml(archive, "META-INF/container.xml", container)
+    parse_xml(archive, container.package, package)
+    folder = posixpath.dirname(container.package)
+    for chapter in package.order[:MAX_CHAPTERS]:
+        path = _resolve_path(folder, package.paths.get(chapter, ""))
+        if archive.has(path):
+            _, text = read_html(decode_page(archive.read(path, MAX_CHAPTER_BYTES)))
+            yield f"{text}\n\n"
+    if not package.order:
+        raise DocumentUnreadable("it is damaged: it has no chapters")
+
+
+def _resolve_path(folder: str, target: str) -> str:
+    """Return the path in an archive that a reference from a file in `folder` leads to."""
+    return posixpath.normpath(posixpath.join("/", folder, unquote(target))).lstrip("/")
+
+
+def _get_attribute(attributes: Mapping[str, str], name: str) -> str:
+    """Return an attribute, whatever its namespace prefix is."""
+    return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")

@@ -1,0 +1,161 @@
+"""Records of the files that people have sent, and the sessions that use them.
+
+A file is visible to the person who sent it, and to everybody who may see a session that uses it. The bytes are stored
+by `media/attachments.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from palaver.core.ids import PersonId
+from palaver.core.statements import build_placeholders
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.sessions.attachment import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+
+_COLUMNS = "a.id, a.name, a.media_type, a.size, a.sha256, a.person_id, a.created_at, a.no"
+# LIMIT keeps PostgreSQL from reading all uses for the few files that are asked for.
+_IS_USED = "(SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no LIMIT 1) IS NOT NULL"
+_IS_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no
+    JOIN audience_member m ON m.audience_no = s.audience_no WHERE u.attachment_no = a.no AND m.person_id = $2))"""
+
+
+def add(tx: Transaction, attachment: Attachment) -> None:
+    tx.execute(
+        "INSERT INTO attachment (id, name, media_type, size, sha256, person_id, created_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        attachment.id,
+        attachment.name,
+        attachment.media_type,
+        attachment.size,
+        attachment.sha256,
+        attachment.person_id,
+        to_micros(attachment.created_at),
+    )
+
+
+def get_visible(tx: Transaction, attachment_id: str, person_id: PersonId | None) -> tuple[int, Attachment]:
+    """Return a file's number and the file, if this person may see it (None: the asker may see everything)."""
+    valid_id = parse_attachment_id(attachment_id)
+    if person_id is None:
+        row = tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", valid_id)
+    else:
+        row = tx.fetch_one(
+            f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1 AND {_IS_VISIBLE}", valid_id, person_id
+        )
+    if row is None:
+        raise AttachmentNotFound
+    return row[7], _attachment_from_row(row)
+
+
+def list_used_in_session(tx: Transaction, session_no: int, attachment_ids: Iterable[str]) -> list[Attachment]:
+    """Return those of the given files that a session uses."""
+    select = (
+        f"SELECT {_COLUMNS} FROM attachment a JOIN attachment_use u ON u.attachment_no = a.no"
+        " WHERE u.session_no = $1 AND a.id = $2"
+    )
+    rows = (tx.fetch_one(select, session_no, attachment_id) for attachment_id in attachment_ids)
+    return [_attachment_from_row(row) for row in rows if row is not None]
+
+
+def list_by_id(tx: Transaction, attachment_ids: Iterable[str]) -> list[tuple[int, Attachment]]:
+    """Return the number of each file, and the file, without checking who may see it; deleted ones are left out."""
+    rows = (tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", each) for each in attachment_ids)
+    return [(row[7], _attachment_from_row(row)) for row in rows if row is not None]
+
+
+def find_by_no(tx: Transaction, no: int) -> Attachment | None:
+    """Return a file by its number, without checking who may see it."""
+    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.no = $1", no)
+    return _attachment_from_row(row) if row else None
+
+
+def list_of_person(tx: Transaction, person_id: PersonId, after: int, limit: int) -> list[tuple[int, Attachment]]:
+    """Return a page of the files that a person has sent, oldest first, each with its number."""
+    rows = tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM attachment a WHERE a.person_id = $1 AND a.no > $2 ORDER BY a.no LIMIT $3",
+        person_id,
+        after,
+        limit,
+    )
+    return [(row[7], _attachment_from_row(row)) for row in rows]
+
+
+def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[int]) -> None:
+    """Record that a session uses these files."""
+    rows = [(session_no, no) for no in attachment_nos]
+    if rows:  # most messages have no files, and even an empty batch costs PostgreSQL a round trip
+        tx.execute_many(
+            "INSERT INTO attachment_use (session_no, attachment_no) VALUES ($1, $2) ON CONFLICT DO NOTHING", rows
+        )
+
+
+def get_usage(tx: Transaction, person_id: PersonId) -> FileUsage:
+    """Return how much space the files of a person take; reads one index, and a person has a limited number of files."""
+    row = tx.fetch_one(
+        "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), CAST(COALESCE(SUM(copies), 0) AS BIGINT) FROM"
+        " (SELECT size, COUNT(*) AS copies FROM attachment WHERE person_id = $1 GROUP BY sha256, size) AS files",
+        person_id,
+    )
+    return FileUsage(int(row[0]), int(row[1])) if row else FileUsage(0, 0)
+
+
+def lock_person(tx: Transaction, person_id: PersonId) -> None:
+    """Let other processes that store a file of this person wait until this transaction has ended."""
+    tx.fetch_one(f"SELECT 1 FROM person WHERE id = $1 {tx.for_update}", person_id)
+
+
+class Position(NamedTuple):
+    """A file in the order in which files were sent."""
+
+    created_at: int
+    no: int
+
+
+START: Final = Position(-(2**62), 0)
+
+
+def list_unused(tx: Transaction, before: int, after: Position, limit: int) -> tuple[list[int], Position | None]:
+    """Return the numbers of the next files that were sent before a moment and that no session uses.
+
+    Also returns where to go on; None at the end. It reads `limit` rows of the index, however many of them are used.
+    """
+    rows = tx.fetch_all(
+        f"SELECT a.created_at, a.no, CASE WHEN {_IS_USED} THEN 1 ELSE 0 END FROM attachment a"
+        " WHERE a.created_at < $1 AND a.created_at >= $2 AND (a.created_at > $2 OR a.no > $3)"
+        " ORDER BY a.created_at, a.no LIMIT $4",
+        before,
+        *after,
+        limit,
+    )
+    unused = [no for _, no, is_used in rows if not is_used]
+    return unused, Position(rows[-1][0], rows[-1][1]) if len(rows) == limit else None
+
+
+def delete_unused(tx: Transaction, attachment_nos: Sequence[int]) -> int:
+    """Delete those of the given files that no session uses, also not since they were listed; return how many."""
+    some = build_placeholders(len(attachment_nos))
+    return tx.execute(f"DELETE FROM attachment AS a WHERE a.no IN ({some}) AND NOT ({_IS_USED})", *attachment_nos)
+
+
+def find_known_hashes(tx: Transaction, hashes: Sequence[str]) -> set[str]:
+    """Return those of the given hashes that belong to a file."""
+    rows = (tx.fetch_one("SELECT sha256 FROM attachment WHERE sha256 = $1 LIMIT 1", sha256) for sha256 in hashes)
+    return {row[0] for row in rows if row is not None}
+
+
+def _attachment_from_row(row: Row) -> Attachment:
+    return Attachment(
+        id=row[0],
+        name=row[1],
+        media_type=row[2],
+        size=row[3],
+        sha256=row[4],
+        person_id=PersonId(row[5]),
+        created_at=from_micros(row[6]),
+    )

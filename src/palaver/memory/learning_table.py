@@ -1,0 +1,179 @@
+"""Memory turns: the queue of conversations that a model looks through once, to remember facts.
+
+    queued → running → done | failed
+
+Always true: a row goes forward only, so it never runs twice; two rows of a session never cover the same message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.core.ids import PersonId
+from palaver.memory.model import MemoryTurnKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.core.engines.base import Transaction
+
+_MAX_AUTHORS = 20
+_FORGOTTEN_ERROR = "A memory from this conversation was forgotten."
+KEEP_MICROS = 30 * 24 * 3600 * 1_000_000  # earlier memory turns of a session, after they have ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTurn:
+    """A memory turn that a process has claimed."""
+
+    session_no: int
+    up_to_seq: int
+    person_id: PersonId
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadMessages:
+    """The newest messages of people in a session that no memory turn has covered."""
+
+    last_seq: int
+    author_ids: tuple[PersonId | None, ...]  # the newest first, each once
+
+
+def find_unread_messages(tx: Transaction, session_no: int, up_to: int) -> UnreadMessages | None:
+    """Return what people wrote up to a seq since the last memory turn; None for nothing."""
+    rows = tx.fetch_all(
+        "SELECT seq, person_id FROM event WHERE session_no = $1 AND seq > $2 AND seq <= $3 AND kind = 'message'"
+        f" AND role = 'user' AND hidden_by IS NULL ORDER BY seq DESC LIMIT {_MAX_AUTHORS}",
+        session_no,
+        find_covered_seq(tx, session_no, up_to + 1),
+        up_to,
+    )
+    if not rows:
+        return None
+    author_ids = dict.fromkeys(None if author is None else PersonId(author) for _, author in rows)
+    return UnreadMessages(last_seq=rows[0][0], author_ids=tuple(author_ids))
+
+
+def find_covered_seq(tx: Transaction, session_no: int, before: int) -> int:
+    """Return up to which seq the memory turns of a session before this one have read it."""
+    row = tx.fetch_one(
+        "SELECT MAX(up_to_seq) FROM memory_turn WHERE session_no = $1 AND up_to_seq < $2", session_no, before
+    )
+    return 0 if row is None or row[0] is None else int(row[0])
+
+
+def find_copied_seq(tx: Transaction, session_no: int) -> int:
+    """Return up to which seq the messages of a fork are copies of another session's."""
+    row = tx.fetch_one("SELECT MAX(seq) FROM event WHERE session_no = $1 AND kind = 'started'", session_no)
+    return 0 if row is None or row[0] is None else int(row[0])
+
+
+def find_audience_person(tx: Transaction, audience_no: int) -> PersonId | None:
+    """Return the person whose own audience this is, or who has taken it over."""
+    row = tx.fetch_one(
+        "SELECT p.id FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no = $1"
+        " ORDER BY CASE WHEN p.audience_no = $1 THEN 0 ELSE 1 END, m.joined_at LIMIT 1",
+        audience_no,
+    )
+    return None if row is None else PersonId(row[0])
+
+
+def queue(
+    tx: Transaction, session_no: int, up_to_seq: int, person_id: PersonId, kind: MemoryTurnKind, now: int
+) -> None:
+    """Queue a memory turn, unless there is one up to the same message."""
+    tx.execute(
+        "INSERT INTO memory_turn (session_no, up_to_seq, person_id, kind, state, created_at)"
+        " VALUES ($1, $2, $3, $4, 'queued', $5) ON CONFLICT DO NOTHING",
+        session_no,
+        up_to_seq,
+        person_id,
+        kind.value,
+        now,
+    )
+    tx.execute(  # the last one stays: it says how far the session was read
+        "DELETE FROM memory_turn WHERE session_no = $1 AND up_to_seq < $2 AND ended_at < $3",
+        session_no,
+        up_to_seq,
+        now - KEEP_MICROS,
+    )
+
+
+def mark_read(tx: Transaction, session_id: str, now: int) -> None:
+    """Keep memory turns from what was written in a session until now, also one that is queued or running."""
+    tx.execute(
+        "UPDATE memory_turn SET state = 'failed', error = $2, ended_at = $3, lease_until = NULL"
+        " WHERE session_no = (SELECT no FROM session WHERE id = $1) AND ended_at IS NULL",
+        session_id,
+        _FORGOTTEN_ERROR,
+        now,
+    )
+    tx.execute(
+        "INSERT INTO memory_turn (session_no, up_to_seq, person_id, kind, state, created_at, ended_at)"
+        " SELECT no, last_seq, '', $2, 'done', $3, $3 FROM session WHERE id = $1 ON CONFLICT DO NOTHING",
+        session_id,
+        MemoryTurnKind.FORGOTTEN.value,
+        now,
+    )
+
+
+def has_queued(tx: Transaction) -> bool:
+    return tx.fetch_one("SELECT 1 FROM memory_turn WHERE ended_at IS NULL AND state = 'queued' LIMIT 1") is not None
+
+
+def claim_next(tx: Transaction, owner: str, until: int) -> MemoryTurn | None:
+    """Claim the oldest memory turn that waits; None if there is none, or another process was faster."""
+    row = tx.fetch_one(
+        "SELECT session_no, up_to_seq FROM memory_turn WHERE ended_at IS NULL AND state = 'queued'"
+        " ORDER BY created_at, session_no LIMIT 1"
+    )
+    claimed = row and tx.fetch_one(
+        "UPDATE memory_turn SET state = 'running', lease_owner = $3, lease_until = $4"
+        " WHERE session_no = $1 AND up_to_seq = $2 AND state = 'queued' RETURNING person_id",
+        *row,
+        owner,
+        until,
+    )
+    if not row or not claimed:
+        return None
+    return MemoryTurn(session_no=row[0], up_to_seq=row[1], person_id=PersonId(claimed[0]), owner=owner)
+
+
+def end(tx: Transaction, turn: MemoryTurn, error: str | None, now: int) -> bool:
+    """End a memory turn that this process runs; False if it has ended, or was deleted with its session."""
+    return bool(
+        tx.execute(
+            "UPDATE memory_turn SET state = $4, error = $5, ended_at = $6, lease_until = NULL"
+            " WHERE session_no = $1 AND up_to_seq = $2 AND state = 'running' AND lease_owner = $3",
+            turn.session_no,
+            turn.up_to_seq,
+            turn.owner,
+            "done" if error is None else "failed",
+            error,
+            now,
+        )
+    )
+
+
+def has_orphan(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    return bool(_list_orphans(tx, now, is_owner_dead))
+
+
+def fail_orphans(tx: Transaction, error: str, now: int, is_owner_dead: Callable[[str], bool]) -> int:
+    """End the memory turns of dead processes as failed; return how many there were. None of them runs again."""
+    orphans = _list_orphans(tx, now, is_owner_dead)
+    return sum(end(tx, orphan, error, now) for orphan in orphans)
+
+
+def _list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[MemoryTurn]:
+    rows = tx.fetch_all(
+        "SELECT session_no, up_to_seq, person_id, lease_owner, lease_until FROM memory_turn"
+        " WHERE ended_at IS NULL AND state = 'running' ORDER BY created_at"
+    )
+    return [
+        MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=PersonId(person_id), owner=owner)
+        for session_no, up_to_seq, person_id, owner, until in rows
+        if until <= now or is_owner_dead(owner)
+    ]

@@ -1,0 +1,162 @@
+"""Calls to models that are under way, and those whose usage is not recorded with their turn yet.
+
+Always true: each call is ended once. Its row gets its usage, or is deleted, in the transaction that gives back what it
+holds in its windows; a call whose row is gone or has its usage changes nothing any more.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.config.budget_rules import CallPurpose
+from palaver.core.statements import build_placeholders
+from palaver.money.windows_table import WindowId
+from palaver.sessions.usage import TurnUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
+
+_COLUMNS = (
+    "id, owner, purpose, turn_id, attempt, session_no, platform, audience_no, model, provider, windows, held_nanos,"
+    " held_tokens, input_tokens, usage, created_at"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """A call, and what it holds in its windows until it has its usage."""
+
+    id: str
+    owner: str  # the process, or its turn worker
+    purpose: CallPurpose
+    turn_id: str | None
+    attempt: int
+    session_no: int
+    platform: str
+    audience_no: int
+    model: str
+    provider: str | None
+    windows: tuple[WindowId, ...]
+    held_nanos: int | None  # None: the price is unknown
+    held_tokens: int
+    input_tokens: int  # of the held tokens, those of the prompt
+    usage: TurnUsage | None  # None: not known yet
+    created_at: int
+
+
+def insert(tx: Transaction, row: CallRow) -> None:
+    tx.execute(
+        f"INSERT INTO model_call ({_COLUMNS}) VALUES ({build_placeholders(16)})",
+        row.id,
+        row.owner,
+        row.purpose.value,
+        row.turn_id,
+        row.attempt,
+        row.session_no,
+        row.platform,
+        row.audience_no,
+        row.model,
+        row.provider,
+        json.dumps(row.windows),
+        row.held_nanos,
+        row.held_tokens,
+        row.input_tokens,
+        None,
+        row.created_at,
+    )
+
+
+def set_usage(tx: Transaction, call_id: str, usage: TurnUsage) -> CallRow | None:
+    """Store what a call has used; return the call, or None if it has ended before."""
+    row = tx.fetch_one(
+        f"UPDATE model_call SET usage = $2 WHERE id = $1 AND usage IS NULL RETURNING {_COLUMNS}",
+        call_id,
+        json.dumps(usage.to_dict()),
+    )
+    return None if row is None else _call_from_row(row)
+
+
+def delete_unused(tx: Transaction, call_id: str) -> CallRow | None:
+    """Delete a call that has used nothing; return it, or None if it has ended before."""
+    row = tx.fetch_one(f"DELETE FROM model_call WHERE id = $1 AND usage IS NULL RETURNING {_COLUMNS}", call_id)
+    return None if row is None else _call_from_row(row)
+
+
+def take_calls(tx: Transaction, call_ids: Collection[str]) -> list[CallRow]:
+    """Delete calls and return them, for their usage to be recorded; those that others have taken are left out."""
+    if not call_ids:
+        return []
+    rows = tx.fetch_all(
+        f"DELETE FROM model_call WHERE id IN ({build_placeholders(len(call_ids))}) RETURNING no, {_COLUMNS}", *call_ids
+    )
+    return [_call_from_row(row[1:]) for row in sorted(rows, key=lambda row: int(row[0]))]
+
+
+def list_call_ids_of_run(tx: Transaction, turn_id: str, owner: str, attempt: int) -> list[str]:
+    """List the calls of one run of a turn."""
+    rows = tx.fetch_all(
+        "SELECT id FROM model_call WHERE turn_id = $1 AND owner = $2 AND attempt = $3", turn_id, owner, attempt
+    )
+    return [row[0] for row in rows]
+
+
+def list_orphan_call_ids(tx: Transaction, created_before: int, is_owner_dead: Callable[[str], bool]) -> list[str]:
+    """List the calls of processes that have ended, and those that are too old to be under way.
+
+    Calls of a run whose turn is not recovered yet are left out: they show that it had begun.
+    """
+    rows = tx.fetch_all(
+        "SELECT id, owner, created_at FROM model_call WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = turn_id"
+        " AND t.state = 'running' AND t.lease_owner = model_call.owner AND t.attempt = model_call.attempt) ORDER BY no"
+    )
+    dead_owners = {owner for owner in {row[1] for row in rows} if is_owner_dead(owner)}
+    return [call_id for call_id, owner, created_at in rows if owner in dead_owners or created_at < created_before]
+
+
+def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
+    """Let the calls that hold something in the windows of one person hold it in those of another."""
+    for call_id, windows in tx.fetch_all(f"SELECT id, windows FROM model_call ORDER BY no {tx.for_update}"):
+        moved = [
+            window._replace(subject=str(to_id)) if window[:2] == ("person", from_id) else window
+            for window in _parse_windows(windows)
+        ]
+        if json.dumps(moved) != windows:
+            tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, json.dumps(moved))
+
+
+def forget_people(tx: Transaction, person_ids: Collection[str]) -> None:
+    """Let the calls that are under way count in no window of these people, who are erased."""
+    for call_id, windows in tx.fetch_all(f"SELECT id, windows FROM model_call ORDER BY no {tx.for_update}"):
+        kept = [window for window in _parse_windows(windows) if window[0] != "person" or window[1] not in person_ids]
+        if json.dumps(kept) != windows:
+            tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, json.dumps(kept))
+
+
+def _parse_windows(text: str) -> tuple[WindowId, ...]:
+    return tuple(WindowId(*window) for window in json.loads(text))
+
+
+def _call_from_row(row: Row) -> CallRow:
+    return CallRow(
+        id=row[0],
+        owner=row[1],
+        purpose=CallPurpose(row[2]),
+        turn_id=row[3],
+        attempt=int(row[4]),
+        session_no=int(row[5]),
+        platform=row[6],
+        audience_no=int(row[7]),
+        model=row[8],
+        provider=row[9],
+        windows=_parse_windows(row[10]),
+        held_nanos=row[11],
+        held_tokens=int(row[12]),
+        input_tokens=int(row[13]),
+        usage=None if row[14] is None else TurnUsage.from_dict(json.loads(row[14])),
+        created_at=int(row[15]),
+    )

@@ -1,0 +1,157 @@
+"""The command about budgets: how they stand, and for owners, the limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from palaver.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.commands.context import read_settings
+from palaver.commands.reply_text import escape_markdown
+from palaver.commands.scopes import ADMIN, READ, CommandScopes
+from palaver.config.budget_amounts import AMOUNT_EXAMPLES
+from palaver.config.budget_rules import BudgetKey, BudgetScope
+from palaver.core.errors import InvalidInput, NotAllowed
+from palaver.core.source import ChatType
+from palaver.money import overview
+from palaver.money.limit_words import parse_clear, parse_set, parse_subject
+from palaver.money.texts import PERIOD_NAMES, describe_named_status, describe_status, format_reset_time, name_budget
+from palaver.money.wire import status_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from palaver.commands.command import CommandCall
+    from palaver.commands.context import CommandContext
+    from palaver.config.budget_rules import BudgetPeriod, BudgetStatus, BudgetUnit
+    from palaver.money.overview import OwnBudgets
+
+_EXAMPLES = "`/budget set all month $50`, `/budget set Ada day 200k tokens`, `/budget clear Ada day`"
+_WHO = "`all` (everybody together), `everyone` (each person), a person, `job` with a name, or `profile` with a name"
+
+
+# ---- how they stand ----------------------------------------------------------------------------------------
+
+
+@read_action("budget")
+def show_budgets(context: CommandContext) -> CommandReply:
+    _require_private_chat(context)
+    profile = read_settings(context).profile
+    budgets = overview.list_own_budgets(context.tx, context.principal, context.rules.budgets, context.now, profile)
+    lines = [f"**{heading}**\n" + "\n".join(each) for heading, each in _group_by_subject(budgets.statuses)]
+    lines += _describe_used_up(budgets)
+    data: dict[str, Any] = {
+        "budgets": [status_to_json(status) for status in budgets.statuses],
+        "used_up": [{"scope": each.key.scope, "period": each.key.period} for each in budgets.used_up],
+    }
+    return CommandReply(text="\n\n".join(lines), data=data)
+
+
+def _group_by_subject(statuses: Sequence[BudgetStatus]) -> Iterator[tuple[str, list[str]]]:
+    subjects = dict.fromkeys((status.key.scope, status.key.subject, status.subject_name) for status in statuses)
+    for scope, subject, name in subjects:
+        lines = [
+            f"- {PERIOD_NAMES[status.key.period]}: {describe_status(status)}"
+            for status in statuses
+            if (status.key.scope, status.key.subject) == (scope, subject)
+        ]
+        yield _format_heading(scope, name), lines
+
+
+def _format_heading(scope: BudgetScope, name: str) -> str:
+    return {
+        BudgetScope.ALL: "Everybody together",
+        BudgetScope.PERSON: "You",
+        BudgetScope.JOB: f"Job {escape_markdown(name)}",
+        BudgetScope.PROFILE: f"Profile {escape_markdown(name)}",
+    }[scope]
+
+
+def _describe_used_up(budgets: OwnBudgets) -> Iterator[str]:
+    """Say which budgets of several people are used up, without their amounts."""
+    for status in budgets.used_up:
+        name = name_budget(status.key.scope, status.key.period, escape_markdown(status.subject_name))
+        reset = format_reset_time(status.resets_at, status.timezone)
+        yield f"{name[0].upper()}{name[1:]} is used up until {reset}. An owner can raise it."
+
+
+def _require_private_chat(context: CommandContext) -> None:
+    if context.source.chat_type is not ChatType.DM:
+        raise NotAllowed("Other people read this chat. Use /budget in a direct message.")
+
+
+# ---- the limits --------------------------------------------------------------------------------------------
+
+
+@write_action("budget")
+def set_limit(
+    context: CommandContext, *, who: str, period: BudgetPeriod, amounts: Mapping[BudgetUnit, int | None]
+) -> CommandReply:
+    """Set the limits of a window in these units; None means no limit."""
+    _require_private_chat(context)
+    key = _find_key(context, who, period)
+    status = overview.set_limits(
+        context.tx,
+        context.principal,
+        key,
+        amounts,
+        context.rules.budgets,
+        context.now,
+        context.profile.profiles.keys(),
+    )
+    text = f"Limit set. {_format_line(status)}"
+    return CommandReply(text=text, data={"budget": status_to_json(status)})
+
+
+@write_action("budget")
+def clear_limit(context: CommandContext, *, who: str, period: BudgetPeriod) -> CommandReply:
+    """Remove what owners have set for a window, so that the server settings apply again."""
+    _require_private_chat(context)
+    key = _find_key(context, who, period)
+    has_changed = overview.clear_limits(context.tx, context.principal, key, context.rules.budgets, context.now)
+    status = overview.load_status(context.tx, key, context.rules.budgets, context.now)
+    first = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
+    return CommandReply(text=f"{first} {_format_line(status)}", data={"budget": status_to_json(status)})
+
+
+def _format_line(status: BudgetStatus) -> str:
+    return describe_named_status(status, escape_markdown(status.subject_name))
+
+
+def _find_key(context: CommandContext, who: str, period: BudgetPeriod) -> BudgetKey:
+    scope, name = parse_subject(who)
+    profiles = context.profile.profiles.keys()
+    return BudgetKey(scope, overview.find_subject(context.tx, context.principal, scope, name, profiles), period)
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def _parse_budget(text: str) -> CommandCall:
+    if not text:
+        return show_budgets.call()
+    verb, _, words = text.partition(" ")
+    try:
+        if verb.lower() == "set":
+            who, period, amounts = parse_set(words)
+            return set_limit.call(who=who, period=period, amounts=amounts)
+        if verb.lower() == "clear":
+            who, period = parse_clear(words)
+            return clear_limit.call(who=who, period=period)
+    except InvalidInput as error:
+        raise BadArguments(str(error)) from None
+    raise BadArguments(f"Use /budget alone to see your budget. Owners can change limits: {_EXAMPLES}.")
+
+
+BUDGET = Command(
+    name="budget",
+    scopes=CommandScopes(read=READ, write=ADMIN),
+    usage="[set | clear] [who] [day | month] [amount]",
+    summary="Show what you may spend, and what you have spent",
+    help=(
+        "Without arguments, shows your budget for today and this month, and when it resets. Owners can set and clear"
+        f" limits for {_WHO}. Amounts: {AMOUNT_EXAMPLES}. `clear` removes what was set here, so that the"
+        " server settings apply."
+    ),
+    example="/budget set everyone day $2.50",
+    parse=_parse_budget,
+)

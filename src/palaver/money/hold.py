@@ -1,0 +1,142 @@
+"""How much is held for a call to a model, and whether the limits allow it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from palaver.config.budget_rules import (
+    DEFAULT_MAX_TOKENS,
+    INPUT_ESTIMATE_FACTOR,
+    MIN_MAX_TOKENS,
+    BudgetPeriod,
+    BudgetUnit,
+)
+from palaver.sessions.usage import NANOS_PER_DOLLAR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.config.budget_rules import BudgetKey, TokenPrice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowState:
+    """A window in which a call would count, and its limits."""
+
+    key: BudgetKey
+    used_nanos: int = 0
+    held_nanos: int = 0
+    used_tokens: int = 0
+    held_tokens: int = 0
+    limit_nanos: int | None = None
+    limit_tokens: int | None = None
+
+    def get_limit(self, unit: BudgetUnit) -> int | None:
+        return self.limit_nanos if unit is BudgetUnit.USD else self.limit_tokens
+
+    def get_used(self, unit: BudgetUnit) -> int:
+        """Return what is used or held: nano-dollars or tokens."""
+        if unit is BudgetUnit.USD:
+            return self.used_nanos + self.held_nanos
+        return self.used_tokens + self.held_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What is held for a call."""
+
+    max_tokens: int | None  # that the request has to ask for; None: no limit applies
+    input_tokens: int
+    output_tokens: int
+    nanos: int | None  # None: the price is unknown
+    is_shortened: bool = False  # the limits allow no longer answer
+    has_limits: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRefused:
+    """The limit that a call would pass."""
+
+    window: WindowState
+    unit: BudgetUnit
+    needed: int | None  # nano-dollars or tokens that the shortest answer may need; None: the price is unknown
+
+
+def plan_hold(
+    input_tokens: int, max_tokens: int | None, price: TokenPrice | None, windows: Sequence[WindowState]
+) -> Hold | HoldRefused:
+    """Return what to hold for a call with an estimated prompt, so that no window passes a limit.
+
+    Where a limit applies, the answer gets a maximum length. One that does not fit is shortened before it is refused.
+    """
+    prompt = ceil(input_tokens * INPUT_ESTIMATE_FACTOR)
+    limited = [(window, unit) for window in windows for unit in BudgetUnit if window.get_limit(unit) is not None]
+    if not limited:
+        output = DEFAULT_MAX_TOKENS if max_tokens is None else max_tokens
+        return _make_hold(max_tokens, prompt, output, price)
+    wanted = DEFAULT_MAX_TOKENS if max_tokens is None else min(max_tokens, DEFAULT_MAX_TOKENS)
+    shortest = min(wanted, MIN_MAX_TOKENS)
+    output = wanted
+    refusals = []
+    for window, unit in limited:
+        room = (window.get_limit(unit) or 0) - window.get_used(unit)
+        if unit is BudgetUnit.USD and price is None:
+            refusals.append(HoldRefused(window=window, unit=unit, needed=None))
+            continue
+        fitting = _count_fitting_output(room, unit, prompt, wanted, price)
+        if fitting < shortest:
+            refusals.append(HoldRefused(window=window, unit=unit, needed=_get_need(unit, prompt, shortest, price)))
+        output = min(output, fitting)
+    if refusals:
+        return max(refusals, key=_rank_refusal)
+    return _make_hold(output, prompt, output, price, is_shortened=output < wanted, has_limits=True)
+
+
+def _make_hold(
+    max_tokens: int | None,
+    prompt: int,
+    output: int,
+    price: TokenPrice | None,
+    *,
+    is_shortened: bool = False,
+    has_limits: bool = False,
+) -> Hold:
+    return Hold(
+        max_tokens=max_tokens,
+        input_tokens=prompt,
+        output_tokens=output,
+        nanos=None if price is None else price.compute_nanos(prompt, output),
+        is_shortened=is_shortened,
+        has_limits=has_limits,
+    )
+
+
+def _get_need(unit: BudgetUnit, prompt: int, output: int, price: TokenPrice | None) -> int:
+    if unit is BudgetUnit.TOKENS or price is None:
+        return prompt + output
+    return price.compute_nanos(prompt, output)
+
+
+def _count_fitting_output(room: int, unit: BudgetUnit, prompt: int, wanted: int, price: TokenPrice | None) -> int:
+    """Return how many tokens of an answer fit into what is left of a limit; negative if not even the prompt does."""
+    if unit is BudgetUnit.TOKENS or price is None:
+        return room - prompt
+    if price.is_free:  # a limit in dollars does not concern it, also when that is used up
+        return wanted
+    left = room - price.compute_nanos(prompt, 0)
+    if left < 0:
+        return -1
+    if not price.output_usd:
+        return wanted
+    return int(left * 1_000_000 / (price.output_usd * NANOS_PER_DOLLAR))
+
+
+def _rank_refusal(refusal: HoldRefused) -> tuple[bool, bool]:
+    """Order refusals: an unknown price first of all, then the limit that stays in the way for longest."""
+    return refusal.needed is None, refusal.window.key.period is BudgetPeriod.MONTH

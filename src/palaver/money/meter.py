@@ -1,0 +1,316 @@
+"""The meter of the calls to models: holds what a call may cost in all its budgets, and settles it with what it used.
+
+    hold ──▶ model_call row, held in all windows ──▶ settle: used instead of held; the row keeps the usage until the
+                         │                                   turn's end records it
+                         └──▶ release: nothing was used; the row is deleted
+
+Always true: a hold is one transaction over all windows of a call, so two processes cannot pass a limit together. What
+a process leaves behind when it dies is settled at what was held (`recover_calls`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from palaver.agent.base import Notice
+from palaver.config.budget_rules import BudgetPeriod, BudgetScope, BudgetUnit, get_window_bounds
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Write
+from palaver.core.errors import BudgetExceeded, PalaverError
+from palaver.core.ids import new_model_call_id
+from palaver.core.timestamps import to_micros
+from palaver.money import (
+    call_records,
+    calls_table as model_calls,
+    overview,
+    table as budget_limits,
+    windows_table as budget_windows,
+)
+from palaver.money.held_calls import FreeCall, MeteredCall
+from palaver.money.hold import HoldRefused, WindowState, plan_hold
+from palaver.money.limit_texts import make_refusal
+from palaver.money.warnings import load_reader
+from palaver.money.windows_table import WindowChange, WindowId
+from palaver.sessions.turn import JOB_RUN_KEY
+from palaver.sessions.turn_codes import NoticeCode
+from palaver.sessions.usage_table import NO_SESSION_NO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from palaver.agent.base import HeldCall, ModelCall
+    from palaver.config.budget_rules import BudgetRules, CallPurpose
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, TurnId
+    from palaver.money.calls_table import CallRow
+    from palaver.money.hold import Hold
+    from palaver.money.windows_table import CallSubjects
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.store import SessionStore
+
+END_TIMEOUT_SECONDS = 10.0  # for storing how a call ended; the rest goes on without waiting for it
+ORPHAN_MARGIN = timedelta(minutes=5)  # a call that is older than a turn may be, and this, is over
+PROFILE_KEY = "profile"  # the fact that names the profile of work without a session
+
+# Without a number: it would tell what is left of a budget that several people share.
+LIMITED_NOTICE = Notice("Little of the budget is left, so answers have to be shorter.", NoticeCode.ANSWER_LIMITED)
+
+log = logging.getLogger(__name__)
+
+
+class MeteredWork(Protocol):
+    """What calls are made for; a `TurnLease` is one."""
+
+    @property
+    def owner(self) -> str: ...
+    @property
+    def turn_id(self) -> TurnId | None: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def session_no(self) -> int: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def audience_no(self) -> int: ...
+    @property
+    def person_id(self) -> PersonId | None: ...
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+
+
+class Budgets:
+    """Makes meters, and settles what dead processes have left behind."""
+
+    def __init__(self, store: SessionStore, rules: BudgetRules, turn_timeout: timedelta) -> None:
+        self.engine = store.engine
+        self.clock = store.clock
+        self.config = store.config
+        self.rules = rules
+        self._max_call_age = turn_timeout + ORPHAN_MARGIN
+        self.refused_calls = dict.fromkeys(BudgetScope, 0)  # of this process, by the limit that refused them
+        self._endings: set[asyncio.Task[None]] = set()  # kept, because a task without a reference may be dropped
+
+    def use_rules(self, rules: BudgetRules, turn_timeout: timedelta, config: GatewayConfig) -> None:
+        """Apply other limits from the next call to a model on, also of turns that are running."""
+        self.rules = rules
+        self.config = config
+        self._max_call_age = max(self._max_call_age, turn_timeout + ORPHAN_MARGIN)
+
+    def make_meter(
+        self,
+        work: MeteredWork,
+        purpose: CallPurpose,
+        *,
+        on_notice: Callable[[Notice], None] | None = None,
+    ) -> BudgetMeter:
+        """Make a meter for the calls of one turn, title or memory turn.
+
+        `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, people
+        would not read that, so it is left to a later call.
+        """
+        return BudgetMeter(self, work, purpose, on_notice)
+
+    def get_window_starts(self, now: datetime) -> dict[BudgetPeriod, int]:
+        """Return when the current day and month began."""
+        return {period: to_micros(get_window_bounds(period, now, self.rules.timezone)[0]) for period in BudgetPeriod}
+
+    async def recover_calls(self) -> int:
+        """Settle and record the calls of dead processes; return how many there were."""
+        now = self.clock.now()
+        created_before = to_micros(now - self._max_call_age)
+        recovered = await self.engine.arun(
+            Write(
+                lambda tx: call_records.recover_calls(tx, created_before, to_micros(now)),
+                read_first=lambda tx: None if call_records.has_orphan_calls(tx, created_before) else 0,
+            )
+        )
+        if recovered:
+            log.info("model_calls_recovered", extra={"count": recovered})
+        return recovered
+
+    async def stop(self) -> None:
+        """Wait until it is stored how the last calls ended."""
+        if self._endings:
+            await asyncio.wait(self._endings, timeout=END_TIMEOUT_SECONDS)
+
+    async def finish_ending(self, ending: asyncio.Task[None]) -> None:
+        """Wait for a call's end to be stored. If the caller is canceled or it takes too long, it goes on by itself."""
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        await asyncio.wait([ending], timeout=END_TIMEOUT_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HoldResult:
+    """A call that may be made."""
+
+    hold: Hold | None  # None: it is free and no limit on tokens applies, so nothing is held for it
+    max_tokens: int | None
+    windows: tuple[WindowId, ...]
+
+
+class BudgetMeter:
+    """Holds and settles the calls of one turn, title or memory turn."""
+
+    def __init__(
+        self,
+        budgets: Budgets,
+        work: MeteredWork,
+        purpose: CallPurpose,
+        on_notice: Callable[[Notice], None] | None,
+    ) -> None:
+        self.budgets = budgets
+        self.work = work
+        self.on_notice = on_notice
+        self.call_ids: list[str] = []  # of the calls that were held
+        self._purpose = purpose
+        self._has_notified = False
+
+    async def hold(self, call: ModelCall) -> HeldCall:
+        """Hold what a call may cost at most; raises `BudgetExceeded` if that passes a limit."""
+        holding = asyncio.create_task(self._hold_call(call), name="palaver-call-hold")
+        try:
+            return await asyncio.shield(holding)
+        except asyncio.CancelledError:  # it may be held by now, and will not be made
+            await self.budgets.finish_ending(asyncio.create_task(_release_unused(holding)))
+            raise
+
+    async def _hold_call(self, call: ModelCall) -> FreeCall | MeteredCall:
+        now = self.budgets.clock.now()
+        call_id = new_model_call_id()
+        crash_point("call.before_hold")
+        is_free = call.price is not None and call.price.is_free
+        work = Write(
+            lambda tx: self._hold(tx, call, call_id, now),
+            read_first=(lambda tx: self._try_without_hold(tx, call, now)) if is_free else None,
+            is_quick=True,
+        )
+        try:
+            result = await self.budgets.engine.arun(work)
+        except BudgetExceeded as error:
+            self.budgets.refused_calls[BudgetScope(str(error.facts["scope"]))] += 1
+            raise
+        if result.hold is None:
+            return FreeCall(self.budgets, result.max_tokens, result.windows)
+        self.call_ids.append(call_id)
+        crash_point("call.held")
+        if result.hold.is_shortened and not self._has_notified and self.on_notice is not None:
+            self._has_notified = True
+            self.on_notice(LIMITED_NOTICE)
+        return MeteredCall(self, call_id, call, result.hold)
+
+    def _try_without_hold(self, tx: Transaction, call: ModelCall, now: datetime) -> _HoldResult | None:
+        windows = self._find_windows(self._load_subjects(tx, lock=""), now)
+        owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
+        find_limit = partial(self.budgets.rules.find_limit, unit=BudgetUnit.TOKENS, owner_limits=owner_limits)
+        limits = [find_limit(window.key) for window in windows]
+        if any(limit is not None and limit.amount is not None for limit in limits):
+            return None
+        return _HoldResult(hold=None, max_tokens=call.max_tokens, windows=windows)
+
+    def _hold(self, tx: Transaction, call: ModelCall, call_id: str, now: datetime) -> _HoldResult:
+        # Locked, so that a link of two accounts moves either all or nothing of this call.
+        windows = self._find_windows(self._load_subjects(tx, lock=tx.for_key_share), now)
+        states = self._lock_states(tx, windows)
+        hold = plan_hold(call.input_tokens, call.max_tokens, call.price, states)
+        if isinstance(hold, HoldRefused):
+            raise self._make_error(tx, hold, call.model, now)
+        held = WindowChange(held_nanos=hold.nanos or 0, held_tokens=hold.tokens)
+        budget_windows.change_windows(tx, dict.fromkeys(windows, held))
+        model_calls.insert(tx, self._make_row(call, call_id, hold, windows, to_micros(now)))
+        return _HoldResult(hold=hold, max_tokens=hold.max_tokens, windows=windows)
+
+    def _load_subjects(self, tx: Transaction, *, lock: str) -> CallSubjects:
+        work, job_run_id = self.work, self.work.facts.get(JOB_RUN_KEY)
+        subjects = budget_windows.load_call_subjects(tx, work.session_no, work.person_id, job_run_id, lock=lock)
+        return subjects._replace(profile=work.facts.get(PROFILE_KEY)) if work.session_no == NO_SESSION_NO else subjects
+
+    def _find_windows(self, subjects: CallSubjects, now: datetime) -> tuple[WindowId, ...]:
+        """Return the day and the month of everybody, the person, the job and the profile; in the order of locks."""
+        by_scope = {
+            BudgetScope.ALL: "",
+            BudgetScope.PERSON: subjects.person_id,
+            BudgetScope.JOB: subjects.job_id,
+            BudgetScope.PROFILE: subjects.profile,
+        }
+        starts = self.budgets.get_window_starts(now)
+        windows = [
+            WindowId(scope.value, subject, period.value, start)
+            for scope, subject in by_scope.items()
+            if subject is not None
+            for period, start in starts.items()
+        ]
+        return tuple(sorted(windows))
+
+    def _lock_states(self, tx: Transaction, windows: Sequence[WindowId]) -> list[WindowState]:
+        totals = budget_windows.lock_windows(tx, windows)
+        owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
+        states = []
+        for window in windows:
+            amounts = {}
+            for unit in BudgetUnit:
+                limit = self.budgets.rules.find_limit(window.key, unit, owner_limits)
+                amounts[unit] = None if limit is None else limit.amount
+            total = totals[window]
+            states.append(
+                WindowState(
+                    key=window.key,
+                    used_nanos=total.used_nanos,
+                    held_nanos=total.held_nanos,
+                    used_tokens=total.used_tokens,
+                    held_tokens=total.held_tokens,
+                    limit_nanos=amounts[BudgetUnit.USD],
+                    limit_tokens=amounts[BudgetUnit.TOKENS],
+                )
+            )
+        return states
+
+    def _make_error(self, tx: Transaction, refusal: HoldRefused, model: str, now: datetime) -> BudgetExceeded:
+        key = refusal.window.key
+        reader = load_reader(tx, self.work.session_no, self.work.person_id)
+        rules = self.budgets.rules
+        return make_refusal(
+            refusal,
+            model,
+            overview.load_status(tx, key, rules, now).subject_name,
+            now=now,
+            timezone=rules.timezone,
+            can_see_amounts=reader.can_see_amounts(key.scope),
+        )
+
+    def _make_row(self, call: ModelCall, call_id: str, hold: Hold, windows: tuple[WindowId, ...], now: int) -> CallRow:
+        work = self.work
+        return model_calls.CallRow(
+            id=call_id,
+            owner=work.owner,
+            purpose=self._purpose,
+            turn_id=work.turn_id,
+            attempt=work.attempt,
+            session_no=work.session_no,
+            platform=work.platform,
+            audience_no=work.audience_no,
+            model=call.model,
+            provider=call.provider,
+            windows=windows,
+            held_nanos=hold.nanos,
+            held_tokens=hold.tokens,
+            input_tokens=hold.input_tokens,
+            usage=None,
+            created_at=now,
+        )
+
+
+async def _release_unused(holding: asyncio.Task[FreeCall | MeteredCall]) -> None:
+    """Release what is being held for a call whose caller was canceled meanwhile."""
+    try:
+        held = await holding
+    except PalaverError:  # nothing is held
+        return
+    await held.release()

@@ -1,0 +1,206 @@
+"""What was used and is held in each day and month: the windows of the budgets.
+
+Always true: several windows are locked and changed in one order, so that two calls never wait for each other; what a
+call holds in its windows is in its `model_call` row, until the same transaction that ends the row gives it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope
+from palaver.money.budget_queries import WindowTotals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+
+
+class WindowId(NamedTuple):
+    """One day or month of everybody, a person, a job or a profile; the order of windows is the order of locks."""
+
+    scope: str
+    subject: str
+    period: str
+    starts_at: int
+
+    @property
+    def key(self) -> BudgetKey:
+        return BudgetKey(BudgetScope(self.scope), self.subject, BudgetPeriod(self.period))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChange:
+    """What is added to a window; negative numbers are taken away."""
+
+    used_nanos: int = 0
+    held_nanos: int = 0
+    used_tokens: int = 0
+    held_tokens: int = 0
+    unpriced_calls: int = 0
+
+    def add(self, other: WindowChange) -> WindowChange:
+        return WindowChange(
+            self.used_nanos + other.used_nanos,
+            self.held_nanos + other.held_nanos,
+            self.used_tokens + other.used_tokens,
+            self.held_tokens + other.held_tokens,
+            self.unpriced_calls + other.unpriced_calls,
+        )
+
+    def to_row(self) -> tuple[int, int, int, int, int]:
+        return self.used_nanos, self.held_nanos, self.used_tokens, self.held_tokens, self.unpriced_calls
+
+
+class CallSubjects(NamedTuple):
+    """Whose budgets a call counts in."""
+
+    person_id: str | None
+    job_id: str | None
+    profile: str | None
+
+
+_COUNTERS = "used_nanos, held_nanos, used_tokens, held_tokens, unpriced_calls"
+_USED = "used_nanos, used_tokens, unpriced_calls"
+_IS_WINDOW = "scope = $1 AND subject = $2 AND period = $3 AND starts_at = $4"
+_ADD = ", ".join(f"{column} = {column} + ${number}" for number, column in enumerate(_COUNTERS.split(", "), start=5))
+
+
+def load_call_subjects(
+    tx: Transaction, session_no: int, person_id: str | None, job_run_id: str | None, *, lock: str = ""
+) -> CallSubjects:
+    """Return whose budgets a call in a session counts in; a person who was linked to another counts as that one."""
+    person = job = None
+    if person_id is not None:
+        person = tx.fetch_one(f"SELECT COALESCE(merged_into, id) FROM person WHERE id = $1 {lock}", person_id)
+    if job_run_id is not None:
+        job = tx.fetch_one("SELECT j.id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.id = $1", job_run_id)
+    session = tx.fetch_one("SELECT profile FROM session WHERE no = $1", session_no)
+    return CallSubjects(*(None if row is None else row[0] for row in (person, job, session)))
+
+
+def lock_windows(tx: Transaction, ids: Iterable[WindowId]) -> dict[WindowId, WindowTotals]:
+    """Lock windows, creating those that are missing, and return what is used and held in them."""
+    ordered = sorted(ids)
+    found = _select_windows(tx, ordered, tx.for_update)
+    missing = [window for window in ordered if window not in found]
+    if missing:
+        tx.execute_many(
+            "INSERT INTO budget_window (scope, subject, period, starts_at) VALUES ($1, $2, $3, $4)"
+            " ON CONFLICT DO NOTHING",
+            missing,
+        )
+        found = _select_windows(tx, ordered, tx.for_update)
+    return found
+
+
+def _select_windows(tx: Transaction, ordered: Sequence[WindowId], lock: str) -> dict[WindowId, WindowTotals]:
+    conditions = " OR ".join(
+        f"(scope = ${first} AND subject = ${first + 1} AND period = ${first + 2} AND starts_at = ${first + 3})"
+        for first in range(1, 4 * len(ordered), 4)
+    )
+    rows = tx.fetch_all(
+        f"SELECT scope, subject, period, starts_at, {_COUNTERS} FROM budget_window WHERE {conditions}"
+        f" ORDER BY scope, subject, period, starts_at {lock}",
+        *(value for window in ordered for value in window),
+    )
+    return {WindowId(*row[:4]): WindowTotals(*map(int, row[4:])) for row in rows}
+
+
+def change_windows(tx: Transaction, changes: Mapping[WindowId, WindowChange]) -> None:
+    """Change windows. Those that are not stored any more stay away: their day or month is long over."""
+    tx.execute_many(
+        f"UPDATE budget_window SET {_ADD} WHERE {_IS_WINDOW}",
+        [(*window, *change.to_row()) for window, change in sorted(changes.items())],
+    )
+
+
+def add_used_tokens(tx: Transaction, ids: Iterable[WindowId], tokens: int) -> None:
+    """Count a call that was free, and for which nothing was held."""
+    tx.execute_many(
+        "INSERT INTO budget_window (scope, subject, period, starts_at, used_tokens) VALUES ($1, $2, $3, $4, $5)"
+        " ON CONFLICT (scope, subject, period, starts_at)"
+        " DO UPDATE SET used_tokens = budget_window.used_tokens + excluded.used_tokens",
+        [(*window, tokens) for window in sorted(ids)],
+    )
+
+
+def mark_warned(tx: Transaction, window: WindowId) -> bool:
+    """Remember that people were told that most of a window's limit is used; False if they had been."""
+    return tx.execute(f"UPDATE budget_window SET is_warned = 1 WHERE {_IS_WINDOW} AND is_warned = 0", *window) > 0
+
+
+def clear_warnings(tx: Transaction, key: BudgetKey, since: int) -> None:
+    """Let people be told again, because the limit of these windows has changed; without a subject, of all of them."""
+    tx.execute(
+        "UPDATE budget_window SET is_warned = 0 WHERE starts_at >= $1 AND scope = $2 AND period = $3 AND is_warned = 1"
+        " AND ($4 = '' OR subject = $4)",
+        since,
+        key.scope.value,
+        key.period.value,
+        key.subject,
+    )
+
+
+def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
+    """Add what one person has used and holds to the windows of another.
+
+    The first one's windows stay, with what that person has used, so that it can be taken away again.
+    """
+    add_used(tx, to_id, from_id, _COUNTERS)
+    tx.execute(
+        "UPDATE budget_window SET held_nanos = 0, held_tokens = 0 WHERE scope = 'person' AND subject = $1", from_id
+    )
+
+
+def add_used(tx: Transaction, to_id: PersonId, from_id: PersonId, columns: str = "") -> None:
+    """Add what one person has used to the windows of another; the first one's windows stay as they are."""
+    columns = columns or _USED
+    tx.execute(
+        f"INSERT INTO budget_window (scope, subject, period, starts_at, {columns}, is_warned)"
+        f" SELECT scope, $1, period, starts_at, {columns}, is_warned FROM budget_window"
+        " WHERE scope = 'person' AND subject = $2"
+        " ON CONFLICT (scope, subject, period, starts_at) DO UPDATE SET "
+        + ", ".join(f"{column} = budget_window.{column} + excluded.{column}" for column in columns.split(", ")),
+        to_id,
+        from_id,
+    )
+
+
+def subtract_used(tx: Transaction, from_id: PersonId, other_id: PersonId) -> None:
+    """Take what another person has used in their own windows out of a person's windows."""
+    for period, starts_at, *used in tx.fetch_all(
+        f"SELECT period, starts_at, {_USED} FROM budget_window WHERE scope = 'person' AND subject = $1"
+        " ORDER BY period, starts_at",
+        other_id,
+    ):
+        tx.execute(
+            "UPDATE budget_window SET "
+            + ", ".join(
+                f"{column} = CASE WHEN {column} > ${number} THEN {column} - ${number} ELSE 0 END"
+                for number, column in enumerate(_USED.split(", "), start=5)
+            )
+            + f" WHERE {_IS_WINDOW}",
+            "person",
+            from_id,
+            period,
+            starts_at,
+            *used,
+        )
+
+
+def has_older(tx: Transaction, before: int) -> bool:
+    return tx.fetch_one("SELECT 1 FROM budget_window WHERE starts_at < $1 LIMIT 1", before) is not None
+
+
+def delete_older(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest windows that began before a moment, at most `limit`; return how many."""
+    return tx.execute(
+        "DELETE FROM budget_window WHERE (scope, subject, period, starts_at) IN (SELECT scope, subject, period,"
+        " starts_at FROM budget_window WHERE starts_at < $1 ORDER BY starts_at LIMIT $2)",
+        before,
+        limit,
+    )

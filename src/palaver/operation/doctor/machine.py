@@ -1,0 +1,203 @@
+"""This machine: versions, clock, the server's port, and what could contain commands of the agent."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime
+from http.client import HTTPException
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+
+from palaver import __version__
+from palaver.core.engines.base import Read
+from palaver.core.engines.schema_state import describe_sqlite
+from palaver.core.timestamps import to_micros
+from palaver.media.documents.sandbox_check import CHECK_COMMAND
+from palaver.operation.doctor.finding import make_ok, make_problem, make_warning
+from palaver.operation.doctor.finding_texts import FindingCode
+from palaver.operation.readiness import MAX_TURN_WAIT_SECONDS
+from palaver.sessions import turn_leases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from palaver.config import Settings
+    from palaver.operation.doctor.finding import Finding
+    from palaver.operation.doctor.fix_commands import FixCommands
+    from palaver.sessions.store import SessionStore
+
+MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
+EARLIEST_YEAR: Final = 2026
+_EXTRAS: Final = {  # a package that an extra installs, by the name of the extra
+    "postgres": "psycopg",
+    "models": "pydantic-ai-slim",
+    "local": "xllamacpp",
+    "telegram": "python-telegram-bot",
+    "matrix-encryption": "matrix-nio",
+    "discord": "discord.py",
+    "slack": "slack-sdk",
+    "whatsapp-web": "neonize",
+    "email": "aiosmtplib",
+}
+_READINESS_SECONDS: Final = 10.0
+_MAX_READINESS_BYTES: Final = 100_000
+_BWRAP_SECONDS: Final = 5.0
+_READER_SECONDS: Final = 20.0
+_LANDLOCK_CREATE_RULESET: Final = 444  # the same number on every architecture
+_LANDLOCK_VERSION_FLAG: Final = 1
+
+
+def check_versions() -> Iterator[Finding]:
+    extras = [name for name, package in _EXTRAS.items() if _is_installed(package)]
+    yield make_ok(
+        FindingCode.VERSIONS,
+        palaver=__version__,
+        python=platform.python_version(),
+        sqlite=describe_sqlite(),
+        extras=", ".join(extras) or "none",
+    )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def check_clock(store: SessionStore | None, settings: Settings | None) -> Iterator[Finding]:
+    """Compare this machine's clock with the database server's, and check that the time zone is known."""
+    now = datetime.now(UTC)
+    if now.year < EARLIEST_YEAR:
+        yield make_problem(FindingCode.CLOCK_WRONG, date=f"{now:%Y-%m-%d}")
+    elif store is not None and store.engine.name == "postgres":
+        difference = abs((store.clock.now() - datetime.now(UTC)).total_seconds())
+        if difference > MAX_CLOCK_DIFFERENCE_SECONDS:
+            yield make_warning(FindingCode.CLOCK_DIFFERS, seconds=f"{difference:.1f}")
+        else:
+            yield make_ok(FindingCode.CLOCK_AGREES, seconds=f"{difference:.1f}")
+    else:
+        yield make_ok(FindingCode.CLOCK, time=f"{now:%Y-%m-%d %H:%M}")
+    if settings is not None:
+        yield make_ok(FindingCode.TIME_ZONE, timezone=settings.gateway.timezone)
+
+
+def check_server(
+    settings: Settings, running_url: str | None, find_port_user: Callable[[int], str | None]
+) -> Iterator[Finding]:
+    """Report the running server, or whether another program has taken its port."""
+    host, port = settings.web.host, settings.web.port
+    if running_url is not None:
+        yield from _check_running_server(running_url)
+        return
+    if port is None:  # any free one will do
+        yield make_ok(FindingCode.SERVER_STOPPED)
+        return
+    if not _is_port_in_use(host, port):
+        yield make_ok(FindingCode.PORT_FREE, port=port)
+        return
+    port_user = find_port_user(port)
+    user = f" ({port_user})" if port_user else ""
+    yield make_problem(FindingCode.PORT_TAKEN, user=user, port=port)
+
+
+def _check_running_server(url: str) -> Iterator[Finding]:
+    """Ask the server itself: only it knows which files it has opened, and who waits for whom."""
+    try:
+        answer = _fetch_readiness(url)
+    except (OSError, HTTPException, ValueError) as error:
+        yield make_problem(FindingCode.SERVER_SILENT, url=url, error=str(error) or type(error).__name__)
+        return
+    if "error" in answer:
+        yield make_problem(FindingCode.SERVER_PROBLEM, url=url, problem=answer["error"]["message"])
+        return
+    # The turns that wait are counted in the database, also if no server runs.
+    problems = [each for each in answer.get("problems", ()) if each["code"] != "turns_waiting"]
+    for problem in problems:
+        yield make_warning(FindingCode.SERVER_PROBLEM, url=url, problem=problem["message"])
+    if not problems:
+        yield make_ok(FindingCode.SERVER_RUNS, url=url)
+
+
+def _fetch_readiness(url: str) -> dict[str, Any]:
+    opener = build_opener(ProxyHandler({}))  # the server is on this machine
+    try:
+        with opener.open(f"{url.rstrip('/')}/readyz", timeout=_READINESS_SECONDS) as response:
+            body = response.read(_MAX_READINESS_BYTES)
+    except HTTPError as error:
+        body = error.read(_MAX_READINESS_BYTES)
+    answer = json.loads(body)
+    return answer if isinstance(answer, dict) else {}
+
+
+def check_waiting_turns(store: SessionStore, commands: FixCommands) -> Iterator[Finding]:
+    """Report that a message waits for the agent, and no server takes it."""
+    now = to_micros(store.clock.now())
+    wait = store.engine.run(Read(lambda tx: turn_leases.find_longest_wait(tx, now)))
+    if wait > MAX_TURN_WAIT_SECONDS * 1_000_000:
+        minutes = wait // 60_000_000
+        yield make_warning(FindingCode.TURNS_WAITING, minutes=minutes, command=commands.format("serve"))
+
+
+def _is_port_in_use(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
+
+
+def check_sandbox() -> Iterator[Finding]:
+    """Report what this machine has to contain commands of the agent."""
+    found = []
+    bwrap = shutil.which("bwrap")
+    if bwrap is not None and _can_run_bwrap(bwrap):
+        found.append("bubblewrap")
+    landlock = _get_landlock_version()
+    if landlock > 0:
+        found.append(f"Landlock (version {landlock})")
+    if found:
+        yield make_ok(FindingCode.SANDBOX, programs=" and ".join(found))
+    else:
+        yield make_warning(FindingCode.SANDBOX_MISSING)
+
+
+def check_document_reader() -> Iterator[Finding]:
+    """Report what a hostile document could do here: a process closes itself like the reader, and tries it."""
+    try:
+        run = subprocess.run(CHECK_COMMAND, capture_output=True, timeout=_READER_SECONDS, check=True)  # noqa: S603
+        possible = [str(each) for each in json.loads(run.stdout)["possible"]]
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        yield make_problem(FindingCode.CHECK_FAILED, subject="Documents", problem=error)
+        return
+    if possible:
+        yield make_warning(FindingCode.DOCUMENTS_NOT_CONTAINED, calls=", ".join(possible))
+    else:
+        yield make_ok(FindingCode.DOCUMENTS_CONTAINED)
+
+
+def _can_run_bwrap(program: str) -> bool:
+    try:
+        command = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
+        return subprocess.run(command, capture_output=True, timeout=_BWRAP_SECONDS, check=False).returncode == 0  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def _get_landlock_version() -> int:
+    """Return the version of Landlock in this kernel; 0 or less if there is none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return int(ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG))

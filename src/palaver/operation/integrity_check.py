@@ -1,0 +1,168 @@
+"""The complete check of a store: the file or server itself, the schema, what must always be true, and the files.
+
+It changes nothing, and the store may be in use: every part reads for a short time only, in bounded memory, except the
+check of a SQLite file, which reads it whole on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from palaver.core.engines.base import Read
+from palaver.operation import invariants
+from palaver.operation.schema_check import find_engine_problems, find_schema_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from palaver.core.engines.base import Engine, Transaction
+    from palaver.sessions.store import SessionStore
+
+T = TypeVar("T")
+
+SESSIONS_PER_READ: Final = 500
+FILES_PER_READ: Final = 500
+MAX_LISTED: Final = 20  # problems that are named; all are counted
+UPLOAD_SECONDS: Final = 60  # an attachment is recorded just before its bytes are in place
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """One part of the check."""
+
+    name: str  # for programs
+    title: str  # for people
+    problems: list[str] = field(default_factory=list)  # sentences without a period, at most MAX_LISTED
+    problem_count: int = 0
+    checked_count: int | None = None  # files that were looked at
+    repairable_count: int = 0  # of the problems, those that `palaver doctor --repair` solves
+
+    @property
+    def is_ok(self) -> bool:
+        return self.problem_count == 0
+
+    @property
+    def is_repairable(self) -> bool:
+        return 0 < self.problem_count == self.repairable_count
+
+    def add(self, problems: list[str]) -> None:
+        self.problem_count += len(problems)
+        self.problems += problems[: MAX_LISTED - len(self.problems)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "title": self.title,
+            "ok": self.is_ok,
+            "checked": self.checked_count,
+            "problem_count": self.problem_count,
+            "problems": self.problems,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityReport:
+    """The result of a complete check."""
+
+    results: tuple[CheckResult, ...]
+
+    @property
+    def is_ok(self) -> bool:
+        return all(result.is_ok for result in self.results)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.is_ok, "checks": [result.to_json() for result in self.results]}
+
+
+def check_integrity(
+    store: SessionStore, attachment_folder: Path | None, on_part: Callable[[str], None] = lambda _: None
+) -> IntegrityReport:
+    """Check a whole store; blocks for as long as that takes. `on_part` is told the title of each part that begins.
+
+    Without a folder, attachments are not looked at.
+    """
+    engine = store.engine
+    results = []
+
+    def start(name: str, title: str) -> CheckResult:
+        on_part(title)
+        results.append(CheckResult(name, title))
+        return results[-1]
+
+    start("database", "Database file" if engine.name == "sqlite" else "Database").add(find_engine_problems(engine))
+    start("schema", "Tables and indexes").add(find_schema_problems(engine))
+    _check_sessions(engine, start)
+    if attachment_folder is not None:
+        _check_files(engine, attachment_folder, start("attachments", "Attached files"))
+    return IntegrityReport(tuple(results))
+
+
+def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) -> None:
+    parts: tuple[tuple[str, str, Callable[[Transaction, int, int, int], list[str]]], ...] = (
+        ("turns", "Running turns", invariants.find_double_turns),
+        ("lanes", "Chats and their conversations", invariants.find_wrong_lanes),
+    )
+    result = start("log", "Logs, counters and search index")
+    for wrong in iterate_wrong_sessions(engine):
+        result.add([wrong.problem])
+        result.repairable_count += wrong.is_repairable
+    for name, title, find in parts:
+        result = start(name, title)
+        for after, up_to in _iterate_ranges(engine):
+            result.add(engine.run(Read(partial(_call_on_range, find, after, up_to), is_long=True)))
+        if name == "lanes":
+            result.add(engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)))
+
+
+def iterate_wrong_sessions(engine: Engine) -> Iterator[invariants.WrongSession]:
+    """Yield the sessions that contradict themselves; each range of sessions is read by itself."""
+    for after, up_to in _iterate_ranges(engine):
+        yield from engine.run(Read(partial(_call_on_range, invariants.find_wrong_counters, after, up_to)))
+
+
+def _call_on_range(
+    find: Callable[[Transaction, int, int, int], list[T]], after: int, up_to: int, tx: Transaction
+) -> list[T]:
+    return find(tx, after, up_to, SESSIONS_PER_READ)
+
+
+def _iterate_ranges(engine: Engine) -> Iterator[tuple[int, int]]:
+    """Yield ranges of session numbers: greater than the first, up to the second."""
+    after = 0
+    while (up_to := engine.run(Read(partial(_find_range_end, after)))) is not None:
+        yield after, up_to
+        after = up_to
+
+
+def _find_range_end(after: int, tx: Transaction) -> int | None:
+    return invariants.find_next_session_no(tx, after, SESSIONS_PER_READ)
+
+
+def _check_files(engine: Engine, folder: Path, result: CheckResult) -> None:
+    after, result.checked_count = 0, 0
+    newest = (time.time() - UPLOAD_SECONDS) * 1_000_000
+    while files := engine.run(Read(partial(_list_files, after))):
+        for file in files:
+            problem = _find_file_problem(folder / file.sha256[:2] / file.sha256, file.size)
+            if problem is not None and file.created_at < newest:
+                result.add([f"attachment {file.id}: {problem}"])
+        result.checked_count += len(files)
+        after = files[-1].no
+
+
+def _list_files(after: int, tx: Transaction) -> list[invariants.StoredFile]:
+    return invariants.list_files(tx, after, FILES_PER_READ)
+
+
+def _find_file_problem(path: Path, size: int) -> str | None:
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        return f"its file {path} is missing"
+    except OSError as error:
+        return f"its file {path} can't be read ({error.strerror})"
+    return None if found == size else f"its file {path} has {found} bytes instead of {size}"

@@ -1,0 +1,169 @@
+"""What must be true in every store, as queries that find where it is not. They run on both engines.
+
+The database itself refuses most of what must not be (unique indexes, foreign keys, checks); these queries find what a
+damaged index or a fault in Palaver would leave behind. Each looks at a range of sessions or files, so that a check of a
+large store needs little memory and never keeps one state of the database for long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.sessions import log_table as events
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Transaction
+
+# Numbers of the log without a hole, and everything that is counted on the session's row.
+_WRONG_COUNTERS = """
+    SELECT s.no, s.id, s.last_seq, e.events, e.last, s.message_count, e.visible, s.indexed_seq,
+        s.input_tokens + s.output_tokens, COALESCE(u.tokens, 0), COALESCE(s.cost_nanos, 0), COALESCE(u.nanos, 0),
+        e.last_message
+    FROM session s
+    LEFT JOIN (SELECT session_no, COUNT(*) AS events, MAX(seq) AS last, MIN(seq) AS first,
+        MAX(CASE WHEN kind = 'message' THEN seq ELSE 0 END) AS last_message,
+        SUM(CASE WHEN kind = 'message' AND hidden_by IS NULL THEN 1 ELSE 0 END) AS visible
+        FROM event WHERE session_no > $1 AND session_no <= $2 GROUP BY session_no) e ON e.session_no = s.no
+    LEFT JOIN (SELECT session_no, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_nanos) AS nanos
+        FROM usage WHERE session_no > $1 AND session_no <= $2 GROUP BY session_no) u ON u.session_no = s.no
+    WHERE s.no > $1 AND s.no <= $2 AND s.is_deleted = 0 AND (e.events IS NULL OR e.first <> 1 OR e.last <> e.events
+        OR s.last_seq <> e.last OR s.message_count <> e.visible
+        OR s.input_tokens + s.output_tokens <> COALESCE(u.tokens, 0)
+        OR COALESCE(s.cost_nanos, 0) <> COALESCE(u.nanos, 0)
+        OR s.indexed_seq > s.last_seq OR (s.unindexed = 0 AND s.indexed_seq < e.last_message))
+    ORDER BY s.no LIMIT $3"""
+# A hidden event and the events next to it are marked (`hidden_ranges.py`): without the mark, readers would miss some.
+_UNMARKED_EVENTS = """SELECT s.no, s.id, MIN(hidden.seq) FROM event hidden JOIN session s ON s.no = hidden.session_no
+    JOIN event near ON near.session_no = hidden.session_no AND near.seq IN (hidden.seq - 1, hidden.seq, hidden.seq + 1)
+    WHERE hidden.session_no > $1 AND hidden.session_no <= $2 AND hidden.hidden_by IS NOT NULL
+        AND s.is_deleted = 0
+        AND near.is_near_hidden IS NULL
+    GROUP BY s.no, s.id ORDER BY s.id LIMIT $3"""
+_LAST_MESSAGES = """SELECT no, id, last_message_at, preview FROM session
+    WHERE no > $1 AND no <= $2 AND is_deleted = 0 AND last_seq > 0 ORDER BY no"""
+_TWO_RUNNING_TURNS = """SELECT s.id FROM turn t JOIN session s ON s.no = t.session_no
+    WHERE t.state = 'running' AND s.no > $1 AND s.no <= $2 GROUP BY s.id HAVING COUNT(*) > 1 ORDER BY s.id LIMIT $3"""
+_LANES_ON_ENDED_SESSIONS = """SELECT l.key, s.id FROM lane l JOIN session s ON s.no = l.session_no
+    WHERE s.no > $1 AND s.no <= $2 AND s.end_reason NOT IN ('idle', 'daily') ORDER BY l.key LIMIT $3"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """The hash and size that the bytes of an attachment must have."""
+
+    no: int
+    id: str
+    sha256: str
+    size: int
+    created_at: int  # microseconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class WrongSession:
+    """A session that contradicts itself."""
+
+    no: int
+    problem: str  # a sentence without a period
+    is_repairable: bool = True  # its log knows the truth
+
+
+def find_next_session_no(tx: Transaction, after: int, count: int) -> int | None:
+    """Return the number of the session that ends a range of `count` sessions; None if there are none."""
+    row = tx.fetch_one(
+        "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
+    )
+    return None if row is None else row[0]
+
+
+def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> list[WrongSession]:
+    """Return the sessions whose log has a hole, or whose row or marks do not match their log."""
+    found = [
+        *(_describe_counters(*row) for row in tx.fetch_all(_WRONG_COUNTERS, after, up_to, limit)),
+        *(
+            WrongSession(no, f"the log of conversation {session_id} lacks the mark of what is hidden at entry {seq}")
+            for no, session_id, seq in tx.fetch_all(_UNMARKED_EVENTS, after, up_to, limit)
+        ),
+    ]
+    known = {wrong.no for wrong in found}
+    for no, session_id, last_message_at, preview in tx.fetch_all(_LAST_MESSAGES, after, up_to):
+        if no not in known and events.find_last_message(tx, no) != (last_message_at, preview):
+            found.append(WrongSession(no, f"the list does not show the last message of conversation {session_id}"))
+    return found
+
+
+def _describe_counters(
+    no: int,
+    session_id: str,
+    last_seq: int,
+    event_count: int | None,
+    last: int,
+    message_count: int,
+    visible: int,
+    indexed: int,
+    tokens: int,
+    used: int,
+    cost: int,
+    spent: int,
+    last_message: int,
+) -> WrongSession:
+    is_repairable = True
+    if event_count is None:
+        problem, is_repairable = f"conversation {session_id} has no log", False
+    elif last != event_count:
+        problem = f"the log of conversation {session_id} has {event_count} entries, but its last number is {last}"
+        is_repairable = False
+    elif last_seq != last:
+        problem = f"conversation {session_id} should end at entry {last_seq}, but its log ends at {last}"
+        is_repairable = last_seq < last  # else entries are missing
+    elif message_count != visible:
+        problem = f"conversation {session_id} counts {message_count} messages, but has {visible}"
+    elif tokens != used or cost != spent:
+        problem = f"the usage of conversation {session_id} is not the sum of its turns"
+    elif indexed > last_seq or indexed < last_message:
+        problem = f"the search index of conversation {session_id} is at {indexed}, its log at {last_seq}"
+    else:
+        problem, is_repairable = f"the log of conversation {session_id} does not begin at 1", False
+    return WrongSession(no, problem, is_repairable)
+
+
+def find_double_turns(tx: Transaction, after: int, up_to: int, limit: int) -> list[str]:
+    """Return a sentence for each session in which more than one turn runs."""
+    rows = tx.fetch_all(_TWO_RUNNING_TURNS, after, up_to, limit)
+    return [f"conversation {session_id} has more than one running turn" for (session_id,) in rows]
+
+
+def find_wrong_lanes(tx: Transaction, after: int, up_to: int, limit: int) -> list[str]:
+    """Return a sentence for each lane on a session that was ended by a person."""
+    rows = tx.fetch_all(_LANES_ON_ENDED_SESSIONS, after, up_to, limit)
+    return [f"the chat {key} continues conversation {session_id}, which has ended" for key, session_id in rows]
+
+
+def list_files(tx: Transaction, after: int, limit: int) -> list[StoredFile]:
+    """Return the next attachments by number, used or not."""
+    rows = tx.fetch_all(
+        "SELECT no, id, sha256, size, created_at FROM attachment WHERE no > $1 ORDER BY no LIMIT $2", after, limit
+    )
+    return [StoredFile(*row) for row in rows]
+
+
+def list_lost_lanes(tx: Transaction, limit: int) -> list[str]:
+    """Return a sentence for each lane on a session that does not exist."""
+    rows = tx.fetch_all(
+        "SELECT l.key FROM lane l LEFT JOIN session s ON s.no = l.session_no"
+        " WHERE l.session_no IS NOT NULL AND s.no IS NULL LIMIT $1",
+        limit,
+    )
+    return [f"the chat {key} is on a conversation that does not exist" for (key,) in rows]
+
+
+def list_schema_names(tx: Transaction) -> set[str]:
+    """Return the names of all tables, indexes and triggers."""
+    if tx.name == "sqlite":
+        rows = tx.fetch_all("SELECT name FROM sqlite_master")
+    else:
+        rows = tx.fetch_all(
+            "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+            " UNION SELECT tgname::text FROM pg_trigger"
+        )
+    return {name for (name,) in rows}

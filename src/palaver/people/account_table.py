@@ -1,0 +1,441 @@
+"""Accounts: people who can sign in, their sign-in links, the browsers they are signed in with, and their API tokens.
+
+Always true, by the schema: two people who can sign in have different names; closing an account deletes everything the
+person signs in with; a link works once, even if several browsers open it at the same moment. Secrets arrive here only
+as digests.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from palaver.core.errors import NameTaken, NotFound
+from palaver.core.source import Platform
+from palaver.core.timestamps import from_micros, from_micros_or_none
+from palaver.people import table as people
+from palaver.people.account import (
+    ALL_SCOPES,
+    SIGN_IN_IDLE_LIMIT,
+    SIGN_IN_LIFETIME,
+    ApiToken,
+    Device,
+    Scope,
+    SignedInPerson,
+    SignInMethods,
+    normalize_name,
+)
+from palaver.people.model import Role
+from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+    from palaver.people.account import SetupStep
+    from palaver.people.model import Person
+
+_MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this long, to save writes
+_IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_oldest_open_times(now)
+
+
+# ---- accounts --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A person and the hash to check their password against."""
+
+    person: Person
+    password_hash: str | None
+
+
+def open_account(tx: Transaction, person: Person, now: int) -> None:
+    """Let a person sign in, and give them identities on the web and the API; do nothing if they have an account."""
+    if tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person.id):
+        return
+    _check_name_is_free(tx, person.name, person.id)
+    tx.execute(
+        "INSERT INTO account (person_id, name_key, created_at) VALUES ($1, $2, $3)",
+        person.id,
+        normalize_name(person.name),
+        now,
+    )
+    tx.execute_many(
+        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
+        " ON CONFLICT DO NOTHING",
+        [(platform, person.id, person.id, now) for platform in (Platform.WEB, Platform.API)],
+    )
+
+
+def close_account(tx: Transaction, person_id: PersonId) -> None:
+    """Delete a person's account, which ends all their sign-ins, and what they share."""
+    tx.execute("DELETE FROM share WHERE person_id = $1", person_id)
+    sign_out_everywhere(tx, person_id)
+    tx.execute("DELETE FROM account WHERE person_id = $1", person_id)
+
+
+def check_exists(tx: Transaction, person_id: PersonId) -> None:
+    """Raise `NotFound` if the person has no account; otherwise keep it from being closed until this transaction
+    ends.
+    """
+    if not tx.fetch_one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.for_update}", person_id):
+        raise NotFound("This account is closed.")
+
+
+def rename_person(tx: Transaction, person_id: PersonId, name: str) -> None:
+    """Change a person's name; the name of a person who can sign in must be unique among those who can."""
+    if tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person_id):
+        _check_name_is_free(tx, name, person_id)
+        tx.execute("UPDATE account SET name_key = $2 WHERE person_id = $1", person_id, normalize_name(name))
+    tx.execute("UPDATE person SET name = $2 WHERE id = $1", person_id, name)
+
+
+def _check_name_is_free(tx: Transaction, name: str, person_id: PersonId) -> None:
+    is_taken = tx.fetch_one(
+        "SELECT 1 FROM account WHERE name_key = $1 AND person_id <> $2", normalize_name(name), person_id
+    )
+    if is_taken:
+        raise NameTaken(f"The name {name!r} is already taken. Choose another name.", name=name)
+
+
+def find_credentials(tx: Transaction, name: str) -> Credentials | None:
+    """Find the account with this sign-in name."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, a.password_hash FROM account a JOIN person p ON p.id = a.person_id"
+        " WHERE a.name_key = $1",
+        normalize_name(name),
+    )
+    return Credentials(person_from_row(row), row[PERSON_COLUMN_COUNT]) if row else None
+
+
+def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
+    row = tx.fetch_one("SELECT password_hash FROM account WHERE person_id = $1", person_id)
+    return row[0] if row else None
+
+
+def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:
+    """Replace a person's password; return False if the current hash is not the expected one."""
+    return bool(
+        tx.execute(
+            "UPDATE account SET password_hash = $2 WHERE person_id = $1 AND COALESCE(password_hash, '') = $3",
+            person_id,
+            new_hash,
+            expected_hash or "",
+        )
+    )
+
+
+def get_sign_in_methods(tx: Transaction, person_id: PersonId) -> SignInMethods:
+    row = tx.fetch_one(
+        "SELECT a.password_hash, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id)"
+        " FROM account a WHERE a.person_id = $1",
+        person_id,
+    )
+    password_hash, passkey_count = row or (None, 0)
+    return SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count)
+
+
+def needs_welcome(tx: Transaction, person_id: PersonId) -> bool:
+    """Whether a person has no password and no passkey, and has not skipped choosing one."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM account a WHERE a.person_id = $1 AND a.is_welcomed = 0 AND a.password_hash IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)",
+        person_id,
+    )
+    return row is not None
+
+
+def mark_welcomed(tx: Transaction, person_id: PersonId) -> None:
+    tx.execute("UPDATE account SET is_welcomed = 1 WHERE person_id = $1", person_id)
+
+
+def list_skipped_steps(tx: Transaction, person_id: PersonId) -> tuple[str, ...]:
+    """List the steps of the first visit that a person has skipped, in that order."""
+    row = tx.fetch_one("SELECT skipped_steps FROM account WHERE person_id = $1", person_id)
+    return tuple(row[0].split(",")) if row is not None and row[0] else ()
+
+
+def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> tuple[str, ...]:
+    """Remember that a person has skipped a step, or no longer; returns all that they have skipped."""
+    tx.fetch_one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.for_update}", person_id)
+    others = [each for each in list_skipped_steps(tx, person_id) if each != step]
+    steps = (*others, step.value) if is_skipped else tuple(others)
+    tx.execute("UPDATE account SET skipped_steps = $2 WHERE person_id = $1", person_id, ",".join(steps))
+    return steps
+
+
+def has_any_password(tx: Transaction) -> bool:
+    """Whether any person has a password."""
+    return tx.fetch_one("SELECT 1 FROM account WHERE password_hash IS NOT NULL LIMIT 1") is not None
+
+
+def can_owner_sign_in_without_link(tx: Transaction) -> bool:
+    """Whether some owner has a password or a passkey."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1 AND (a.password_hash IS NOT NULL"
+        " OR EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)) LIMIT 1",
+        Role.OWNER.value,
+    )
+    return row is not None
+
+
+# ---- sign-in links ---------------------------------------------------------------------------------------
+
+
+def add_sign_in_link(
+    tx: Transaction,
+    person_id: PersonId,
+    digest: str,
+    now: int,
+    lifetime: timedelta,
+    *,
+    issued_by: str | None = None,
+) -> int:
+    """Add a link that signs a person in once, delete all expired links, and return when the new one expires.
+
+    `issued_by` is the sign-in whose browser gets the link; None: the terminal gets it.
+    """
+    expires_at = now + _to_micros(lifetime)
+    tx.execute("DELETE FROM sign_in_link WHERE expires_at <= $1", now)
+    tx.execute(
+        "INSERT INTO sign_in_link (digest, person_id, expires_at, issued_by) VALUES ($1, $2, $3, $4)",
+        digest,
+        person_id,
+        expires_at,
+        issued_by,
+    )
+    return expires_at
+
+
+def use_sign_in_link(tx: Transaction, digest: str, now: int) -> Person | None:
+    """Use up a link and return its person; None if there is no such link or it has expired."""
+    row = tx.fetch_one(
+        "DELETE FROM sign_in_link WHERE digest = $1 AND expires_at > $2 RETURNING person_id", digest, now
+    )
+    person_row = people.find_by_id(tx, row[0]) if row else None
+    return person_row.person if person_row else None
+
+
+def delete_sign_in_links(tx: Transaction, person_id: PersonId) -> None:
+    tx.execute("DELETE FROM sign_in_link WHERE person_id = $1", person_id)
+
+
+# ---- signed-in browsers ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browser:
+    """The browser that signs in."""
+
+    device: str
+    ip_address: str
+
+
+def sign_in(
+    tx: Transaction,
+    person_id: PersonId,
+    digest: str,
+    method: Literal["link", "password", "passkey"],
+    browser: Browser,
+    now: int,
+) -> str:
+    """Sign a person in, delete their expired sign-ins, and return the id of the new one."""
+    tx.execute(
+        "DELETE FROM sign_in WHERE person_id = $1 AND (created_at <= $2 OR last_seen_at <= $3)",
+        person_id,
+        *_compute_oldest_open_times(now),
+    )
+    sign_in_id = f"dev_{secrets.token_hex(6)}"
+    tx.execute(
+        "INSERT INTO sign_in (id, digest, person_id, method, device, ip_address, created_at, last_seen_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        sign_in_id,
+        digest,
+        person_id,
+        method,
+        browser.device,
+        browser.ip_address,
+        now,
+    )
+    return sign_in_id
+
+
+def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
+    """Find the person whom a cookie signs in, and whether it is time to call `mark_sign_in_seen`."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, s.id, s.last_seen_at FROM sign_in s JOIN person p ON p.id = s.person_id"
+        f" WHERE {_IS_OPEN} AND s.digest = $3",
+        *_compute_oldest_open_times(now),
+        digest,
+    )
+    if row is None:
+        return None
+    sign_in_id, last_seen_at = row[PERSON_COLUMN_COUNT:]
+    signed_in = SignedInPerson(
+        person=person_from_row(row), credential_type="cookie", scopes=ALL_SCOPES, credential_id=sign_in_id
+    )
+    return signed_in, last_seen_at < now - _MIN_USE_INTERVAL_MICROS
+
+
+def is_sign_in_open(created_at: int, last_seen_at: int, now: int) -> bool:
+    """Whether a sign-in has not expired."""
+    oldest_created_at, oldest_seen_at = _compute_oldest_open_times(now)
+    return created_at > oldest_created_at and last_seen_at > oldest_seen_at
+
+
+def mark_sign_in_seen(tx: Transaction, sign_in_id: str, now: int) -> None:
+    tx.execute("UPDATE sign_in SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2", sign_in_id, now)
+
+
+def list_devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Device]:
+    """List the browsers in which a person is signed in, the latest sign-in first."""
+    rows = tx.fetch_all(
+        "SELECT s.id, s.device, s.method, s.ip_address, s.created_at, s.last_seen_at FROM sign_in s"
+        f" WHERE {_IS_OPEN} AND s.person_id = $3 ORDER BY s.created_at DESC, s.id",
+        *_compute_oldest_open_times(now),
+        person_id,
+    )
+    return [
+        Device(
+            id=sign_in_id,
+            name=device,
+            sign_in_method=method,
+            ip_address=ip_address,
+            signed_in_at=from_micros(created_at),
+            last_seen_at=from_micros(last_seen_at),
+        )
+        for sign_in_id, device, method, ip_address, created_at, last_seen_at in rows
+    ]
+
+
+def sign_out(tx: Transaction, person_id: PersonId, sign_in_id: str, *, keeps_links: bool = False) -> bool:
+    """End one of a person's sign-ins, and the links it got; return False if they have none with this id.
+
+    `keeps_links` is for people who sign out themselves, and not a browser that they no longer trust.
+    """
+    if not keeps_links:
+        _delete_issued_links(tx, person_id, "id = $2", sign_in_id)
+    return bool(tx.execute("DELETE FROM sign_in WHERE person_id = $1 AND id = $2", person_id, sign_in_id))
+
+
+def end_sign_in(tx: Transaction, digest: str) -> None:
+    """End the sign-in of a browser that is about to get a new one."""
+    tx.execute("DELETE FROM sign_in WHERE digest = $1", digest)
+
+
+def sign_out_everywhere(tx: Transaction, person_id: PersonId, *, except_id: str | None = None) -> None:
+    """End all of a person's sign-ins but one, and delete the links these got or with which the person could sign in."""
+    _delete_issued_links(tx, person_id, "id <> $2", except_id or "")
+    tx.execute("DELETE FROM sign_in WHERE person_id = $1 AND id <> $2", person_id, except_id or "")
+    delete_sign_in_links(tx, person_id)
+
+
+def _delete_issued_links(tx: Transaction, person_id: PersonId, condition: str, sign_in_id: str) -> None:
+    """Delete the links, also of other people, that some sign-ins of a person got."""
+    tx.execute(
+        f"DELETE FROM sign_in_link WHERE issued_by IN (SELECT id FROM sign_in WHERE person_id = $1 AND {condition})",
+        person_id,
+        sign_in_id,
+    )
+
+
+# ---- API tokens ------------------------------------------------------------------------------------------
+
+
+def add_token(
+    tx: Transaction, person_id: PersonId, token: ApiToken, digest: str, now: int, expires_at: int | None
+) -> None:
+    tx.execute(
+        "INSERT INTO api_token (id, digest, person_id, name, scopes, created_at, expires_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        token.id,
+        digest,
+        person_id,
+        token.name,
+        " ".join(token.scopes),
+        now,
+        expires_at,
+    )
+
+
+def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
+    """Find the person whom a token signs in, and whether it is time to call `mark_token_used`."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, t.id, t.scopes, t.last_used_at FROM api_token t JOIN person p ON p.id = t.person_id"
+        " WHERE t.digest = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
+        digest,
+        now,
+    )
+    if row is None:
+        return None
+    token_id, scopes, last_used_at = row[PERSON_COLUMN_COUNT:]
+    signed_in = SignedInPerson(
+        person=person_from_row(row),
+        credential_type="token",
+        scopes=frozenset(Scope(scope) for scope in scopes.split()),
+        credential_id=token_id,
+    )
+    return signed_in, (last_used_at or 0) < now - _MIN_USE_INTERVAL_MICROS
+
+
+def mark_token_used(tx: Transaction, token_id: str, now: int) -> None:
+    tx.execute("UPDATE api_token SET last_used_at = $2 WHERE id = $1 AND COALESCE(last_used_at, 0) < $2", token_id, now)
+
+
+def list_tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
+    """List a person's tokens, the latest first."""
+    rows = tx.fetch_all(
+        "SELECT id, name, scopes, created_at, last_used_at, expires_at FROM api_token"
+        " WHERE person_id = $1 ORDER BY created_at DESC, id",
+        person_id,
+    )
+    return [
+        ApiToken(
+            id=token_id,
+            name=name,
+            scopes=tuple(Scope(scope) for scope in scopes.split()),
+            created_at=from_micros(created_at),
+            last_used_at=from_micros_or_none(last_used_at),
+            expires_at=from_micros_or_none(expires_at),
+        )
+        for token_id, name, scopes, created_at, last_used_at, expires_at in rows
+    ]
+
+
+def revoke_token(tx: Transaction, person_id: PersonId, token_id: str) -> bool:
+    """Delete one of a person's tokens; return False if they have none with this id."""
+    return bool(tx.execute("DELETE FROM api_token WHERE person_id = $1 AND id = $2", person_id, token_id))
+
+
+def is_still_signed_in(tx: Transaction, signed_in: SignedInPerson, now: int) -> bool:
+    """Whether a sign-in or token that was valid a while ago still is, and the person still has the same role."""
+    if signed_in.credential_type == "token":
+        row = tx.fetch_one(
+            "SELECT p.role FROM api_token t JOIN person p ON p.id = t.person_id"
+            " WHERE t.id = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
+            signed_in.credential_id,
+            now,
+        )
+    else:
+        row = tx.fetch_one(
+            f"SELECT p.role FROM sign_in s JOIN person p ON p.id = s.person_id WHERE {_IS_OPEN} AND s.id = $3",
+            *_compute_oldest_open_times(now),
+            signed_in.credential_id,
+        )
+    return row is not None and row[0] == signed_in.person.role
+
+
+# ---- helpers ---------------------------------------------------------------------------------------------
+
+
+def _compute_oldest_open_times(now: int) -> tuple[int, int]:
+    """Return the moments after which a sign-in must have been created and last seen to be still open."""
+    return now - _to_micros(SIGN_IN_LIFETIME), now - _to_micros(SIGN_IN_IDLE_LIMIT)
+
+
+def _to_micros(duration: timedelta) -> int:
+    return int(duration.total_seconds()) * 1_000_000

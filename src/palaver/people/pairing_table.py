@@ -1,0 +1,240 @@
+"""Requests of strangers for access, and the codes that link accounts. Codes arrive here only as digests."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.core.ids import PersonId
+from palaver.core.source import Platform
+from palaver.core.sources import decode_source, encode_source
+from palaver.core.text import make_storable
+from palaver.core.timestamps import from_micros
+from palaver.people import table as people
+from palaver.people.pairing_model import PairingRequest
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.source import SessionSource
+
+_SELECT = "SELECT id, platform, account, name, source, created_at, expires_at, denied_at FROM pairing_request"
+
+
+# ---- requests --------------------------------------------------------------------------------------------
+
+
+def delete_expired(tx: Transaction, now: int) -> None:
+    tx.execute("DELETE FROM pairing_request WHERE expires_at <= $1", now)
+
+
+def find_by_account(tx: Transaction, platform: str, account: str, now: int) -> PairingRequest | None:
+    """Return the request of an account, also a denied one."""
+    row = tx.fetch_one(
+        f"{_SELECT} WHERE platform = $1 AND account = $2 AND expires_at > $3 {tx.for_update}", platform, account, now
+    )
+    return _make_request(row) if row else None
+
+
+def find_pending(tx: Transaction, now: int, *, digest: str = "", request_id: str = "") -> PairingRequest | None:
+    """Return a pending request by the digest of its code or by its id."""
+    column, value = ("digest", digest) if digest else ("id", request_id)
+    row = tx.fetch_one(
+        f"{_SELECT} WHERE {column} = $1 AND expires_at > $2 AND denied_at IS NULL {tx.for_update}", value, now
+    )
+    return _make_request(row) if row else None
+
+
+def list_pending(tx: Transaction, now: int, limit: int) -> list[PairingRequest]:
+    """List pending requests, the oldest first."""
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE expires_at > $1 AND denied_at IS NULL ORDER BY created_at, id LIMIT $2", now, limit
+    )
+    return [_make_request(row) for row in rows]
+
+
+def count_pending(tx: Transaction) -> int:
+    row = tx.fetch_one("SELECT COUNT(*) FROM pairing_request WHERE denied_at IS NULL")
+    return int(row[0]) if row else 0
+
+
+def save(tx: Transaction, source: SessionSource, digest: str, now: int, expires_at: int) -> None:
+    """Store the request of a stranger, with a new code."""
+    platform, account = people.find_account(source) or ("", "")
+    tx.execute(
+        "INSERT INTO pairing_request (id, platform, account, name, source, digest, created_at, expires_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (platform, account) DO UPDATE SET"
+        " name = excluded.name, source = excluded.source, digest = excluded.digest, created_at = excluded.created_at,"
+        " expires_at = excluded.expires_at, denied_at = NULL",
+        f"pr_{secrets.token_hex(6)}",
+        platform,
+        account,
+        make_storable(source.user_name or source.chat_name or ""),
+        encode_source(source),
+        digest,
+        now,
+        expires_at,
+    )
+
+
+def delete(tx: Transaction, request: PairingRequest) -> bool:
+    return bool(tx.execute("DELETE FROM pairing_request WHERE id = $1", request.id))
+
+
+def deny(tx: Transaction, request: PairingRequest, now: int) -> None:
+    """Keep a denied request until it has expired, so that the stranger gets no other code until then."""
+    tx.execute("UPDATE pairing_request SET denied_at = $2 WHERE id = $1", request.id, now)
+
+
+def _make_request(row: Row) -> PairingRequest:
+    request_id, platform, account, name, source, created_at, expires_at, denied_at = row
+    return PairingRequest(
+        id=request_id,
+        platform=Platform(platform),
+        account=account,
+        name=name,
+        source=decode_source(source),
+        created_at=from_micros(created_at),
+        expires_at=from_micros(expires_at),
+        is_denied=denied_at is not None,
+    )
+
+
+# ---- codes that link accounts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkClaim:
+    """The account that has sent a code, and whose it was at that moment."""
+
+    source: SessionSource
+    account: tuple[str, str]  # platform and account, as in `identity`
+    person_id: PersonId | None  # None: a stranger's
+    is_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCode:
+    """A code that a person has asked for and where they did; once it was sent, the link that waits for both sides."""
+
+    person_id: PersonId
+    source: SessionSource
+    expires_at: int
+    is_confirmed: bool = False  # by the person who has asked for it
+    claim: LinkClaim | None = None
+
+
+_LINK_COLUMNS = (
+    "person_id, source, expires_at, is_confirmed, claim_source, claim_platform, claim_account, claim_person_id,"
+    " is_claim_confirmed"
+)
+
+
+def save_link_code(
+    tx: Transaction,
+    digest: str,
+    person_id: PersonId,
+    source: SessionSource,
+    expires_at: int,
+    issued_by: str | None,
+) -> None:
+    """Store a person's code; the one before, and the link that waits with it, no longer work.
+
+    `issued_by` is the sign-in that got it.
+    """
+    delete_links_of_person(tx, person_id)
+    tx.execute(
+        "INSERT INTO link_code (digest, person_id, source, expires_at, issued_by) VALUES ($1, $2, $3, $4, $5)",
+        digest,
+        person_id,
+        encode_source(source),
+        expires_at,
+        issued_by,
+    )
+
+
+def find_link_code(tx: Transaction, digest: str, now: int) -> LinkCode | None:
+    """Find a code that was not sent yet, or the link that waits with it."""
+    return _find_link(tx, "digest = $1", now, digest)
+
+
+def find_waiting_link(
+    tx: Transaction, person_id: PersonId | None, account: tuple[str, str] | None, now: int, *, reads: bool = False
+) -> LinkCode | None:
+    """Find the link that waits with the code that this account has sent, or with a code of this person."""
+    claimed = account and _find_link(tx, "claim_platform = $1 AND claim_account = $2", now, *account, reads=reads)
+    if claimed or person_id is None:
+        return claimed or None
+    return _find_link(tx, "person_id = $1 AND claim_account IS NOT NULL", now, person_id, reads=reads)
+
+
+def claim_link_code(tx: Transaction, code: LinkCode, claim: LinkClaim, expires_at: int) -> LinkCode:
+    """Store which account has sent a code. The links that its person waits for otherwise end."""
+    delete_links_of_account(tx, claim.account)
+    if claim.person_id is not None:
+        delete_links_of_person(tx, claim.person_id)
+    tx.execute(
+        "UPDATE link_code SET claim_source = $2, claim_platform = $3, claim_account = $4, claim_person_id = $5,"
+        " expires_at = $6, is_confirmed = 0, is_claim_confirmed = 0 WHERE person_id = $1",
+        code.person_id,
+        encode_source(claim.source),
+        *claim.account,
+        claim.person_id,
+        expires_at,
+    )
+    return replace(code, claim=claim, expires_at=expires_at, is_confirmed=False)
+
+
+def confirm_link(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> LinkCode:
+    """Store that one side has confirmed the link."""
+    column = "is_confirmed" if is_issuer else "is_claim_confirmed"
+    tx.execute(f"UPDATE link_code SET {column} = 1 WHERE person_id = $1", code.person_id)
+    if is_issuer or code.claim is None:
+        return replace(code, is_confirmed=True)
+    return replace(code, claim=replace(code.claim, is_confirmed=True))
+
+
+def delete_links_of_person(tx: Transaction, person_id: PersonId) -> None:
+    """Delete a person's code, and the links that wait for them on either side."""
+    tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
+
+
+def delete_links_of_account(tx: Transaction, account: tuple[str, str]) -> None:
+    """Delete the link that waits with the code that an account has sent."""
+    tx.execute("DELETE FROM link_code WHERE claim_platform = $1 AND claim_account = $2", *account)
+
+
+def delete_expired_links(tx: Transaction, now: int) -> None:
+    tx.execute("DELETE FROM link_code WHERE expires_at <= $1", now)
+
+
+def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: bool = False) -> LinkCode | None:
+    """Find a link; one with the code of a browser that was signed out since is none."""
+    lock = "" if reads else tx.for_update
+    row = tx.fetch_one(
+        f"SELECT {_LINK_COLUMNS} FROM link_code WHERE {condition} AND expires_at > ${len(params) + 1}"
+        " AND (issued_by IS NULL OR EXISTS (SELECT 1 FROM sign_in WHERE sign_in.id = link_code.issued_by))"
+        f" {lock}",
+        *params,
+        now,
+    )
+    if row is None:
+        return None
+    person_id, source, expires_at, is_confirmed, claim_source, platform, account, claim_person_id, is_claimed = row
+    claim = (
+        LinkClaim(
+            source=decode_source(claim_source),
+            account=(platform, account),
+            person_id=None if claim_person_id is None else PersonId(claim_person_id),
+            is_confirmed=bool(is_claimed),
+        )
+        if claim_source is not None
+        else None
+    )
+    return LinkCode(
+        person_id=PersonId(person_id),
+        source=decode_source(source),
+        expires_at=expires_at,
+        is_confirmed=bool(is_confirmed),
+        claim=claim,
+    )

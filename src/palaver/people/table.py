@@ -1,0 +1,280 @@
+"""People, their platform accounts, and audiences: which person may see which session.
+
+Every session belongs to one audience. A person's own sessions belong to their own audience; a lane that several people
+share has an audience that grows as they write. A person sees exactly the sessions of the audiences they are a member
+of. So a list costs the same however many sessions there are, and linking two accounts of one person moves a few member
+rows and no session (`person_merge.py`). The row of a person who was merged into another only keeps a name and an
+audience.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.core.engines.base import Conflict
+from palaver.core.ids import PersonId, new_person_id
+from palaver.core.source import ChatType, Platform
+from palaver.core.sources import decode_source, encode_source
+from palaver.core.statements import build_placeholders
+from palaver.core.text import make_storable
+from palaver.core.timestamps import from_micros
+from palaver.people import linked_rows, sender_ids_table as sender_ids
+from palaver.people.model import Person, Role
+from palaver.people.sender_ids import fold_id_aliases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.source import SessionSource
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """A person, and the audience that their own new sessions belong to."""
+
+    person: Person
+    audience_no: int
+    dm_source: str | None = None  # JSON: where the account that was looked up last wrote a direct message from
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A platform account of a person."""
+
+    platform: Platform
+    account: str
+    dm_source: SessionSource | None = None  # where they last wrote a direct message from
+
+
+PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at, p.timezone"
+PERSON_COLUMN_COUNT = 5
+_SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL FROM person p"
+_SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source FROM person p
+    JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2"""
+# The name of the person whose own audience it is, to be used with an alias `s` that has an audience_no.
+AUDIENCE_OWNER_NAME = """(SELECT COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into
+    WHERE p.audience_no = s.audience_no LIMIT 1)"""
+
+
+def find_account(source: SessionSource) -> tuple[str, str] | None:
+    """Return (platform, account) of the person who writes, or None if the source does not say who it is.
+
+    The terminal always belongs to the owner.
+    """
+    if source.platform == Platform.LOCAL:
+        return (Platform.LOCAL, "owner")
+    folded = fold_id_aliases(source)
+    account = folded.participant or (folded.chat_id if source.chat_type is ChatType.DM else None)
+    return (source.platform, account) if account else None
+
+
+def find_by_source(tx: Transaction, source: SessionSource) -> PersonRow | None:
+    """Find the person who writes; None if they are unknown, or the source does not say who it is."""
+    account = find_account(source)
+    return None if account is None else find_by_account(tx, *account)
+
+
+def find_by_account(tx: Transaction, platform: str, account: str) -> PersonRow | None:
+    row = tx.fetch_one(_SELECT_BY_ACCOUNT, platform, account)
+    return _make_person_row(row) if row else None
+
+
+def find_or_add_by_source(tx: Transaction, source: SessionSource, now: int) -> PersonRow | None:
+    """Find the person who writes, and add an unknown one as a guest; None if the source does not say who it is."""
+    account = find_account(source)
+    if account is None:
+        return None
+    existing = find_by_source(tx, source)
+    if existing is not None:
+        return existing
+    if source.platform == Platform.LOCAL:
+        person_row = add_person(tx, "owner", Role.OWNER, now)
+    else:
+        person_row = add_person(tx, make_storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
+    add_identity(tx, account, person_row.person.id, now)
+    sender_ids.save(tx, source, account[1], now)
+    return person_row
+
+
+def add_identity(tx: Transaction, account: tuple[str, str], person_id: PersonId, now: int) -> None:
+    """Let an account, (platform, account), belong to a person; raises Conflict if it already belongs to one."""
+    added = tx.execute(
+        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
+        " ON CONFLICT DO NOTHING",
+        *account,
+        person_id,
+        now,
+    )
+    if not added:  # another process was faster
+        raise Conflict
+
+
+def remember_dm_source(tx: Transaction, source: SessionSource, known: str | None) -> None:
+    """Store where a person writes a direct message from, unless it is `known` already."""
+    encoded = encode_source(source)
+    account = find_account(source)
+    if encoded != known and account is not None:
+        tx.execute("UPDATE identity SET dm_source = $3 WHERE platform = $1 AND account = $2", *account, encoded)
+
+
+def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
+    """Store a person's account under another id, which no person has."""
+    row = tx.fetch_one("SELECT dm_source FROM identity WHERE platform = $1 AND account = $2", platform, old_id)
+    dm_source = row[0] if row else None
+    if dm_source is not None:
+        dm_source = encode_source(replace_user(decode_source(dm_source), old_id, new_id))
+    tx.execute(
+        "UPDATE identity SET account = $3, dm_source = $4 WHERE platform = $1 AND account = $2",
+        platform,
+        old_id,
+        new_id,
+        dm_source,
+    )
+    linked_rows.rename_account(tx, platform, old_id, new_id)
+
+
+def replace_user(source: SessionSource, old_id: str, new_id: str) -> SessionSource:
+    """Return a source with another id of its user, also as the chat of their direct messages."""
+    chat_id = new_id if source.chat_type is ChatType.DM and source.chat_id == old_id else source.chat_id
+    user_id = new_id if old_id in {source.user_id, source.user_id_alt} else source.user_id
+    return replace(source, chat_id=chat_id, user_id=user_id, user_id_alt=None)
+
+
+def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:
+    """List a person's accounts by platform."""
+    rows = tx.fetch_all(
+        "SELECT platform, account, dm_source FROM identity WHERE person_id = $1 ORDER BY platform, account", person_id
+    )
+    return [
+        Identity(Platform(platform), account, None if source is None else decode_source(source))
+        for platform, account, source in rows
+    ]
+
+
+def remove_identity(tx: Transaction, person_id: PersonId, identity: Identity) -> bool:
+    """Take an account away from a person; False if it is not theirs."""
+    linked_rows.remove_account(tx, str(identity.platform), identity.account)
+    return bool(
+        tx.execute(
+            "DELETE FROM identity WHERE platform = $1 AND account = $2 AND person_id = $3",
+            str(identity.platform),
+            identity.account,
+            person_id,
+        )
+    )
+
+
+def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
+    """Add a person with an audience of their own."""
+    audience_no = create_audience(tx, now)
+    person = Person(id=new_person_id(), name=name, role=role, created_at=from_micros(now))
+    tx.execute(
+        "INSERT INTO person (id, name, role, audience_no, created_at) VALUES ($1, $2, $3, $4, $5)",
+        person.id,
+        name,
+        role.value,
+        audience_no,
+        now,
+    )
+    join_audience(tx, audience_no, person.id, now)
+    return PersonRow(person, audience_no)
+
+
+def find_by_id(tx: Transaction, person_id: PersonId) -> PersonRow | None:
+    row = tx.fetch_one(f"{_SELECT} WHERE p.id = $1", person_id)
+    return _make_person_row(row) if row else None
+
+
+def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
+    """Return the person whom this one was linked to; None if they were not."""
+    row = tx.fetch_one("SELECT merged_into FROM person WHERE id = $1", person_id)
+    return None if row is None or row[0] is None else PersonId(row[0])
+
+
+def has_other_owner(tx: Transaction, person_id: PersonId) -> bool:
+    """Whether another person is an owner."""
+    return tx.fetch_one("SELECT 1 FROM person WHERE role = 'owner' AND id <> $1 LIMIT 1", person_id) is not None
+
+
+def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId, str]:
+    """Return the names of these people by id; people who do not exist are left out."""
+    ids = sorted(set(person_ids))
+    if not ids:
+        return {}
+    rows = tx.fetch_all(
+        "SELECT p.id, COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into"
+        f" WHERE p.id IN ({build_placeholders(len(ids))})",
+        *ids,
+    )
+    return {PersonId(person_id): name for person_id, name in rows}
+
+
+def set_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
+    """Give a person a role of their own, and end a link that is not confirmed yet: it named another role."""
+    tx.execute("UPDATE person SET role = $2, unlinked_role = NULL WHERE id = $1", person_id, role.value)
+    tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
+
+
+def hold(tx: Transaction, person_id: PersonId) -> bool:
+    """Keep a person from being erased until this transaction ends; False if there is no such person."""
+    return tx.fetch_one(f"SELECT 1 FROM person WHERE id = $1 {tx.for_key_share}", person_id) is not None
+
+
+def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> None:
+    tx.execute("UPDATE person SET timezone = $2 WHERE id = $1", person_id, timezone)
+
+
+def create_audience(tx: Transaction, now: int) -> int:
+    """Create an audience without members and return its number."""
+    row = tx.fetch_one("INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
+    assert row is not None  # noqa: S101
+    return int(row[0])
+
+
+def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:
+    """Let a person see the sessions of an audience."""
+    tx.execute(
+        "INSERT INTO audience_member (person_id, audience_no, joined_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        person_id,
+        audience_no,
+        now,
+    )
+
+
+def list_audiences(tx: Transaction, person_id: PersonId) -> list[int]:
+    """List the numbers of the audiences that a person is a member of."""
+    return [
+        no
+        for (no,) in tx.fetch_all("SELECT audience_no FROM audience_member WHERE person_id = $1 ORDER BY 1", person_id)
+    ]
+
+
+def list_platforms(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
+    """List the platforms on which a person has an account, by name."""
+    return tuple(dict.fromkeys(identity.platform for identity in list_identities(tx, person_id)))
+
+
+def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> list[int]:
+    """List the audiences within which a title is unique: all of the owner's, or only the one of a shared session."""
+    if shared:
+        return [audience_no]
+    rows = tx.fetch_all(
+        "SELECT DISTINCT theirs.audience_no FROM audience_member m JOIN audience_member theirs"
+        " ON theirs.person_id = m.person_id WHERE m.audience_no = $1",
+        audience_no,
+    )
+    return sorted({audience_no, *(no for (no,) in rows)})
+
+
+def person_from_row(row: Row) -> Person:
+    """Read a person from a row that begins with `PERSON_COLUMNS`."""
+    person_id, name, role, created_at, timezone = row[:PERSON_COLUMN_COUNT]
+    return Person(
+        id=PersonId(person_id), name=name, role=Role(role), created_at=from_micros(created_at), timezone=timezone
+    )
+
+
+def _make_person_row(row: Row) -> PersonRow:
+    return PersonRow(person_from_row(row), *row[PERSON_COLUMN_COUNT:])

@@ -1,1 +1,0 @@
-"""Services: what Palaver does with conversations. Each class does one job and gets the objects it needs."""

@@ -1,0 +1,186 @@
+"""Starting and forking conversations for a person on Palaver's own surfaces: the web page and the API.
+
+On a chat platform the place a person writes from decides which conversation it is. Here each conversation has a lane of
+its own, so a person has several side by side. Their messages go through the inbox, like all others.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.core.engines.base import Write
+from palaver.core.errors import InvalidInput
+from palaver.core.fair_slots import FairSlots
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.timestamps import to_micros
+from palaver.core.work_pause import MIN_COPY_PAUSE_SECONDS
+from palaver.people.model import Action
+from palaver.people.permissions import check_permission
+from palaver.sessions import (
+    inbound_table as inbound_messages,
+    lanes_table as lanes,
+    log_table as events,
+    projects_table as projects,
+    settings_table as session_settings,
+    summaries_table as session_summaries,
+    table as sessions,
+    transcript_table as transcript_pages,
+)
+from palaver.sessions.inbound import Inbound
+from palaver.sessions.view import SessionViewInTransaction, ViewScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Person, Principal
+    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.store import SessionStore
+
+MAX_CONCURRENT_COPIES = 64  # of different people; each may wait for a lock
+# Idempotency keys are stored as inbound messages. These accounts keep them apart from the keys of messages.
+EDIT_NAMESPACE = "edits"
+START_NAMESPACE = "beginnings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewConversation:
+    """What to set in a new conversation."""
+
+    title: str | None = None
+    project: str | None = None
+    model: str | None = None  # already checked by the agent
+    profile: str | None = None  # already checked
+    personality: str | None = None  # already checked
+    workspace: str | None = None  # already checked
+
+
+def build_person_source(person: Person, platform: Platform = Platform.WEB) -> SessionSource:
+    """Build the source of what a person sends; the inbox finds the lane of the conversation that they send it in."""
+    return _build_source(person, person.id, platform)
+
+
+def _build_source(person: Person, chat_id: str, platform: Platform) -> SessionSource:
+    return SessionSource(platform, chat_id, chat_type=ChatType.DM, user_id=person.id, user_name=person.name)
+
+
+class Conversations:
+    """Starts and forks conversations."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
+
+    async def start(
+        self, person: Person, new: NewConversation, platform: Platform = Platform.WEB, *, key: str | None = None
+    ) -> SessionSummary:
+        """Start a conversation in a lane of its own; lists show it once it has a message.
+
+        A second call with the same key returns the same conversation, so a client that got no response can repeat it.
+        """
+        source = _build_source(person, secrets.token_urlsafe(9), platform)
+        arrival = self._store.build_arrival(source)
+        now = arrival.now_micros
+        request = Inbound(
+            source=build_person_source(person, platform),
+            content="",
+            message_id=key,
+            message_id_namespace=START_NAMESPACE,
+        )
+
+        def run(tx: Transaction) -> SessionSummary:
+            receipt = inbound_messages.find_receipt(tx, request)
+            if receipt is not None:
+                return self._open_view(tx, person.principal).summaries.get(receipt["session_id"])
+            row = sessions.get(tx, lanes.get_or_create_entry(tx, arrival, force_new=True).session_id)
+            inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
+            if new.title is not None:
+                sessions.rename(tx, row, new.title, now, person.id)
+            if new.project is not None:
+                project_no, project = projects.get_by_id_or_name(tx, person.id, new.project)
+                sessions.move_to_project(tx, row, project.id, project_no, now, person.id)
+            for setting in ("model", "profile", "personality", "workspace"):
+                if (value := getattr(new, setting)) is not None:
+                    session_settings.change(tx, row.no, setting, value, now, person.id)
+            return _load_summary(tx, row, person.principal)
+
+        return await self._store.engine.arun(Write(run))
+
+    async def fork(self, principal: Principal, session_id: str, at: int | None, title: str | None) -> SessionSummary:
+        """Fork a conversation for the principal alone, up to and including the turn of message `at`."""
+        check_permission(principal, "branch")
+        now = to_micros(self._store.clock.now())
+
+        def run(tx: Transaction) -> SessionSummary:
+            scope = self._build_scope(principal)
+            parent = scope.get_session_row(tx, session_id, Action.FORK)
+            row = _fork(tx, scope, parent, at, now)
+            session_settings.copy_settings(tx, parent.no, row.no, now, principal.person_id)
+            if title is not None:
+                sessions.rename(tx, row, title, now, principal.person_id)
+            return _load_summary(tx, row, principal)
+
+        return await self._store_copy(principal, run)
+
+    async def fork_before(self, person: Person, session_id: str, at: int, key: str) -> SessionSummary:
+        """Fork a conversation before message `at` of a person, so that they can send another message there.
+
+        A second call with the same key returns the same fork, so a client that got no response can repeat it.
+        """
+        principal = person.principal
+        check_permission(principal, "branch")
+        now = to_micros(self._store.clock.now())
+
+        def run(tx: Transaction) -> SessionSummary:
+            scope = self._build_scope(principal)
+            parent = scope.get_session_row(tx, session_id, Action.FORK)
+            request = Inbound(
+                source=build_person_source(person),
+                content="",
+                message_id=key,
+                message_id_namespace=EDIT_NAMESPACE,
+                session_id=parent.session.id,
+            )
+            receipt = inbound_messages.find_receipt(tx, request)
+            if receipt is not None:
+                return self._open_view(tx, principal).summaries.get(receipt["session_id"])
+            row = _fork_before(tx, scope, parent, at, now)
+            session_settings.copy_settings(tx, parent.no, row.no, now, principal.person_id)
+            inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
+            return _load_summary(tx, row, principal)
+
+        return await self._store_copy(principal, run)
+
+    async def _store_copy(self, principal: Principal, run: Callable[[Transaction], SessionSummary]) -> SessionSummary:
+        async with self._copies.hold(principal.person_id):
+            summary = await self._store.engine.arun(Write(run))
+        self._store.indexer.notify()
+        return summary
+
+    def _open_view(self, tx: Transaction, principal: Principal) -> SessionViewInTransaction:
+        return SessionViewInTransaction(tx, self._build_scope(principal))
+
+    def _build_scope(self, principal: Principal) -> ViewScope:
+        return ViewScope(principal=principal, clock=self._store.clock)
+
+
+def _fork(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int | None, now: int) -> SessionRow:
+    audience_no = scope.find_fork_audience(tx, parent)
+    return sessions.fork(tx, parent, at, now, person_id=scope.person_id, audience_no=audience_no)
+
+
+def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int, now: int) -> SessionRow:
+    if transcript_pages.find_question(tx, parent.no, at) is None:
+        raise InvalidInput(f"Message {at} is not a message of a person in this conversation.", at=at)
+    earlier = events.list_messages(tx, parent.no, before=at, limit=1)
+    if earlier:
+        return _fork(tx, scope, parent, earlier[0].seq, now)
+    audience_no = scope.find_fork_audience(tx, parent)
+    return sessions.fork_without_messages(tx, parent, at, now, person_id=scope.person_id, audience_no=audience_no)
+
+
+def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:
+    return session_summaries.load_summaries(tx, [sessions.get_by_no(tx, row.no).session], principal.person_id)[0]

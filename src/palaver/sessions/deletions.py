@@ -1,0 +1,74 @@
+"""Deletes in pieces, each in a transaction of its own, so that other people's messages never wait.
+
+A long conversation, a job with many runs or a project with many conversations first disappears, in one short
+transaction (`sessions/deletion_pieces.py`). A process that dies between two of the pieces that follow leaves the rest
+to the cleanup of any server, which looks for it every few seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.operation import WriteThenWork
+from palaver.sessions import search_merge
+from palaver.sessions.deletion_pieces import SESSION_PIECES, delete_piece, find_hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.core.engines.base import Engine, Transaction
+    from palaver.sessions.deletion_pieces import HiddenRow, Pieces
+
+T = TypeVar("T")
+
+PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
+
+
+def build_deletion(delete: Callable[[Transaction], T], pieces: Pieces = SESSION_PIECES) -> WriteThenWork[HiddenRow, T]:
+    """Build work that deletes something with `delete`, and then all pieces of what has disappeared."""
+    return WriteThenWork(
+        Write(delete, frees_space=True),
+        _find_hidden(pieces),
+        lambda hidden: _delete_piece(hidden, pieces),
+        PIECE_PAUSE_SECONDS,
+    )
+
+
+async def finish_deletions(engine: Engine, pieces: Pieces) -> int:
+    """Delete what is left of all that has disappeared; return how many pieces there were."""
+    import asyncio  # a blocking program does not need it
+
+    count = 0
+    while (hidden := await engine.arun(_find_hidden(pieces))) is not None:
+        await engine.arun(_delete_piece(hidden, pieces))
+        await asyncio.sleep(PIECE_PAUSE_SECONDS)
+        count += 1
+    return count
+
+
+async def clean_search_index(engine: Engine) -> int:
+    """Let the words of deleted messages leave SQLite's search index; return how many transactions it took.
+
+    Only where much was deleted: the other parts of the index are merged as new messages come in.
+    """
+    import asyncio
+
+    count = 0
+    while count < search_merge.MAX_MERGE_STEPS and await engine.arun(_MERGE_PIECE):
+        await asyncio.sleep(PIECE_PAUSE_SECONDS)
+        count += 1
+    return count
+
+
+_MERGE_PIECE: Final = Write(search_merge.merge_piece, frees_space=True)
+
+
+def _find_hidden(pieces: Pieces) -> Read[HiddenRow | None]:
+    return Read(lambda tx: find_hidden(tx, pieces), is_quick=True)
+
+
+def _delete_piece(hidden: HiddenRow, pieces: Pieces) -> Write[None]:
+    crash_point("deletion.before_piece")
+    return Write(lambda tx: delete_piece(tx, hidden, pieces), frees_space=True)

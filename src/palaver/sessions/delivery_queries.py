@@ -1,0 +1,209 @@
+"""Reads of deliveries: their status in a session, what is open on each platform, and recent problems."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.core.ids import DeliveryId, SessionId, TurnId
+from palaver.core.source import Platform
+from palaver.core.statements import build_placeholders
+from palaver.core.timestamps import from_micros, from_micros_or_none
+from palaver.sessions.delivery import Address, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
+from palaver.sessions.platform_updates import Button
+from palaver.sessions.targets import format_target
+from palaver.sessions.turns_table import get_quoted_seqs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.sessions.delivery import AccountKey
+
+
+# The columns that `delivery_from_row` reads.
+DELIVERY_COLUMNS = """delivery.no, delivery.id, delivery.address, delivery.content, delivery.kind, delivery.attempts,
+    (SELECT s.id FROM session s WHERE s.no = delivery.session_no), delivery.reply_to, delivery.state, delivery.error,
+    delivery.created_at, delivery.turn_no, delivery.attachment_ids, delivery.buttons"""
+_SELECT_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d.state, d.error, d.created_at,
+    d.ended_at, d.message_seq, d.address FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
+    WHERE (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL)"""
+
+
+def list_latest_statuses(
+    tx: Transaction, session_no: int, limit: int, before: int = 2**62
+) -> list[tuple[int, DeliveryStatus]]:
+    """Return the deliveries of the newest answers in a session before a delivery number, oldest first.
+
+    Each as (number, status).
+    """
+    rows = tx.fetch_all(
+        f"{_SELECT_STATUS} AND d.session_no = $1 AND d.no < $3 ORDER BY d.no DESC LIMIT $2", session_no, limit, before
+    )
+    return [_numbered_status_from_row(row) for row in reversed(rows)]
+
+
+def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
+    """Return the number of a delivery in a session."""
+    row = tx.fetch_one("SELECT no FROM delivery WHERE id = $1 AND session_no = $2", delivery_id, session_no)
+    return None if row is None else int(row[0])
+
+
+def count_statuses(tx: Transaction, session_no: int) -> int:
+    """Return how many deliveries of answers a session has."""
+    row = tx.fetch_one(
+        "SELECT COUNT(*) FROM delivery WHERE session_no = $1 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)",
+        session_no,
+    )
+    return int(row[0]) if row else 0
+
+
+def list_statuses_after(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
+    """Return the deliveries of answers in a session after delivery number `after`, as (number, status)."""
+    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
+    return [_numbered_status_from_row(row) for row in rows]
+
+
+def list_statuses(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, DeliveryStatus]]:
+    """Return deliveries by number, as (number, status); in one statement, because followers poll with it."""
+    if not numbers:
+        return []
+    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.no IN ({build_placeholders(len(numbers))}) ORDER BY d.no", *numbers)
+    return [_numbered_status_from_row(row) for row in rows]
+
+
+def list_statuses_of_turns(tx: Transaction, turn_nos: Sequence[int]) -> dict[int, list[DeliveryStatus]]:
+    """Return the deliveries of what turns answered, oldest first, by the number of the turn."""
+    if not turn_nos:
+        return {}
+    numbers = build_placeholders(len(turn_nos))
+    rows = tx.fetch_all(
+        f"SELECT d.no, d.turn_no FROM delivery d WHERE d.turn_no IN ({numbers}) ORDER BY d.no", *turn_nos
+    )
+    statuses = dict(list_statuses(tx, [no for no, _ in rows]))
+    by_turn: dict[int, list[DeliveryStatus]] = {}
+    for no, turn_no in rows:
+        by_turn.setdefault(turn_no, []).append(statuses[no])
+    return by_turn
+
+
+def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:
+    """Return the latest deliveries of a session, newest first."""
+    rows = tx.fetch_all(
+        f"SELECT {DELIVERY_COLUMNS} FROM delivery WHERE session_no = $1 ORDER BY no DESC LIMIT $2",
+        session_no,
+        limit,
+    )
+    return [delivery_from_row(row) for row in rows]
+
+
+def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
+    """Return how many deliveries are pending or being sent, by the account that sends them."""
+    rows = tx.fetch_all(
+        "SELECT platform, account, COUNT(*) FROM delivery WHERE state IN ('pending', 'sending')"
+        " GROUP BY platform, account"
+    )
+    return {(Platform(platform), account): int(count) for platform, account, count in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryProblems:
+    """Deliveries of an account that failed, or of which it is unknown whether they arrived."""
+
+    uncertain: int
+    failed: int
+    last_error: str | None
+    last_at: datetime
+
+
+def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProblems]:
+    """Count the deliveries that failed or became uncertain since a moment, by the account that was to send them."""
+    rows = tx.fetch_all(
+        "SELECT platform, account, SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), COUNT(*), MAX(ended_at)"
+        " FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1 GROUP BY platform, account",
+        since,
+    )
+    problems = {}
+    for platform, account, failed, count, last_at in rows:
+        last = tx.fetch_one(
+            "SELECT error FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at = $1 AND platform = $2"
+            " AND account = $3 ORDER BY no DESC LIMIT 1",
+            last_at,
+            platform,
+            account,
+        )
+        problems[(Platform(platform), str(account))] = DeliveryProblems(
+            uncertain=int(count) - int(failed),
+            failed=int(failed),
+            last_error=last[0] if last else None,
+            last_at=from_micros(last_at),
+        )
+    return problems
+
+
+def delivery_from_row(row: Row) -> Delivery:
+    """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
+    return Delivery(
+        id=row[1],
+        address=Address.from_text(row[2]),
+        content=row[3],
+        kind=DeliveryKind(row[4]),
+        attempt=row[5],
+        session_id=None if row[6] is None else SessionId(row[6]),
+        reply_to=row[7],
+        state=DeliveryState(row[8]),
+        error=row[9],
+        created_at=from_micros(row[10]),
+        turn_no=row[11],
+        attachment_ids=tuple(json.loads(row[12])) if row[12] else (),
+        buttons=tuple(Button(label, data) for label, data in json.loads(row[13])) if row[13] else (),
+    )
+
+
+def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
+    is_answer = row[10] is None
+    return row[0], DeliveryStatus(
+        id=DeliveryId(row[1]),
+        turn_id=TurnId(row[2]) if is_answer else None,
+        input_seq=row[3] if is_answer else None,
+        message_seq=row[10],
+        quoted_seqs=get_quoted_seqs(json.loads(row[4])) if row[4] and is_answer else (),
+        platform=Platform(row[5]),
+        state=DeliveryState(row[6]),
+        error=row[7],
+        created_at=from_micros(row[8]),
+        ended_at=from_micros_or_none(row[9]),
+        target=_format_target(Address.from_text(row[11])),
+    )
+
+
+def _format_target(address: Address) -> str:
+    return "local" if address.platform == Platform.LOCAL else format_target(address)
+
+
+def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:
+    """Return the addresses with an open delivery of a session, and lock them until this transaction ends."""
+    rows = tx.fetch_all(
+        "SELECT DISTINCT address FROM delivery WHERE session_no = $1 AND state IN ('pending', 'sending')", session_no
+    )
+    addresses = sorted(address for (address,) in rows)
+    for address in addresses:
+        tx.lock_name(address)
+    return addresses
+
+
+def make_next_due(tx: Transaction, addresses: Iterable[str]) -> None:
+    """Make the first delivery at each address due, after those before it were deleted."""
+    for address in addresses:
+        _make_first_due(tx, address, 0)
+
+
+def _make_first_due(tx: Transaction, address: str, due_at: int) -> None:
+    tx.execute(
+        "UPDATE delivery SET due_at = $2 WHERE no = (SELECT MIN(no) FROM delivery WHERE address = $1"
+        " AND state IN ('pending', 'sending')) AND state = 'pending' AND due_at IS NULL",
+        address,
+        due_at,
+    )

@@ -1,0 +1,102 @@
+"""The log of a session: everything that happened in it, in order.
+
+Events are appended and never changed. A later event can hide an earlier message (undo, rewrite, another version,
+deletion on the platform), show it again (redo, that version), or give it another text (edit on the platform); what was
+stored first is kept. `seq` counts from 1 in each session and defines the order: a clock may be set back, the log is not
+affected.
+
+One exception: when a person is erased (`accounts/erasure_model.py`), the content of their entries in conversations of
+others is removed, and what is left is an entry of kind `erased`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.sessions.json import event_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from palaver.core.ids import PersonId
+    from palaver.sessions.json import EventJson
+    from palaver.sessions.message import Message
+
+
+class EventKind(StrEnum):
+    MESSAGE = "message"
+    STARTED = "started"
+    ENDED = "ended"
+    REOPENED = "reopened"
+    RENAMED = "renamed"
+    PINNED = "pinned"
+    UNPINNED = "unpinned"
+    ARCHIVED = "archived"
+    UNARCHIVED = "unarchived"
+    MOVED = "moved"
+    UNDONE = "undone"
+    REDONE = "redone"
+    REWRITTEN = "rewritten"
+    VERSION_STARTED = "version_started"  # a message is asked again or edited; the version before it is hidden
+    VERSION_CHOSEN = "version_chosen"  # another version of a message, with all that followed it, is shown again
+    FORKED = "forked"
+    TURN_INTERRUPTED = "turn_interrupted"  # a turn was stopped, or its worker died after a tool had side effects
+    TURN_FAILED = "turn_failed"  # the agent could not answer
+    COMPACTED = "compacted"  # the agent now sees a summary of the older messages
+    COMPACTION_UNDONE = "compaction_undone"
+    ANSWER_RESENT = "answer_resent"  # a person resent an answer whose delivery had failed or was uncertain
+    SETTING_CHANGED = "setting_changed"  # a setting of this session, such as its model or profile
+    MESSAGE_EDITED = "message_edited"  # its author has changed a message on the platform; everybody sees the new text
+    MESSAGE_DELETED = "message_deleted"  # a message was deleted on the platform, and is hidden here
+    REACTION = "reaction"  # a person has reacted to a message on the platform, or taken a reaction back
+    MEMBERS_CHANGED = "members_changed"  # people have joined or left the chat
+    JOB_PROPOSED = "job_proposed"  # the agent wants to make or change a job, and its person is asked to confirm it
+    JOB_CONFIRMED = "job_confirmed"
+    JOB_REJECTED = "job_rejected"
+    ERASED = "erased"  # the person who wrote it was erased, and so was its content; only its number is left
+    UNREADABLE = "unreadable"  # never stored: what is read instead of an entry that is damaged
+
+
+VERSION_KINDS = frozenset({EventKind.VERSION_STARTED, EventKind.VERSION_CHOSEN})
+
+# What makes a conversation unread again for people who had read it. After everything else it stays read.
+UNREAD_KINDS = frozenset({EventKind.MESSAGE, EventKind.TURN_INTERRUPTED, EventKind.TURN_FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One entry in a session's log."""
+
+    seq: int
+    kind: EventKind
+    at: datetime
+    message: Message | None = None  # for kind `message`
+    facts: Mapping[str, Any] = field(default_factory=dict)  # details, for every other kind
+    person_id: PersonId | None = None  # who did it, if known
+    hidden: bool = False  # an undo, a rewrite or another version removed it from the conversation
+
+    def to_dict(self) -> EventJson:
+        """Return the event as JSON-ready data: the same keys as in the API and in exports, without people's names."""
+        return event_to_json(self, {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Event:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        from palaver.sessions.json_reading import event_from_json  # it imports this module
+
+        return event_from_json(data)
+
+
+ERASED_KIND_FACT: Final = "stored_kind"  # of an erased entry: what it was
+
+
+ERASED_HIDDEN_FACT: Final = "was_hidden"  # an erased message that an undo had hidden is not shown
+
+
+def is_shown_erased(event: Event) -> bool:
+    """Whether people are shown that an erased entry was there: a message that was visible."""
+    facts = event.facts
+    return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True

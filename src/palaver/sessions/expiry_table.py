@@ -1,0 +1,152 @@
+"""Ends the sessions whose reset policy has run out, before the next message would do it.
+
+Always true: a session ends here only if every lane that is on it would start another session with the next message
+(`lanes.get_or_create_entry`). The lanes stay on it: the next message there starts the other session, for the same
+reason, and `lanes.restore_session` lets this one continue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from palaver.core.sources import decode_source
+from palaver.sessions import (
+    lanes_table as lanes,
+    policy as policies,
+    session_activity,
+    settings_table as session_settings,
+    turns_table as turns,
+)
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
+from palaver.sessions.model import EndReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import SessionId
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.model import Session
+    from palaver.sessions.session_rows import SessionRow
+
+_ACTIVITY = "COALESCE(s.last_human_at, s.created_at)"  # as the index `session_open_activity` has it
+
+
+class PlaceType(NamedTuple):
+    """A type of chats on a platform: one range of the index on open sessions."""
+
+    platform: str
+    chat_type: str
+
+
+class Position(NamedTuple):
+    """A position in such a range: the last activity of a session, and its number."""
+
+    activity: int
+    session_no: int
+
+
+START = Position(-(2**62), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """An open session in the order of their last activity."""
+
+    position: Position
+    is_on_lane: bool
+
+
+class ExpiryOutcome(Enum):
+    """What has become of a session that may have expired."""
+
+    ENDED = auto()
+    PINNED = auto()  # it has expired and ends when the work in it does
+    CONTINUES = auto()
+
+
+def list_place_types(tx: Transaction) -> list[PlaceType]:
+    """List the types of chats that open sessions are from, with one step in the index for each."""
+    found: list[PlaceType] = []
+    last = PlaceType("", "")
+    while row := tx.fetch_one(
+        "SELECT s.platform, s.chat_type FROM session s WHERE s.ended_at IS NULL"
+        " AND (s.platform, s.chat_type) > ($1, $2) ORDER BY s.platform, s.chat_type LIMIT 1",
+        *last,
+    ):
+        last = PlaceType(*row)
+        found.append(last)
+    return found
+
+
+def list_open_sessions(
+    tx: Transaction, place_type: PlaceType, after: Position, before: int, limit: int
+) -> list[OpenSession]:
+    """List open sessions after a position whose last activity is before a time, the longest silent first."""
+    rows = tx.fetch_all(
+        f"SELECT {_ACTIVITY}, s.no, EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no) FROM session s"
+        f" WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL AND {_ACTIVITY} >= $3"
+        f" AND {_ACTIVITY} < $4 AND ({_ACTIVITY} > $3 OR s.no > $5) ORDER BY {_ACTIVITY}, s.no LIMIT $6",
+        *place_type,
+        after.activity,
+        before,
+        after.session_no,
+        limit,
+    )
+    return [OpenSession(Position(activity, no), bool(is_on_lane)) for activity, no, is_on_lane in rows]
+
+
+def find_first_activity(tx: Transaction, place_type: PlaceType, since: int) -> int | None:
+    """Return the oldest last activity, at a time or later, of the open sessions from a type of chats."""
+    row = tx.fetch_one(
+        f"SELECT {_ACTIVITY} FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL"
+        f" AND {_ACTIVITY} >= $3 ORDER BY {_ACTIVITY} LIMIT 1",
+        *place_type,
+        since,
+    )
+    return int(row[0]) if row else None
+
+
+def check_session(
+    tx: Transaction,
+    config: GatewayConfig,
+    session_row: SessionRow | None,
+    now: datetime,
+    busy_since: Callable[[SessionId], datetime | None],
+) -> EndReason | ExpiryOutcome:
+    """Return the reason for which a session ends now, or why it does not (None: it was deleted)."""
+    if session_row is None or session_row.session.end_reason is not None:
+        return ExpiryOutcome.CONTINUES
+    no, session = session_row.no, session_row.session
+    reason = _find_reason(tx, config, no, session, now)
+    if reason is None:
+        return ExpiryOutcome.CONTINUES
+    since = busy_since(session.id)
+    is_busy = since is not None and now - since < policies.MAX_BACKGROUND_AGE
+    if is_busy or turns.summarize_open(tx, no).is_busy or session_activity.has_waiting_proposal(tx, no):
+        return ExpiryOutcome.PINNED
+    return EndReason(reason.value)
+
+
+def _find_reason(
+    tx: Transaction, config: GatewayConfig, session_no: int, session: Session, now: datetime
+) -> policies.ResetReason | None:
+    """Return the reason of the lane that would leave the session last; None if one of them would stay, or none is."""
+    last_activity = session.last_human_at or session.created_at
+    latest: tuple[datetime, policies.ResetReason] | None = None
+    profile = session_settings.find_reset_profile(tx, config, session_no)
+    for (encoded_source,) in tx.fetch_all("SELECT source FROM lane WHERE session_no = $1 ORDER BY key", session_no):
+        source = decode_source(encoded_source)
+        if lanes.is_unanswered_post(session) and source.platform not in MACHINE_PLATFORMS:
+            return None  # the next message is the answer
+        for policy in config.list_lane_policies(source, profile):
+            reason = policies.find_reset_reason(policy, last_activity=last_activity, now=now)
+            due_at = policies.compute_reset_time(policy, last_activity)
+            if reason is None or due_at is None:
+                return None
+            if latest is None or due_at > latest[0]:
+                latest = due_at, reason
+    return None if latest is None else latest[1]

@@ -1,0 +1,97 @@
+"""Reads a log without what is hidden, and steps over hidden events however many they are.
+
+Undone messages and versions that are not chosen stay in the log. `event.is_near_hidden` marks every event that is or
+was hidden, and the events next to it. So the visible event before (or after) a hidden one is the nearest one with this
+mark, which an index finds in one step: `event_near_hidden` has the visible ones only.
+
+Always true: an event that is hidden, the event before it and the event after it have the mark. What hides events calls
+`mark_near_hidden`. The mark stays when they are shown again; marks on other events do no harm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from palaver.sessions.message_rows import SELECT_EVENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.core.engines.base import Row, Transaction
+
+BY_NO: Final = "session_no = $1"
+BY_ID: Final = "session_no = (SELECT no FROM session WHERE id = $1)"  # a subquery, to save a round trip
+MAX_ROWS_PER_READ: Final = 1000
+_MAX_FIRST_ROWS: Final = 100  # more are read as long as nothing hidden is among them
+_SPARE_ROWS: Final = 8
+_HIDDEN_BY: Final = 8  # the column of `SELECT_EVENT`
+IS_NEAR_HIDDEN: Final = "near.is_near_hidden = 1 AND near.hidden_by IS NULL"
+
+
+def mark_near_hidden(tx: Transaction, session_no: int, first_seq: int, last_seq: int) -> None:
+    """Mark the events between two that are hidden, these two, and the ones next to them."""
+    tx.execute(
+        "UPDATE event SET is_near_hidden = 1 WHERE session_no = $1 AND is_near_hidden IS NULL"
+        " AND seq >= COALESCE((SELECT MAX(b.seq) FROM event b WHERE b.session_no = $1 AND b.seq < $2), $2)"
+        " AND seq <= COALESCE((SELECT MIN(a.seq) FROM event a WHERE a.session_no = $1 AND a.seq > $3), $3)",
+        session_no,
+        first_seq,
+        last_seq,
+    )
+
+
+def iterate_backwards(
+    tx: Transaction,
+    session: object,
+    before: int,
+    expected: int,
+    *,
+    session_condition: str = BY_NO,
+    first_seq: int = 0,
+    select: str = SELECT_EVENT,
+) -> Iterator[Row]:
+    """Yield the visible events from before `before` back to `first_seq`, newest first, as rows of `select`."""
+    is_before = f"near.{session_condition} AND near.seq < $2"
+    previous = f"(SELECT MAX(near.seq) FROM event near WHERE {is_before} AND {IS_NEAR_HIDDEN})"
+    row_limit, end = _get_first_limit(expected), "< $2"
+    while True:
+        rows = tx.fetch_all(
+            f"{select} WHERE {session_condition} AND seq {end} AND seq >= $3 ORDER BY seq DESC LIMIT $4",
+            session,
+            before,
+            first_seq,
+            row_limit,
+        )
+        visible = [row for row in rows if row[_HIDDEN_BY] is None]
+        yield from visible
+        if len(rows) < row_limit:
+            return
+        before, is_hidden = rows[-1][0], rows[-1][_HIDDEN_BY] is not None
+        end = f"<= {previous}" if is_hidden else "< $2"
+        row_limit = _get_next_limit(row_limit, len(visible), ends_hidden=is_hidden)
+
+
+def iterate_forwards(tx: Transaction, session_no: int, after: int, expected: int) -> Iterator[Row]:
+    """Yield the visible events after `after`, oldest first, as rows of `SELECT_EVENT`."""
+    following = f"(SELECT MIN(near.seq) FROM event near WHERE near.{BY_NO} AND near.seq > $2 AND {IS_NEAR_HIDDEN})"
+    row_limit, start = _get_first_limit(expected), "> $2"
+    while True:
+        rows = tx.fetch_all(
+            f"{SELECT_EVENT} WHERE {BY_NO} AND seq {start} ORDER BY seq LIMIT $3", session_no, after, row_limit
+        )
+        visible = [row for row in rows if row[_HIDDEN_BY] is None]
+        yield from visible
+        if len(rows) < row_limit:
+            return
+        after, is_hidden = rows[-1][0], rows[-1][_HIDDEN_BY] is not None
+        start = f">= {following}" if is_hidden else "> $2"
+        row_limit = _get_next_limit(row_limit, len(visible), ends_hidden=is_hidden)
+
+
+def _get_first_limit(expected: int) -> int:
+    return min(expected + _SPARE_ROWS, _MAX_FIRST_ROWS)
+
+
+def _get_next_limit(row_limit: int, visible_count: int, *, ends_hidden: bool) -> int:
+    """Read more at once as long as nothing is hidden; else about as much as was visible."""
+    return min(visible_count + _SPARE_ROWS if ends_hidden else row_limit * 2, MAX_ROWS_PER_READ)

@@ -1,0 +1,149 @@
+"""A message that arrives at the gateway, and the receipt that says what happened to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.source import PLATFORMS_WITH_SENDER_IDS, PLATFORMS_WITHOUT_CHATS, PLATFORMS_WITHOUT_DELIVERY
+from palaver.sessions.delivery import Address
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from palaver.core.ids import SessionId, SessionKey, TurnId
+    from palaver.core.source import SessionSource
+    from palaver.people.account import SignedInPerson
+    from palaver.people.model import Principal
+    from palaver.sessions.speech import Transcript
+    from palaver.sessions.turn import BusyPolicy
+
+SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
+
+
+def find_delivery_address(source: SessionSource) -> Address | None:
+    """Return where answers to this source are sent; None if people read them in the conversation itself.
+
+    It is also None when the source names no chat.
+    """
+    if source.platform in PLATFORMS_WITHOUT_CHATS or not source.chat_id:
+        return None
+    return Address.from_source(source)
+
+
+class ReplyTo(StrEnum):
+    """Where the answer to a message from the web, the terminal or the API goes."""
+
+    SESSION = "session"  # it only appears in the conversation
+    ORIGIN = "origin"  # it is also sent to the chat where the conversation takes place
+
+
+@dataclass(frozen=True, slots=True)
+class InboundFile:
+    """A file of a message, not downloaded yet: that happens only if its sender may talk to the agent."""
+
+    name: str | None
+    open: Callable[[], AsyncIterator[bytes]] = field(compare=False, repr=False)  # downloads it, in chunks
+    media_type: str | None = None  # as the platform says
+    size: int | None = None  # as the platform says
+    is_voice: bool = False  # a voice note
+    duration_seconds: int | None = None  # of a voice note or audio file, as the platform says
+
+
+@dataclass(frozen=True, slots=True)
+class RepliedMessage:
+    """The message that a person has replied to on the platform. Its text is data for the agent, not an instruction."""
+
+    message_id: str
+    author: str | None = None
+    text: str = ""  # as far as the platform sends it
+    is_own: bool = False  # it is a message of our account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """A message from a platform, the web, the terminal or the API."""
+
+    source: SessionSource
+    content: str | Sequence[Any]
+    attachment_ids: Sequence[str] = ()  # files that the sender uploaded before
+    message_id: str | None = None  # the platform's id or the sender's key: the same one twice is one message
+    message_id_namespace: str = ""  # on Palaver's own surfaces: what the sender's key is for
+    busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
+    session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
+    reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
+    signed_in: SignedInPerson | None = None  # of a request to the API: who sends it, and with which browser or token
+    is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
+    replied_message: RepliedMessage | None = None
+    is_from_bot: bool = False  # of the platform: a program wrote it
+    sent_at: datetime | None = None  # as the platform says
+    files: Sequence[InboundFile] = ()
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
+    album_id: str | None = None  # messages with the same one are sent together, and answered together
+
+    @property
+    def answer_address(self) -> Address | None:
+        """Where the gateway sends its replies; None if they are read in the conversation itself."""
+        return find_delivery_address(self.source)
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether the sender chose `message_id` and may send the message again under it after it was refused."""
+        return self.source.platform in PLATFORMS_WITH_SENDER_IDS
+
+    @property
+    def message_id_owner(self) -> str:
+        """Who chose `message_id`: on Palaver's own surfaces the sender, whose keys say nothing about those of others.
+
+        It is empty for an id that a platform chose: such an id belongs to the chat, not to a person.
+        """
+        return (self.source.user_id or "") if self.source.platform in PLATFORMS_WITHOUT_DELIVERY else ""
+
+
+class Outcome(StrEnum):
+    """What happened to an inbound message."""
+
+    ACCEPTED = "accepted"  # its turn starts as soon as a worker is free
+    QUEUED = "queued"  # behind other turns in the same conversation
+    MERGED = "merged"  # will be answered together with the message before it
+    STEERED = "steered"  # will be given to the running agent
+    INTERRUPTING = "interrupting"  # the running answer is being stopped to answer it
+    COMMAND = "command"  # it was a slash command, which has run
+    DUPLICATE = "duplicate"  # the same message had arrived before
+    REJECTED = "rejected"
+    RECORDED = "recorded"  # stored without an answer: an edit, a reaction, a group message to another person
+    IGNORED = "ignored"  # it concerns nothing that is stored here, and nothing was stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """A file with a conversation that a command wants to send with its reply."""
+
+    principal: Principal  # who may see the conversation
+    session_id: SessionId
+    format: str
+    max_bytes: int  # that the platform takes
+    fallback_reply: str  # instead of the reply, if the file can't be sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What happened to an inbound message. When it is returned, everything it reports is durable."""
+
+    outcome: Outcome
+    session_id: SessionId | None = None
+    session_key: SessionKey | None = None
+    turn_id: TurnId | None = None
+    seq: int | None = None  # the number of the message in the log
+    turns_ahead: int = 0  # turns that run first in the same conversation
+    reply: str | None = None  # from the gateway itself: the reply to a command, why it was rejected, a notice
+    facts: dict[str, Any] | None = None  # the result of a command, for programs
+    export: ExportRequest | None = None  # a file that the inbox still has to make and send with the reply
+    attachment_ids: tuple[str, ...] = ()  # files that are sent with the reply
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the message is in the log."""
+        return self.seq is not None

@@ -1,0 +1,481 @@
+"""Lanes: which session a place is on, and every move from one session to another.
+
+A lane's key is its address (`sessions/keys.py`). A move ends the old session with a reason and never deletes it; it is
+recorded, so that `restore_session` can undo the moves one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.core.engines.base import Conflict
+from palaver.core.errors import NothingToRestore
+from palaver.core.ids import SessionId, SessionKey
+from palaver.core.sources import decode_source, encode_source
+from palaver.core.timestamps import BEGINNING_OF_TIME, to_micros
+from palaver.people import table as people
+from palaver.sessions import (
+    message_table as message_log,
+    policy as policies,
+    session_activity,
+    settings_table as session_settings,
+    table as sessions,
+)
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
+from palaver.sessions.keys import DmScope
+from palaver.sessions.message import Author, Message
+from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, RecordedMessage, SessionEntry, StartReason
+from palaver.sessions.session_rows import SESSION_COLUMNS, SessionRow, make_session_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+    from palaver.core.source import SessionSource
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.model import Session
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrival:
+    """A message or request that arrives from a source now, with the settings that decide where it belongs."""
+
+    source: SessionSource
+    config: GatewayConfig
+    now: datetime
+    busy_since: Callable[[SessionId], datetime | None]  # since when background work runs in a session, if any does
+    is_message_sent: bool = False  # a job or the agent sends it to the source, instead of a person who writes there
+
+    @property
+    def is_from_human(self) -> bool:
+        return not self.is_message_sent and self.source.platform not in MACHINE_PLATFORMS
+
+    @property
+    def now_micros(self) -> int:
+        return to_micros(self.now)
+
+
+# -- the session of a lane ----------------------------------------------------------------------------------
+
+_SELECT_CURRENT = f"""SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM lane l JOIN session s ON s.no = l.session_no
+    WHERE l.key = $1"""
+
+
+def resolve_key(tx: Transaction, arrival: Arrival) -> SessionKey:
+    """Return the key of the lane that an arrival belongs to."""
+    person_id = None
+    if arrival.config.get_dm_scope(arrival.source) is DmScope.PERSON:
+        person_row = people.find_by_source(tx, arrival.source)
+        person_id = person_row.person.id if person_row else None
+    return arrival.config.build_session_key(arrival.source, person=person_id)
+
+
+def find_current_session(tx: Transaction, key: str) -> SessionRow | None:
+    """Return the session that a lane is on."""
+    row = tx.fetch_one(_SELECT_CURRENT, key)
+    return make_session_row(row) if row else None
+
+
+def _lock_current_session(tx: Transaction, key: str) -> SessionRow | None:
+    """Return the session that a lane is on, and keep others from moving the lane until this transaction ends."""
+    row = tx.fetch_one(f"{_SELECT_CURRENT} {tx.for_update}", key)
+    return make_session_row(row) if row else None
+
+
+def list_on_session(tx: Transaction, session_no: int) -> list[tuple[SessionKey, SessionSource]]:
+    """List the keys and places of the lanes of one person that are on a session, the one that moved last first."""
+    rows = tx.fetch_all(
+        "SELECT key, source FROM lane WHERE session_no = $1 AND shared = 0 ORDER BY updated_at DESC, key", session_no
+    )
+    return [(SessionKey(key), decode_source(source)) for key, source in rows]
+
+
+def get_audience_no(tx: Transaction, key: str) -> int:
+    """Return the audience of a lane; 0, an audience without members, if there is no such lane."""
+    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1", key)
+    return int(row[0]) if row else 0
+
+
+# A fork has the key of its original, but the people in that lane do not know the fork until they continue it there.
+BELONGS_TO_ITS_LANE = """(s.start_reason <> 'fork' OR EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no
+    AND l.key = s.key))"""
+
+
+def belongs_to_its_lane(tx: Transaction, session_no: int) -> bool:
+    """Whether a session takes place, or took place, in the lane that its key names."""
+    return tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {BELONGS_TO_ITS_LANE}", session_no) is not None
+
+
+def find_entry(tx: Transaction, key: str) -> SessionEntry | None:
+    """Return the lane's entry, even if the reset policy would start a new session now."""
+    current = find_current_session(tx, key)
+    return SessionEntry(SessionKey(key), current.session) if current else None
+
+
+def find_open_entry(tx: Transaction, arrival: Arrival) -> SessionEntry | None:
+    """Return the lane's entry if its session continues; None if a new session has to start."""
+    key = resolve_key(tx, arrival)
+    current = find_current_session(tx, key)
+    if current is None or _find_start_reason(tx, current, arrival, force_new=False) is not None:
+        return None
+    return SessionEntry(key, current.session)
+
+
+def get_or_create_entry(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> SessionEntry:
+    """Return the lane's entry; start a session if there is none, the reset policy says so, or `force_new` is set."""
+    person_row = (
+        people.find_or_add_by_source(tx, arrival.source, arrival.now_micros)
+        if arrival.config.get_dm_scope(arrival.source) is DmScope.PERSON
+        else None
+    )
+    key = arrival.config.build_session_key(arrival.source, person=person_row.person.id if person_row else None)
+    current = _lock_current_session(tx, key)
+    reason = StartReason.FIRST if current is None else _find_start_reason(tx, current, arrival, force_new=force_new)
+    if current is not None and reason is None:
+        return SessionEntry(key, current.session)
+    return _start_session(tx, key, arrival, current, reason or StartReason.FIRST)
+
+
+def _find_start_reason(
+    tx: Transaction, current: SessionRow, arrival: Arrival, *, force_new: bool
+) -> StartReason | None:
+    """Return why another session starts in a lane that is on `current`; None if that continues.
+
+    The reason is the same whether the policy has already ended the session (`sessions/expiry_table.py`) or does so now.
+    """
+    end_reason = current.session.end_reason
+    if end_reason is not None and not current.session.is_expired:
+        return StartReason.FIRST
+    if force_new:
+        return StartReason.FORCED
+    reason = _find_reset_reason(tx, current, arrival) or end_reason
+    return None if reason is None else StartReason(reason.value)
+
+
+def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -> policies.ResetReason | None:
+    _, policy = find_reset_rule(tx, arrival, current.no)
+    if policy.mode is policies.ResetMode.NONE:
+        return None
+    session = current.session
+    if arrival.is_from_human and is_unanswered_post(session):
+        return None  # this is the answer
+    reason = policies.find_reset_reason(
+        policy,
+        last_activity=session.last_human_at or session.created_at,
+        now=arrival.now,
+        busy_since=arrival.busy_since(session.id),
+    )
+    return None if reason is None or session_activity.has_waiting_proposal(tx, current.no) else reason
+
+
+def find_reset_rule(tx: Transaction, arrival: Arrival, session_no: int) -> tuple[str, policies.ResetPolicy]:
+    """Return the reset policy for an arrival in the lane of this session, and the policy's key in the settings."""
+    config, source = arrival.config, arrival.source
+    profile = session_settings.find_reset_profile(tx, config, session_no)
+    return config.find_reset_rule(source.platform, source.chat_type, profile)
+
+
+def is_unanswered_post(session: Session) -> bool:
+    """Whether a session has only what a job or the agent has sent there, so that the next message is the answer."""
+    return session.last_human_at is None and session.active_at is not None
+
+
+def _start_session(
+    tx: Transaction, key: SessionKey, arrival: Arrival, current: SessionRow | None, reason: StartReason
+) -> SessionEntry:
+    now = arrival.now_micros
+    shared = arrival.config.is_shared(arrival.source)
+    audience_no = _get_new_session_audience(tx, key, arrival, shared=shared)
+    place = sessions.SessionPlace(key=key, source=arrival.source, audience_no=audience_no, shared=shared)
+    reset_setting, profile = None, None
+    if current is not None and reason in AUTOMATIC_START_REASONS:
+        reset_setting, _ = find_reset_rule(tx, arrival, current.no)
+        profile = session_settings.find_profile(tx, current.no)  # the person has not asked for another
+    previous = current.session if current else None
+    no = sessions.create(tx, place, reason, now, previous=previous, reset_setting=reset_setting, profile=profile)
+    if current is None:
+        _open_lane(tx, place, no, now)
+    elif reason is StartReason.FIRST:
+        _set_session(tx, key, current.no, no, now)
+    else:
+        _move(tx, key, current.no, no, EndReason(reason.value), now)
+    return SessionEntry(key, sessions.get_by_no(tx, no).session, is_new=True)
+
+
+def _get_new_session_audience(tx: Transaction, key: str, arrival: Arrival, *, shared: bool) -> int:
+    """Return the audience of a session that starts in this lane: the person's own, or that of the shared lane."""
+    person_row = people.find_or_add_by_source(tx, arrival.source, arrival.now_micros)
+    if not shared and person_row is not None:
+        return person_row.audience_no
+    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1 AND shared = 1", key)
+    audience_no = int(row[0]) if row else people.create_audience(tx, arrival.now_micros)
+    if person_row is not None:
+        people.join_audience(tx, audience_no, person_row.person.id, arrival.now_micros)
+    return audience_no
+
+
+# -- moves --------------------------------------------------------------------------------------------------
+
+
+# A lane of a person who was linked to another is that one's: what is new belongs to them.
+_SELECT_PLACE = """SELECT l.source, COALESCE(now.audience_no, l.audience_no), l.shared FROM lane l
+    LEFT JOIN person p ON p.audience_no = l.audience_no LEFT JOIN person now ON now.id = p.merged_into
+    WHERE l.key = $1"""
+
+
+def reset_session(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
+    """End the lane's session and start another in the same place; None if the lane does not exist."""
+    current = _lock_current_session(tx, key)
+    lane = tx.fetch_one(_SELECT_PLACE, key)
+    if current is None or lane is None:
+        return None
+    source, audience_no, shared = lane
+    place = sessions.SessionPlace(
+        key=SessionKey(key),
+        source=decode_source(source),
+        audience_no=audience_no,
+        shared=bool(shared),
+    )
+    no = sessions.create(tx, place, reason, now, previous=current.session)
+    _move(tx, key, current.no, no, EndReason(reason.value), now)
+    return SessionEntry(SessionKey(key), sessions.get_by_no(tx, no).session, is_new=True)
+
+
+def switch_session(
+    tx: Transaction, key: str, target: SessionRow, now: int, person_id: PersonId | None = None
+) -> SessionEntry | None:
+    """Move a lane to another session, which continues with its own totals; None if the lane does not exist."""
+    current = _lock_current_session(tx, key)
+    if current is None:
+        return None
+    if current.no != target.no:
+        _move(tx, key, current.no, target.no, EndReason.SWITCHED, now)
+    return _continue_session(tx, key, target.no, now=now, person_id=person_id)
+
+
+def continue_expired_session(
+    tx: Transaction, arrival: Arrival, person_id: PersonId | None = None
+) -> SessionEntry | None:
+    """Let the lane's session continue if its reset policy has ended it, or would with the next message; else None."""
+    key = resolve_key(tx, arrival)
+    current = _lock_current_session(tx, key)
+    if current is None or current.session.active_at is None:  # nothing was said in it: people mean the one before
+        return None
+    if _find_start_reason(tx, current, arrival, force_new=False) not in AUTOMATIC_START_REASONS:
+        return None
+    return _continue_session(tx, key, current.no, now=arrival.now_micros, person_id=person_id)
+
+
+def _continue_session(
+    tx: Transaction, key: str, session_no: int, *, now: int, person_id: PersonId | None
+) -> SessionEntry:
+    sessions.reopen(tx, session_no, now, person_id)
+    session_activity.mark_active(tx, session_no, now)  # the reset policy counts from now
+    return SessionEntry(SessionKey(key), sessions.get_by_no(tx, session_no).session)
+
+
+def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | None = None) -> SessionEntry:
+    """Undo the lane's last move, or the end of its session by the reset policy."""
+    current = _lock_current_session(tx, key)
+    if current is None:
+        raise NothingToRestore
+    if current.session.is_expired and current.session.active_at is not None:
+        return _continue_session(tx, key, current.no, now=now, person_id=person_id)
+    move = tx.fetch_one(
+        "SELECT no, from_session_no FROM lane_move WHERE lane_key = $1 AND undone_at IS NULL AND from_session_no <> $2"
+        " ORDER BY no DESC LIMIT 1",
+        key,
+        current.no,
+    )
+    if move is None:
+        raise NothingToRestore
+    move_no, session_no = move
+    _set_session(tx, key, current.no, session_no, now)
+    sessions.end(tx, current.no, EndReason.RESTORED, now, except_lane=key)
+    entry = _continue_session(tx, key, session_no, now=now, person_id=person_id)
+    tx.execute(
+        "UPDATE lane_move SET undone_at = $3 WHERE lane_key = $1 AND no >= $2 AND undone_at IS NULL",
+        key,
+        move_no,
+        now,
+    )
+    return entry
+
+
+def find_last_move_time(tx: Transaction, key: str) -> int | None:
+    """Return when the lane made the move that `restore_session` would undo; None if there is none."""
+    row = tx.fetch_one(
+        "SELECT m.moved_at FROM lane_move m JOIN lane l ON l.key = m.lane_key WHERE m.lane_key = $1"
+        " AND m.undone_at IS NULL AND m.from_session_no <> l.session_no ORDER BY m.no DESC LIMIT 1",
+        key,
+    )
+    return int(row[0]) if row else None
+
+
+def find_left_session(tx: Transaction, key: str) -> SessionRow | None:
+    """Return the session that a lane was on before its last move; None if there is none."""
+    row = tx.fetch_one(
+        f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM lane_move m JOIN session s ON s.no = m.from_session_no"
+        " WHERE m.lane_key = $1 ORDER BY m.no DESC LIMIT 1",
+        key,
+    )
+    return make_session_row(row) if row else None
+
+
+def _open_lane(tx: Transaction, place: sessions.SessionPlace, session_no: int, now: int) -> None:
+    """Create a lane, or put one whose session was deleted on a new session."""
+    opened = tx.execute(
+        "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
+        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, source = excluded.source,"
+        " audience_no = excluded.audience_no, shared = excluded.shared, updated_at = excluded.updated_at"
+        " WHERE lane.session_no IS NULL",
+        place.key,
+        session_no,
+        encode_source(place.source),
+        place.audience_no,
+        int(place.shared),
+        now,
+    )
+    if not opened:  # another process was faster
+        raise Conflict
+
+
+def _move(tx: Transaction, key: str, from_no: int, to_no: int, reason: EndReason, now: int) -> None:
+    """Put a lane on another session, end the one it leaves, and record the move."""
+    _set_session(tx, key, from_no, to_no, now)
+    sessions.end(tx, from_no, reason, now, except_lane=key)
+    tx.execute(
+        "INSERT INTO lane_move (lane_key, from_session_no, to_session_no, reason, moved_at)"
+        " VALUES ($1, $2, $3, $4, $5)",
+        key,
+        from_no,
+        to_no,
+        reason.value,
+        now,
+    )
+
+
+def _set_session(tx: Transaction, key: str, from_no: int, to_no: int, now: int) -> None:
+    if not tx.execute(
+        "UPDATE lane SET session_no = $3, updated_at = $4 WHERE key = $1 AND session_no = $2",
+        key,
+        from_no,
+        to_no,
+        now,
+    ):
+        raise Conflict  # another process moved it first
+
+
+# -- messages -----------------------------------------------------------------------------------------------
+
+
+def append_message(tx: Transaction, arrival: Arrival, message: Message, *, from_human: bool) -> RecordedMessage:
+    """Append a message to the session of its lane, starting one if needed."""
+    recorded = append_in_one_statement(tx, arrival, message, from_human=from_human)
+    if recorded is not None:
+        return recorded
+    entry = get_or_create_entry(tx, arrival)
+    person_id = None
+    if entry.session.shared or arrival.config.is_shared(arrival.source):
+        message, person_id = _add_author(tx, entry.session, arrival, message)
+    seq = message_log.append_messages(
+        tx, entry.session_id, [message], arrival.now_micros, from_human=from_human, person_id=person_id
+    )
+    starts_session = entry.is_new or (from_human and _was_started_by_post(entry.session))
+    return RecordedMessage(
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        seq=seq,
+        start_reason=entry.session.start_reason if starts_session else None,
+        previous_had_messages=starts_session and entry.reset_had_activity,
+    )
+
+
+def _was_started_by_post(session: Session) -> bool:
+    """Whether the reset policy has run out when something was sent to the place, and no person has written since."""
+    return session.last_human_at is None and session.start_reason in AUTOMATIC_START_REASONS
+
+
+def append_in_one_statement(
+    tx: Transaction, arrival: Arrival, message: Message, *, from_human: bool
+) -> RecordedMessage | None:
+    """Append a message with one changing statement, if its lane is on one person's session and that continues.
+
+    Return None, having changed nothing, otherwise. (`Write.single_statement` of `append_message`.)
+    """
+    key = resolve_key(tx, arrival)
+    profile = session_settings.find_reset_profile(tx, arrival.config, key)
+    policy = arrival.config.get_reset_policy(arrival.source, profile)
+    cutoff = policies.compute_reset_cutoff(policy, arrival.now)
+    not_before = BEGINNING_OF_TIME if cutoff is None else to_micros(cutoff)
+    appended = message_log.append_message_on_lane(
+        tx, key, not_before, message, arrival.now_micros, from_human=from_human
+    )
+    if appended is None:
+        return None
+    session_id, seq = appended
+    return RecordedMessage(
+        session_key=key, session_id=session_id, seq=seq, start_reason=None, previous_had_messages=False
+    )
+
+
+def append_to_session(
+    tx: Transaction, session_row: SessionRow, arrival: Arrival, message: Message, person_id: PersonId | None
+) -> RecordedMessage:
+    """Append a message of a person who has this session open, whichever lane it is on; reopen an ended session."""
+    session = session_row.session
+    sessions.reopen(tx, session_row.no, arrival.now_micros, person_id)
+    if session.shared:
+        message, person_id = _add_author(tx, session, arrival, message)
+    seq = message_log.append_messages(
+        tx, session.id, [message], arrival.now_micros, from_human=True, person_id=person_id
+    )
+    return RecordedMessage(
+        session_key=session.key, session_id=session.id, seq=seq, start_reason=None, previous_had_messages=False
+    )
+
+
+def _add_author(
+    tx: Transaction, session: Session, arrival: Arrival, message: Message
+) -> tuple[Message, PersonId | None]:
+    """Add the author to a message where several people write, and let the author see a shared session.
+
+    One person's session that continues in a shared lane stays visible to that person only.
+    """
+    person_row = people.find_or_add_by_source(tx, arrival.source, arrival.now_micros)
+    authored = _set_author(message, arrival.source)
+    if person_row is None:
+        return authored, None
+    if session.shared:
+        people.join_audience(tx, sessions.get(tx, session.id).audience_no, person_row.person.id, arrival.now_micros)
+    return authored, person_row.person.id
+
+
+def _set_author(message: Message, source: SessionSource) -> Message:
+    if message.author is not None or not (source.user_name or source.participant):
+        return message
+    return replace(message, author=Author(source.user_name or "", source.participant))
+
+
+# -- old moves ----------------------------------------------------------------------------------------------
+
+_IS_UNDONE = """m.undone_at IS NOT NULL AND m.undone_at < $1
+    AND EXISTS (SELECT 1 FROM lane_move l WHERE l.lane_key = m.lane_key AND l.no > m.no)"""
+
+
+def has_move_undone_before(tx: Transaction, before: int) -> bool:
+    """Whether there is a move of a lane that was undone before a moment, and is not the lane's last."""
+    return tx.fetch_one(f"SELECT 1 FROM lane_move m WHERE {_IS_UNDONE} LIMIT 1", before) is not None
+
+
+def delete_undone_moves(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest of them, at most `limit`: nothing undoes them again. Return how many."""
+    return tx.execute(
+        f"DELETE FROM lane_move WHERE no IN (SELECT m.no FROM lane_move m WHERE {_IS_UNDONE}"
+        " ORDER BY m.undone_at LIMIT $2)",
+        before,
+        limit,
+    )

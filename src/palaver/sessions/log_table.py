@@ -1,0 +1,569 @@
+"""The log of each session: reads it, appends events that are not messages, hides and shows messages.
+
+Hidden messages stay stored; an event is deleted only with its whole session. Messages are appended in `message_log.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from palaver.core.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
+from palaver.core.ids import parse_session_id
+from palaver.core.text import make_json_storable, make_storable
+from palaver.sessions import read_marks
+from palaver.sessions.events import UNREAD_KINDS, EventKind
+from palaver.sessions.hidden_ranges import (
+    BY_ID,
+    BY_NO,
+    IS_NEAR_HIDDEN,
+    MAX_ROWS_PER_READ,
+    iterate_backwards,
+    mark_near_hidden,
+)
+from palaver.sessions.message import make_preview
+from palaver.sessions.message_rows import (
+    EDITED_TEXT,
+    SELECT_EVENT,
+    SELECT_EVENT_SIZES,
+    UnreadableRow,
+    decode_body,
+    decode_message,
+    encode_message,
+    event_from_row,
+    find_facts,
+    get_text,
+)
+from palaver.sessions.message_table import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
+from palaver.sessions.model import UndoResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
+
+END_OF_LOG = 2**62  # a seq after every event
+# That one transaction hides or copies: other writers wait for about a hundredth of a second.
+MAX_CHANGED_EVENTS = 2_000
+MAX_CHANGED_BYTES = 1_000_000
+UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
+_IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
+_IS_ANSWER = "role IN ('assistant', 'tool')"
+# Sent by a job, or by the agent from another conversation: it is part of no turn here. In JSON, only a key has these
+# characters; in a text the quotation marks would be escaped.
+_IS_POST = """(role = 'assistant' AND COALESCE(body, '') LIKE '%"sent_by":{%')"""
+
+_EVENT_BYTES = "COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0)"
+
+
+def append_event(
+    tx: Transaction,
+    session_no: int,
+    kind: EventKind,
+    now: int,
+    person_id: PersonId | None = None,
+    **facts: object,
+) -> int:
+    """Append an event that is not a message, and return its seq."""
+    return append_event_with_text(tx, session_no, kind, now, person_id, None, facts)
+
+
+def append_event_with_text(
+    tx: Transaction,
+    session_no: int,
+    kind: EventKind,
+    now: int,
+    person_id: PersonId | None,
+    text: str | None,
+    facts: Mapping[str, object],
+) -> int:
+    """Append an event that is not a message, and return its seq. The text is one of its facts."""
+    row = tx.fetch_one(
+        "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq", session_no
+    )
+    if row is None:
+        raise SessionNotFound
+    tx.execute(
+        INSERT_EVENT + " VALUES ($1, $2, $3, $4, NULL, $7, $5, $6, NULL)",
+        session_no,
+        row[0],
+        kind.value,
+        now,
+        json.dumps(make_json_storable(facts)) if facts else None,
+        person_id,
+        None if text is None else make_storable(text),
+    )
+    if kind not in UNREAD_KINDS:
+        read_marks.move_from_end(tx, session_no, row[0])
+    return int(row[0])
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+
+def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the visible messages in log order as dicts for a model; with `limit`, only the last of them."""
+    session_id = parse_session_id(session_id)
+    rows = _load_unmarked_log(tx, session_id) if limit is None else []
+    if not rows:
+        expected = MAX_ROWS_PER_READ if limit is None else limit
+        newest = _iter_newest_messages(tx, session_id, END_OF_LOG, expected, session_condition=BY_ID)
+        rows = [(row[3], row[4], row[5], row[9]) for row in islice(newest, limit)]
+        rows.reverse()
+    if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
+        raise SessionNotFound.for_id(session_id)
+    return [_build_transcript_message(*row) for row in rows]
+
+
+def _load_unmarked_log(tx: Transaction, session_id: str) -> list[Row]:
+    """Return all messages of a log in which nothing was ever hidden, which is the usual case; of others, none."""
+    is_marked = f"EXISTS (SELECT 1 FROM event near WHERE near.session_no = s.no AND {IS_NEAR_HIDDEN})"
+    return tx.fetch_all(
+        f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE kind = 'message' AND session_no ="
+        f" (SELECT s.no FROM session s WHERE s.id = $1 AND NOT {is_marked}) ORDER BY seq",
+        session_id,
+    )
+
+
+def _build_transcript_message(
+    role: str, content: str | None, body: str | None, edited_text: str | None
+) -> dict[str, Any]:
+    if body is None:
+        return {"role": role, "content": content if edited_text is None else edited_text}
+    try:
+        if edited_text is not None:
+            return decode_message(role, content, body, None, edited_text).to_dict()
+        return {"role": role, "content": content, **decode_body(body)}
+    except UnreadableRow:
+        return {"role": role, "content": UNREADABLE_TEXT}
+
+
+def _iter_newest_messages(
+    tx: Transaction,
+    session: object,
+    before: int,
+    expected: int,
+    *,
+    session_condition: str = BY_NO,
+    first_seq: int = 0,
+) -> Iterator[Row]:
+    """Yield the visible messages from before `before` back to `first_seq`, newest first, as rows of `SELECT_EVENT`."""
+    rows = iterate_backwards(tx, session, before, expected, session_condition=session_condition, first_seq=first_seq)
+    return (row for row in rows if row[1] == "message")
+
+
+def list_messages(
+    tx: Transaction, session_no: int, *, before: int | None = None, limit: int | None = None
+) -> list[Event]:
+    """Return the last visible messages before a seq (None: before the end of the log), oldest first."""
+    newest = _iter_newest_messages(tx, session_no, END_OF_LOG if before is None else before, limit or MAX_ROWS_PER_READ)
+    return [event_from_row(row) for row in reversed(list(islice(newest, limit)))]
+
+
+def load_context(
+    tx: Transaction, session_no: int, *, first_seq: int, up_to: int, max_messages: int = 2000
+) -> tuple[list[Event], bool]:
+    """Return the messages from `first_seq` on that a turn which answers message `up_to` sees, and whether some were
+    left out.
+
+    Answers later in the log than `up_to` are included, later messages of people are not. Of more than `max_messages`
+    only the last are returned. Their beginning moves on by half of `max_messages` at a time, so that the turns in
+    between begin alike and the provider's prompt cache hits.
+    """
+    newest = _iter_newest_messages(tx, session_no, END_OF_LOG, max_messages, first_seq=first_seq)
+    rows = list(islice(newest, max_messages + 1))
+    is_shortened = len(rows) > max_messages
+    if is_shortened:
+        row = tx.fetch_one("SELECT message_count FROM session WHERE no = $1", session_no)
+        count, half = row[0] if row else len(rows), max(max_messages // 2, 1)
+        # Counted among all visible messages, because only an undo changes their positions.
+        begin = -(-(count - max_messages) // half) * half
+        rows = rows[: count - begin]
+    messages = [event_from_row(row) for row in reversed(rows) if row[3] != "user" or row[0] <= up_to]
+    return messages, is_shortened
+
+
+def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
+    """Return the events after a seq, hidden messages included."""
+    rows = tx.fetch_all(
+        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3", session_no, after, limit
+    )
+    return [event_from_row(row) for row in rows]
+
+
+def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
+    """Return the reactions between two seqs, without those in another version."""
+    rows = tx.fetch_all(
+        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 AND seq < $3 AND kind = 'reaction' AND hidden_by IS NULL"
+        " ORDER BY seq",
+        session_no,
+        after,
+        before,
+    )
+    return [event_from_row(row) for row in rows]
+
+
+def list_events_at(tx: Transaction, session_no: int, seqs: Sequence[int]) -> list[Event]:
+    """Return the events with these seqs; a seq without an event is left out."""
+    rows = (tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, seq) for seq in seqs)
+    return [event_from_row(row) for row in rows if row is not None]
+
+
+def get_last_seq(tx: Transaction, session_no: int) -> int:
+    row = tx.fetch_one("SELECT last_seq FROM session WHERE no = $1", session_no)
+    if row is None:
+        raise SessionNotFound
+    return int(row[0])
+
+
+class ExchangeEnd(NamedTuple):
+    """Where an exchange ends: before `seq`, except for its answers, which end before `answers_before`.
+
+    A message that arrives during an answer is stored before that answer, so `answers_before` may be greater.
+    """
+
+    seq: int
+    answers_before: int
+
+
+WHOLE_LOG = ExchangeEnd(END_OF_LOG, END_OF_LOG)
+
+
+def find_exchange_end(tx: Transaction, session_no: int, seq: int) -> ExchangeEnd | None:
+    """Return where the exchange with this visible message ends; None if there is no such message."""
+    message = tx.fetch_one(
+        f"SELECT role, body FROM event WHERE session_no = $1 AND seq = $2 AND {_IS_VISIBLE}", session_no, seq
+    )
+    if message is None:
+        return None
+    role, body = message
+    row = tx.fetch_one(
+        f"SELECT seq FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND role = 'user'"
+        " ORDER BY seq LIMIT 1",
+        session_no,
+        seq if role == "user" else (_find_answered_seq(body) or seq),
+    )
+    if row is None:
+        return WHOLE_LOG
+    return ExchangeEnd(row[0], _find_end_of_earlier_answers(tx, session_no, row[0]) or row[0])
+
+
+def _find_answered_seq(body: str | None) -> int | None:
+    """Return the seq of the message that an answer with this body answers, if it names one."""
+    answered_seq = find_facts(body).get("answers") if body and '"answers"' in body else None
+    return answered_seq if isinstance(answered_seq, int) else None
+
+
+def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq: int) -> int | None:
+    """Return the seq before which the answers after a question answer earlier messages; None if there are none.
+
+    The answers of a session follow each other in the order of their questions, so it reads only these and one more.
+    """
+    end = None
+    after, row_limit = question_seq, 4
+    while True:
+        rows = tx.fetch_all(
+            f"SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}"
+            f" AND NOT {_IS_POST} ORDER BY seq LIMIT $3",
+            session_no,
+            after,
+            row_limit,
+        )
+        for seq, body in rows:
+            answered_seq = _find_answered_seq(body)
+            if answered_seq is None or answered_seq >= question_seq:
+                return end
+            end = after = seq + 1
+        if len(rows) < row_limit:
+            return end
+        after, row_limit = rows[-1][0], MAX_ROWS_PER_READ
+
+
+# -- changing -----------------------------------------------------------------------------------------------
+
+
+def is_larger_than(tx: Transaction, session_no: int, first_seq: int, max_events: int, max_bytes: int) -> bool:
+    """Return whether the log from this event on has more entries or bytes, without reading their content."""
+    sizes = tx.fetch_all(
+        f"SELECT {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
+        session_no,
+        first_seq,
+        max_events + 1,
+    )
+    return len(sizes) > max_events or sum(size for (size,) in sizes) > max_bytes
+
+
+def check_change_size(tx: Transaction, session_no: int, first_seq: int) -> None:
+    """Raise `ChangeTooLarge` if so much follows an event that other writers would wait while all of it is changed."""
+    if is_larger_than(tx, session_no, first_seq, MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES):
+        raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
+
+
+def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
+    """Hide the last `turns` turns: each a user message and what follows it."""
+    previous_seq = _lock_redo_seq(tx, session_no)
+    seqs = _find_last_questions(tx, session_no, turns)
+    if not seqs:
+        raise NothingToUndo
+    first_seq = seqs[-1]
+    check_change_size(tx, session_no, first_seq)
+    prompt = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, first_seq)
+    kept = find_kept_ranges(tx, session_no, first_seq)
+    seq = append_event(
+        tx,
+        session_no,
+        EventKind.UNDONE,
+        now,
+        person_id,
+        turns=len(seqs),
+        first_seq=first_seq,
+        previous_seq=previous_seq,
+        **kept,
+    )
+    hidden_count = hide_exchanges(tx, session_no, first_seq, seq, kept)
+    tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
+    end_compaction_of_hidden(tx, session_no, first_seq)
+    update_counters(tx, session_no, -hidden_count)
+    return UndoResult(turns=len(seqs), messages=hidden_count, prompt=(prompt and get_text(prompt)) or "")
+
+
+def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[int]:
+    """Return the numbers of the last messages of people, newest first, without reading the text of any message.
+
+    Raises `ChangeTooLarge` where more follows than may be changed.
+    """
+    seqs: list[int] = []
+    left_events, left_bytes = MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES
+    expected = min(turns * 4, MAX_ROWS_PER_READ)
+    for row in iterate_backwards(tx, session_no, END_OF_LOG, expected, select=SELECT_EVENT_SIZES):
+        left_events -= 1
+        left_bytes -= row[4] + row[5]
+        if left_events < 0 or left_bytes < 0:
+            raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
+        if row[1] == "message" and row[3] == "user":
+            seqs.append(row[0])
+            if len(seqs) == turns:
+                break
+    return seqs
+
+
+def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> UndoResult:
+    """Show again what the last undo hid, unless new messages have come since."""
+    undo_seq = _lock_redo_seq(tx, session_no)
+    row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, undo_seq or 0)
+    if undo_seq is None or row is None:
+        raise NothingToRedo
+    facts = find_facts(row[0])
+    if not isinstance(facts.get("first_seq"), int) or not isinstance(facts.get("turns"), int):
+        raise NothingToRedo
+    shown_count = tx.execute(
+        "UPDATE event SET hidden_by = NULL WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by = $3",
+        session_no,
+        facts["first_seq"],
+        undo_seq,
+    )
+    append_event(tx, session_no, EventKind.REDONE, now, person_id, undo_seq=undo_seq, turns=facts["turns"])
+    tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts.get("previous_seq"))
+    update_counters(tx, session_no, shown_count)
+    prompt = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, facts["first_seq"])
+    return UndoResult(turns=facts["turns"], messages=shown_count, prompt=(prompt and get_text(prompt)) or "")
+
+
+def rewrite_transcript(
+    tx: Transaction, session_no: int, messages: Sequence[Message], now: int, person_id: PersonId | None = None
+) -> None:
+    """Make the visible transcript equal to `messages`: hide from the first difference on, and append the rest."""
+    if tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no) is None:
+        raise SessionNotFound
+    old_rows = tx.fetch_all(
+        f"SELECT seq, role, content, body FROM event WHERE session_no = $1 AND {_IS_VISIBLE} ORDER BY seq",
+        session_no,
+    )
+    new_rows = [encode_message(message, None) for message in messages]
+    same = 0
+    while same < min(len(old_rows), len(new_rows)) and old_rows[same][1:] == new_rows[same][:3]:
+        same += 1
+    if same == len(old_rows) == len(new_rows):
+        return
+    first_seq = old_rows[same][0] if same < len(old_rows) else END_OF_LOG
+    counts = {"hidden": len(old_rows) - same, "added": len(new_rows) - same}
+    seq = append_event(tx, session_no, EventKind.REWRITTEN, now, person_id, first_seq=first_seq, **counts)
+    hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=first_seq)
+    end_compaction_of_hidden(tx, session_no, first_seq)
+    added_rows = new_rows[same:]
+    tx.execute_many(INSERT_MESSAGE, [(session_no, seq + i, now, *row) for i, row in enumerate(added_rows, 1)])
+    tx.execute(
+        "UPDATE session SET last_seq = last_seq + $2, redo_seq = NULL, unindexed = 1,"
+        " active_at = COALESCE(active_at, $3)"
+        " WHERE no = $1",
+        session_no,
+        len(added_rows),
+        now,
+    )
+    update_counters(tx, session_no, len(added_rows) - hidden_count)
+
+
+def find_kept_ranges(tx: Transaction, session_no: int, first_seq: int) -> dict[str, int]:
+    """Return which messages stay if those from a question on are hidden, as facts of the event that hides them.
+
+    Answers to earlier messages stay, and so does what a job or another conversation has sent here since.
+    """
+    kept: dict[str, int] = {}
+    answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
+    if answers_kept_before is not None:
+        kept["answers_kept_before"] = answers_kept_before
+    last_post = tx.fetch_one(
+        f"SELECT MAX(seq) FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_POST}",
+        session_no,
+        first_seq,
+    )
+    if last_post is not None and last_post[0] is not None:
+        kept["posts_kept_before"] = last_post[0] + 1
+    return kept
+
+
+def hide_exchanges(tx: Transaction, session_no: int, first_seq: int, hidden_by: int, kept: Mapping[str, int]) -> int:
+    """Hide the visible messages from a question on, except those of `find_kept_ranges`; return how many they are."""
+    answers_from = kept.get("answers_kept_before", first_seq)
+    return _hide_messages(tx, session_no, first_seq, hidden_by, answers_from=answers_from, condition=f"NOT {_IS_POST}")
+
+
+def _hide_messages(
+    tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int, condition: str = "1 = 1"
+) -> int:
+    """Hide the visible messages from `first_seq` on, answers from `answers_from` on, and return how many they are."""
+    hidden_count = tx.execute(
+        f"UPDATE event SET hidden_by = $3, is_near_hidden = 1 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
+        f" AND (seq >= $4 OR NOT {_IS_ANSWER}) AND {condition}",
+        session_no,
+        first_seq,
+        hidden_by,
+        answers_from,
+    )
+    if hidden_count:
+        mark_near_hidden(tx, session_no, first_seq, hidden_by)
+    return hidden_count
+
+
+def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -> None:
+    """End the compaction in effect if it summarizes hidden messages (from `first_seq` on)."""
+    row = tx.fetch_one(
+        "SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq WHERE s.no = $1",
+        session_no,
+    )
+    first_kept_seq = find_facts(row[0]).get("first_kept_seq") if row else first_seq
+    if not isinstance(first_kept_seq, int) or first_kept_seq > first_seq:
+        tx.execute("UPDATE session SET compaction_seq = NULL WHERE no = $1", session_no)
+
+
+def update_counters(tx: Transaction, session_no: int, change: int) -> None:
+    """Add `change` to the number of visible messages, and set last message and preview to the newest visible ones."""
+    last_message_at, preview = find_last_message(tx, session_no)
+    tx.execute(
+        "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1",
+        session_no,
+        change,
+        last_message_at,
+        preview,
+    )
+
+
+def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str]:
+    """Return when the newest visible message was stored, and the preview of the newest one that has a text."""
+    last_message_at, preview = None, ""
+    for row in _iter_newest_messages(tx, session_no, END_OF_LOG, 8):
+        last_message_at = row[2] if last_message_at is None else last_message_at
+        if (text := get_text(row)) and row[3] in PREVIEW_ROLES and (preview := make_preview(text)):
+            break
+    return last_message_at, preview
+
+
+class CopiedMessages(NamedTuple):
+    """What `copy_messages` has copied."""
+
+    message_count: int
+    is_shortened: bool  # the oldest messages were left out
+
+
+def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end: ExchangeEnd) -> CopiedMessages:
+    """Copy the visible messages up to the end of an exchange to another session's log.
+
+    Of a very long log, the newest ones: other writers would wait for the rest.
+    """
+    row = tx.fetch_one("SELECT last_seq FROM session WHERE no = $1", to_session_no)
+    assert row is not None  # noqa: S101
+    first_seq = _find_copy_start(tx, from_session_no, end)
+    count = tx.execute(
+        INSERT_EVENT
+        + " SELECT $2, $3 + ROW_NUMBER() OVER (ORDER BY seq), kind, created_at, role, content, body, person_id,"
+        f" platform_message_id FROM event WHERE session_no = $1 AND seq >= $6 AND {_IS_VISIBLE}"
+        f" AND (seq < $4 OR (seq < $5 AND {_IS_ANSWER})) ORDER BY seq",
+        from_session_no,
+        to_session_no,
+        row[0],
+        *end,
+        first_seq,
+    )
+    _renumber_answers(tx, from_session_no, to_session_no, row[0], first_seq, end)
+    tx.execute("UPDATE session SET last_seq = last_seq + $2, unindexed = 1 WHERE no = $1", to_session_no, count)
+    update_counters(tx, to_session_no, count)
+    return CopiedMessages(count, is_shortened=first_seq > 0)
+
+
+def _find_copy_start(tx: Transaction, session_no: int, end: ExchangeEnd) -> int:
+    """Return the seq of the first message to copy; 0 if all messages before `end` are few enough."""
+    rows = tx.fetch_all(
+        f"SELECT seq, {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+        session_no,
+        end.answers_before,
+        MAX_CHANGED_EVENTS + 1,
+    )
+    left_bytes, seq = MAX_CHANGED_BYTES, 0
+    for index, (event_seq, size) in enumerate(rows):
+        left_bytes -= size
+        if index == MAX_CHANGED_EVENTS or (left_bytes < 0 and index > 0):
+            return seq
+        seq = int(event_seq)
+    return 0
+
+
+def _renumber_answers(
+    tx: Transaction, from_session_no: int, to_session_no: int, last_seq: int, first_seq: int, end: ExchangeEnd
+) -> None:
+    """Let each copied answer name the copy of the message that it answers, not the number in the other session.
+
+    The copy of a message that its author has edited gets the new text, because its edit is not copied.
+    """
+    rows = tx.fetch_all(
+        "SELECT seq, CASE WHEN role <> 'user' THEN body END, edited_by FROM event WHERE session_no = $1"
+        f" AND seq >= $4 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq",
+        from_session_no,
+        *end,
+        first_seq,
+    )
+    new_seqs = {seq: last_seq + index for index, (seq, _, _) in enumerate(rows, 1)}
+    for event in list_events_at(tx, from_session_no, [seq for seq, _, edited_by in rows if edited_by is not None]):
+        if event.message is not None:
+            _, text, body, *_ = encode_message(event.message, None)
+            update = "UPDATE event SET content = $3, body = $4 WHERE session_no = $1 AND seq = $2"
+            tx.execute(update, to_session_no, new_seqs[event.seq], text, body)
+    renumbered = []
+    for seq, body, _ in rows:
+        fields = find_facts(body) if body and '"answers"' in body else {}
+        if isinstance(fields.get("answers"), int):
+            fields["answers"] = new_seqs.get(fields["answers"])
+            renumbered.append((to_session_no, new_seqs[seq], json.dumps(fields, separators=(",", ":"))))
+    if renumbered:
+        tx.execute_many("UPDATE event SET body = $3 WHERE session_no = $1 AND seq = $2", renumbered)
+
+
+def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:
+    """Return the undo that a redo would revert, and keep others from changing it until this transaction ends."""
+    row = tx.fetch_one(f"SELECT redo_seq FROM session WHERE no = $1 {tx.for_update}", session_no)
+    if row is None:
+        raise SessionNotFound
+    return None if row[0] is None else int(row[0])

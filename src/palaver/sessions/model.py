@@ -1,0 +1,261 @@
+"""Sessions and lanes: what is stored about a conversation besides its log.
+
+A `Session` keeps its id for its whole life. A `SessionEntry` is a lane with its current session: the conversation
+that the next message in that lane joins.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.titles import clean_long_text
+from palaver.sessions.json import session_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from palaver.core.ids import ProjectId, SessionId, SessionKey
+    from palaver.sessions.json import SessionJson
+    from palaver.sessions.message import Message
+    from palaver.sessions.search_text import Snippet
+    from palaver.sessions.usage import UsageTotals
+
+T = TypeVar("T")
+
+
+class EndReason(StrEnum):
+    """Why a session stopped being its lane's current one. The first reason is kept."""
+
+    IDLE = "idle"  # reset by the policy
+    DAILY = "daily"  # reset by the policy
+    MANUAL = "manual"  # reset by a person
+    FORCED = "forced"  # the caller asked for a new session (`force_new`)
+    SWITCHED = "switched"  # the lane was switched to another session
+    RESTORED = "restored"  # the lane was switched back to an earlier session
+
+
+class StartReason(StrEnum):
+    """Why a session was started."""
+
+    FIRST = "first"  # the lane had none
+    IDLE = "idle"
+    DAILY = "daily"
+    MANUAL = "manual"
+    FORCED = "forced"
+    FORK = "fork"
+
+
+AUTOMATIC_START_REASONS = frozenset({StartReason.IDLE, StartReason.DAILY})
+POLICY_END_REASONS = frozenset({EndReason.IDLE, EndReason.DAILY})
+
+
+@lru_cache(maxsize=512)  # a list asks for the same source several times
+def _parse_source(source_json: str) -> SessionSource:
+    return SessionSource.from_dict(json.loads(source_json))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation: its origin, state and counters."""
+
+    id: SessionId
+    key: SessionKey  # the lane in which it was started
+    platform: Platform
+    chat_type: ChatType
+    title: str | None  # chosen by a person, unique for its owner
+    auto_title: str | None  # the first words, or what a model made of the first exchange; not unique
+    preview: str
+    shared: bool  # several people write here
+    message_count: int
+    tool_call_count: int  # made by the agent here; an undo does not lower it, a fork starts at 0
+    created_at: datetime
+    active_at: datetime | None  # when the last message was added; None before the first one
+    last_message_at: datetime | None  # of the messages that are not hidden
+    last_human_at: datetime | None  # the reset policy uses this
+    ended_at: datetime | None
+    end_reason: EndReason | None
+    start_reason: StartReason
+    previous_had_messages: bool  # the session that was in the lane before it had messages
+    is_first_contact: bool  # the first conversation with this person or, if shared, in this place
+    pinned: bool
+    archived: bool
+    project_id: ProjectId | None
+    parent_id: SessionId | None  # the session it was forked from
+    model: str | None
+    model_provider: str | None
+    last_prompt_tokens: int
+    usage: UsageTotals
+    source_json: str = field(repr=False)
+
+    def to_dict(self) -> SessionJson:
+        """Return the session as JSON-ready data: the same keys as in the API and in exports."""
+        return session_to_json(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Session:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        from palaver.sessions.json_reading import session_from_json  # it imports this module
+
+        return session_from_json(data)
+
+    @property
+    def origin(self) -> SessionSource:
+        """Where it was started."""
+        return _parse_source(self.source_json)
+
+    @property
+    def display_name(self) -> str:
+        """Its title, or a description of where it takes place."""
+        return self.shown_title or self.origin.description
+
+    @property
+    def shown_title(self) -> str | None:
+        """The title that people see: the chosen one, otherwise the automatic one; None before the first words."""
+        return self.title or self.auto_title
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the reset policy has ended it, and it does not continue."""
+        return self.end_reason in POLICY_END_REASONS
+
+    @property
+    def model_name(self) -> str | None:
+        """The model of the last answer as the settings spell it, with its provider: `openai:gpt-5`, `demo`."""
+        if self.model is None or self.model_provider in {None, self.model}:
+            return self.model
+        return f"{self.model_provider}:{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEntry:
+    """A lane and its current session."""
+
+    session_key: SessionKey
+    session: Session
+    is_new: bool = False  # the call that returned this entry started the session
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON-ready data."""
+        return {"session_key": self.session_key, "session": self.session.to_dict(), "is_new": self.is_new}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SessionEntry:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        return cls(data["session_key"], Session.from_dict(data["session"]), bool(data.get("is_new")))
+
+    @property
+    def session_id(self) -> SessionId:
+        return self.session.id
+
+    @property
+    def origin(self) -> SessionSource:
+        return self.session.origin
+
+    @property
+    def created_at(self) -> datetime:
+        return self.session.created_at
+
+    @property
+    def updated_at(self) -> datetime:
+        """The time of the last activity."""
+        return self.session.active_at or self.session.created_at
+
+    @property
+    def was_auto_reset(self) -> bool:
+        """Whether the reset policy started this session and it has no message yet: the moment to notify the person."""
+        return self.session.start_reason in AUTOMATIC_START_REASONS and self.session.active_at is None
+
+    @property
+    def auto_reset_reason(self) -> StartReason | None:
+        """`idle` or `daily` if `was_auto_reset`, else None."""
+        return self.session.start_reason if self.was_auto_reset else None
+
+    @property
+    def is_first_contact(self) -> bool:
+        """Whether this is the first conversation with the person or, if it is shared, in the place."""
+        return self.session.is_first_contact
+
+    @property
+    def reset_had_activity(self) -> bool:
+        """Whether the previous session had messages, so that the reset is worth a notification."""
+        return self.session.previous_had_messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedMessage:
+    """The session and log number under which a message was stored."""
+
+    session_key: SessionKey
+    session_id: SessionId
+    seq: int  # the message's number in the session's log
+    start_reason: (
+        StartReason | None
+    )  # why a session has started that this is the first message of a person in; else None
+    previous_had_messages: bool  # the lane's previous session had messages: tell the person about the reset
+
+    @property
+    def was_auto_reset(self) -> bool:
+        """Whether the reset policy has started a session, and the person has to be told."""
+        return self.start_reason in AUTOMATIC_START_REASONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoResult:
+    """What an undo or a redo changed."""
+
+    turns: int
+    messages: int
+    prompt: str  # the first user message among them, to offer it for editing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A message found by a search."""
+
+    session_id: SessionId
+    title: str | None
+    seq: int
+    at: datetime
+    message: Message
+    snippet: Snippet
+    archived: bool  # the session
+    owner_name: str | None  # of the person whose session it is; None if several people share it
+
+    @property
+    def cursor(self) -> str:
+        """Continues the search after this message. It contains nothing that the reader does not know of the message."""
+        return f"{self.session_id}.{self.seq}"
+
+
+class SearchHits(list[SearchHit]):
+    """What a search has found, newest first."""
+
+    def __init__(self, hits: Iterable[SearchHit], *, is_indexing: bool = False) -> None:
+        super().__init__(hits)
+        self.is_indexing = is_indexing  # some messages of the reader are not indexed yet, and may be missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder of a person's conversations."""
+
+    id: ProjectId
+    name: str
+    color: str | None
+    session_count: int
+    created_at: datetime
+    instructions: str | None = None  # what the agent is told in its conversations
+
+
+MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
+
+
+def clean_project_instructions(text: str) -> str | None:
+    """Return the instructions of a project as they are stored; None: without any."""
+    return clean_long_text("instructions", text, MAX_PROJECT_INSTRUCTION_CHARS) if text.strip() else None

@@ -1,0 +1,170 @@
+"""Projects: a person's folders for their conversations.
+
+A project with many conversations is deleted in pieces, so that no other writer waits for long: first it disappears, in
+one short transaction, then its conversations leave it piece by piece. A process that dies leaves the rest to the
+cleanup of any server.
+
+Always true: a project that has disappeared is found by nothing that looks for projects or for that of a conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
+from palaver.core.ids import ProjectId, new_project_id
+from palaver.core.text import is_storable
+from palaver.core.timestamps import from_micros
+from palaver.core.titles import clean_title
+from palaver.sessions.model import Project, clean_project_instructions
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
+
+SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at once
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+_SELECT = """SELECT p.id, p.name, p.color, p.created_at,
+    (SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL), p.no, p.instructions
+    FROM project p"""
+
+
+def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
+    """List a person's projects by name."""
+    rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 AND p.is_deleted = 0 ORDER BY p.name_key", person_id)
+    return [_project_from_row(row) for row in rows]
+
+
+def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
+    """Return the number of any person's project, and the project."""
+    row = is_storable(project_id) and tx.fetch_one(f"{_SELECT} WHERE p.id = $1 AND p.is_deleted = 0", project_id)
+    if not row:
+        raise ProjectNotFound(f"Project {project_id!r} not found.", project=project_id)
+    return row[5], _project_from_row(row)
+
+
+def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
+    """Return the number of one of a person's projects, and the project."""
+    row = is_storable(text) and tx.fetch_one(
+        f"{_SELECT} WHERE p.person_id = $1 AND (p.id = $2 OR p.name_key = $3) AND p.is_deleted = 0",
+        person_id,
+        text,
+        text.strip().casefold(),
+    )
+    if not row:
+        raise ProjectNotFound(f"Project {text!r} not found.", project=text)
+    return row[5], _project_from_row(row)
+
+
+def find_id(tx: Transaction, person_id: PersonId, name: str) -> tuple[int, ProjectId] | None:
+    """Find the number and the id of a person's project by its name, without counting its conversations."""
+    sql = "SELECT no, id FROM project WHERE person_id = $1 AND name_key = $2"
+    row = tx.fetch_one(sql, person_id, name.casefold())
+    return (row[0], ProjectId(row[1])) if row else None
+
+
+def create(tx: Transaction, person_id: PersonId, name: str, color: str | None, now: int) -> Project:
+    clean = _clean_free_name(tx, person_id, name)
+    project_id = new_project_id()
+    tx.execute(
+        "INSERT INTO project (id, person_id, name, name_key, color, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        project_id,
+        person_id,
+        clean,
+        clean.casefold(),
+        _check_color(color),
+        now,
+    )
+    return get_by_id_or_name(tx, person_id, project_id)[1]
+
+
+def update(
+    tx: Transaction,
+    person_id: PersonId,
+    text: str,
+    name: str | None,
+    color: str | None,
+    instructions: str | None = None,
+) -> Project:
+    """Change the name, color or instructions of a project (None: it stays; empty instructions: without any)."""
+    no, project = get_by_id_or_name(tx, person_id, text)
+    clean = project.name if name is None else _clean_free_name(tx, person_id, name, except_no=no)
+    tx.execute(
+        "UPDATE project SET name = $2, name_key = $3, color = COALESCE($4, color), instructions = $5 WHERE no = $1",
+        no,
+        clean,
+        clean.casefold(),
+        _check_color(color),
+        project.instructions if instructions is None else clean_project_instructions(instructions),
+    )
+    return get_by_id_or_name(tx, person_id, project.id)[1]
+
+
+def delete(tx: Transaction, person_id: PersonId, text: str) -> Project:
+    """Delete a project and return it; its conversations stay, in no project."""
+    no, project = get_by_id_or_name(tx, person_id, text)
+    if tx.fetch_one("SELECT 1 FROM session WHERE project_no = $1 LIMIT 1 OFFSET $2", no, SESSIONS_PER_PIECE) is None:
+        tx.execute("DELETE FROM project WHERE no = $1", no)
+    else:  # two spaces: no name that a person types has them
+        tx.execute(
+            "UPDATE project SET is_deleted = 1, id = $2, name = '', name_key = $3, instructions = NULL WHERE no = $1",
+            no,
+            f"deleted-{no}",
+            f"deleted  {no}",
+        )
+    return project
+
+
+def delete_piece(tx: Transaction, project_no: int) -> None:
+    """Let the next conversations leave a project that has disappeared; when none are left, delete it."""
+    if tx.fetch_one(f"SELECT 1 FROM project WHERE no = $1 AND is_deleted = 1 {tx.for_update}", project_no) is None:
+        return  # another process was faster
+    left = tx.execute(
+        "UPDATE session SET project_no = NULL WHERE no IN (SELECT no FROM session WHERE project_no = $1 LIMIT $2)",
+        project_no,
+        SESSIONS_PER_PIECE,
+    )
+    if left < SESSIONS_PER_PIECE:
+        tx.execute("DELETE FROM project WHERE no = $1", project_no)
+
+
+def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
+    """Return the instructions of a session's project if it is this person's."""
+    row = tx.fetch_one(
+        "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
+        " WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0",
+        session_no,
+        person_id,
+    )
+    return None if row is None else row[0]
+
+
+def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:
+    clean = clean_title(name)
+    existing = tx.fetch_one(
+        "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3",
+        person_id,
+        clean.casefold(),
+        except_no,
+    )
+    if existing is not None:
+        raise ProjectNameTaken(f"You already have a project named {existing[0]!r}. Choose another name.", name=clean)
+    return clean
+
+
+def _check_color(color: str | None) -> str | None:
+    if color is not None and not _COLOR.fullmatch(color):
+        raise InvalidInput(f"color: {color!r} is not allowed. Write it like #3b82f6.", color=color)
+    return color
+
+
+def _project_from_row(row: Row) -> Project:
+    return Project(
+        id=ProjectId(row[0]),
+        name=row[1],
+        color=row[2],
+        created_at=from_micros(row[3]),
+        session_count=row[4],
+        instructions=row[6],
+    )

@@ -1,0 +1,313 @@
+"""Full-text search of messages.
+
+The index follows the log in batches, outside of turns; `indexed_seq` of each session says how far it has come. A
+search first lets it catch up for a moment with what its reader may see, and tells whether something is left.
+`indexed_seq` changes in the same transaction as the index, so a crash leaves no hole. Every indexed message carries its
+audience, so a search reads nothing that its reader may not see. Newest first; nothing is ranked, nothing is scanned.
+Filters are words of the index too (`search_scope.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.core.ids import SessionId
+from palaver.core.statements import build_placeholders
+from palaver.core.timestamps import from_micros
+from palaver.people.table import AUDIENCE_OWNER_NAME
+from palaver.sessions.events import EventKind
+from palaver.sessions.message import MESSAGE_ROLES, Message
+from palaver.sessions.message_rows import UnreadableRow, decode_message, find_facts
+from palaver.sessions.model import SearchHit
+from palaver.sessions.search_scope import (
+    SearchConditions,
+    build_exact_condition,
+    build_message_scope,
+    build_session_scope,
+    list_required_scopes,
+)
+from palaver.sessions.search_text import build_index_text, build_snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.sessions.search_text import Query, Term
+
+_SELECT_UNINDEXED = "SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1"
+# An edit is indexed as its message: with the edited message's number, role, time and person.
+_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at, kind, body, person_id FROM event
+    WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
+_SELECT_EDITED = "SELECT no, role, created_at, person_id FROM event WHERE session_no = $1 AND seq = $2"
+_SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
+    e.platform_message_id, s.archived_at, CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
+    WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END,
+    CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END FROM"""
+
+# PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
+# sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
+# then, for a word that is not common, everything that the word index returns.
+NEWEST_MESSAGE_COUNT = 200
+NO_CONDITIONS = SearchConditions()
+MAX_BATCH_CHARS = 100_000  # of the messages in one batch, which has at least one: other writers wait for it
+_EVENTS_PER_LOOKUP = 100
+_EVENTS_PER_READ = 64
+_IS_VISIBLE = "e.hidden_by IS NULL AND s.is_deleted = 0"  # a session that is being deleted has words in the index
+_JOIN_VISIBLE = f"JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE {_IS_VISIBLE}"
+_SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
+    WHERE event_no < $2 ORDER BY event_no DESC LIMIT $8) AS newest WHERE words @@ $1::tsquery)
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND {build_exact_condition(4)} ORDER BY x.event_no DESC LIMIT $3"""
+_SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {build_exact_condition(4)}
+    ORDER BY x.event_no DESC LIMIT $3"""
+_SEARCH_SQLITE = f"""{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no
+    WHERE search MATCH $1 AND search.rowid < $2 AND {_IS_VISIBLE} AND {build_exact_condition(4)}
+    ORDER BY search.rowid DESC LIMIT $3"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBatch:
+    """Messages prepared for the index, and how far each session will then be indexed."""
+
+    progress: Sequence[tuple[int, int, int]]  # session number, its `indexed_seq` before, and after
+    rows: Sequence[tuple[int, int, str, str]]  # session number, event number, scope, words
+
+
+@dataclass(frozen=True, slots=True)
+class PendingScope:
+    """The sessions whose messages are to be indexed."""
+
+    audiences: Sequence[int] | None = None  # None: all
+    session_no: int | None = None  # None: all in the audiences
+
+
+EVERYTHING = PendingScope()
+
+
+def has_unindexed(tx: Transaction, scope: PendingScope = EVERYTHING) -> bool:
+    """Return whether messages of these sessions are not indexed yet."""
+    return bool(_list_unindexed(tx, scope, 1))
+
+
+def collect_unindexed(
+    tx: Transaction, limit: int, pause: Callable[[], None] | None = None, scope: PendingScope = EVERYTHING
+) -> IndexBatch | None:
+    """Prepare up to about `limit` unindexed events, fewer if they are long; None if there are none.
+
+    Most of the indexing work is done here, in a read, where no writer waits for it. `pause` is called now and then.
+    """
+    builder = _BatchBuilder(tx, limit, pause)
+    for session in _list_unindexed(tx, scope, limit):
+        if builder.is_full:
+            break
+        builder.add_session(*session)
+    return IndexBatch(builder.progress, list(builder.rows.values())) if builder.progress else None
+
+
+class _BatchBuilder:
+    """Prepares messages until there are enough."""
+
+    def __init__(self, tx: Transaction, limit: int, pause: Callable[[], None] | None) -> None:
+        self._tx = tx
+        self._limit = limit
+        self._pause = pause
+        self._chars_left = MAX_BATCH_CHARS
+        self.progress: list[tuple[int, int, int]] = []
+        self.rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.rows) >= self._limit or self._chars_left <= 0
+
+    def add_session(
+        self, session_no: int, audience_no: int, shared: int, platform: str, indexed_seq: int, last_seq: int
+    ) -> None:
+        session_scope = build_session_scope(audience_no, session_no, platform)
+        own_audience_no = None if shared else audience_no
+        after = None
+        for event in self._iterate_new_events(session_no, indexed_seq):
+            self._add_event(session_no, session_scope, own_audience_no, event)
+            after = event[1]
+            if self.is_full:
+                break
+        self.progress.append((session_no, indexed_seq, last_seq if after is None else after))
+
+    def _iterate_new_events(self, session_no: int, after: int) -> Iterator[Row]:
+        while len(events := self._tx.fetch_all(_SELECT_NEW_EVENTS, session_no, after, _EVENTS_PER_READ)) > 0:
+            yield from events
+            if len(events) < _EVENTS_PER_READ:
+                return
+            after = events[-1][1]
+
+    def _add_event(
+        self, session_no: int, session_scope: Sequence[str], own_audience_no: int | None, event: Row
+    ) -> None:
+        no, _, text, role, created_at, kind, body, person_id = event
+        if kind == EventKind.MESSAGE_EDITED:
+            edited = self._tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
+            no, role, created_at, person_id = edited or (no, "user", created_at, person_id)
+        elif not text:
+            return
+        message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
+        scope = _format_scope(self._tx, (*session_scope, *message_scope))
+        self.rows[no] = (session_no, no, scope, _build_words(self._tx, text or ""))
+        self._chars_left -= len(text or "")
+        if self._pause is not None and len(self.rows) % 16 == 0:
+            self._pause()
+
+
+def _list_unindexed(tx: Transaction, scope: PendingScope, limit: int) -> Sequence[Row]:
+    """List sessions with messages that are not indexed: for a reader, those that were active last come first."""
+    if scope.session_no is not None:
+        return tx.fetch_all(f"{_SELECT_UNINDEXED} AND no = $1 LIMIT $2", scope.session_no, limit)
+    if scope.audiences is None:
+        return tx.fetch_all(f"{_SELECT_UNINDEXED} ORDER BY audience_no, no LIMIT $1", limit)
+    if not scope.audiences:
+        return ()
+    some = build_placeholders(len(scope.audiences), 2)
+    order = "ORDER BY COALESCE(active_at, 0) DESC, no"
+    return tx.fetch_all(f"{_SELECT_UNINDEXED} AND audience_no IN ({some}) {order} LIMIT $1", limit, *scope.audiences)
+
+
+def index_batch(tx: Transaction, batch: IndexBatch) -> None:
+    """Add a batch to the index, without the sessions that another process has indexed meanwhile.
+
+    What was deleted or erased since the batch was collected is left out.
+    """
+    unchanged = {
+        session_no
+        for session_no, before, _ in batch.progress
+        if tx.fetch_one("SELECT 1 FROM session WHERE no = $1 AND indexed_seq = $2", session_no, before)
+    }
+    kept = _find_kept_events(tx, [no for session_no, no, _, _ in batch.rows if session_no in unchanged])
+    rows = [(no, scope, words) for _, no, scope, words in batch.rows if no in kept]
+    if tx.name == "sqlite":
+        tx.execute_many("INSERT OR REPLACE INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
+    elif rows:
+        tx.execute(
+            "INSERT INTO search (event_no, words) SELECT no, words::tsvector"
+            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words)"
+            " ON CONFLICT (event_no) DO UPDATE SET words = excluded.words",
+            [no for no, _, _ in rows],
+            [f"{scope} {words}" for _, scope, words in rows],
+        )
+    # Last, because until the commit it makes writers in these sessions wait.
+    tx.execute_many(
+        "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"
+        " WHERE no = $1 AND indexed_seq <= $2",  # another process may already be further
+        [(session_no, after) for session_no, _, after in batch.progress if session_no in unchanged],
+    )
+    # Erasing locks the session first. So it is either committed by now, or it waits and will find these words.
+    for session_no in sorted(unchanged):
+        tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_key_share}", session_no)
+    key = "rowid" if tx.name == "sqlite" else "event_no"
+    erased = kept - _find_kept_events(tx, sorted(kept))
+    tx.execute_many(f"DELETE FROM search WHERE {key} = $1", [(no,) for no in sorted(erased)])
+
+
+def _find_kept_events(tx: Transaction, event_nos: Sequence[int]) -> set[int]:
+    """Return those of these events that still have their text."""
+    kept: set[int] = set()
+    for start in range(0, len(event_nos), _EVENTS_PER_LOOKUP):
+        nos = event_nos[start : start + _EVENTS_PER_LOOKUP]
+        sql = f"SELECT no FROM event WHERE no IN ({build_placeholders(len(nos))}) AND kind <> 'erased'"
+        kept.update(no for (no,) in tx.fetch_all(sql, *nos))
+    return kept
+
+
+def find_event_no(tx: Transaction, session_no: int, seq: int) -> int | None:
+    """Return the number of an event among all events."""
+    row = tx.fetch_one("SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
+    return None if row is None else int(row[0])
+
+
+def find_messages(
+    tx: Transaction,
+    query: Query,
+    audiences: Sequence[int] | None,
+    *,
+    limit: int,
+    before: int | None = None,
+    conditions: SearchConditions = NO_CONDITIONS,
+) -> list[SearchHit]:
+    """Return the newest messages that match, in these audiences (None: in all)."""
+    scopes = list_required_scopes(tx, audiences, conditions)
+    if query.is_empty or not all(scopes):
+        return []
+    before = 2**62 if before is None else before
+    params = (before, limit, *conditions.exact_params)
+    if tx.name == "sqlite":
+        rows = tx.fetch_all(_SEARCH_SQLITE, _build_fts5_query(query, scopes), *params)
+    else:
+        tsquery = _build_tsquery(query, scopes)
+        rows = tx.fetch_all(_SEARCH_NEWEST, tsquery, *params, NEWEST_MESSAGE_COUNT)
+        if len(rows) < limit:  # not a common word: few enough matches to sort
+            rows = tx.fetch_all(_SEARCH_ALL, tsquery, *params)
+    return [_hit_from_row(row, query) for row in rows]
+
+
+def _format_scope(tx: Transaction, words: Sequence[str]) -> str:
+    """Return scope words in the engine's format."""
+    return " ".join(words) if tx.name == "sqlite" else " ".join(f"'@{word}'" for word in words)
+
+
+MAX_WORD_BYTES = 500_000  # for the words of one message: PostgreSQL's limit is less than twice that
+
+
+def _build_words(tx: Transaction, text: str) -> str:
+    """Return the words of a text in the engine's format."""
+    if tx.name == "sqlite":
+        return build_index_text(text)
+    lexemes, bytes_left = [], MAX_WORD_BYTES
+    for position, word in enumerate(build_index_text(text).split(), 1):
+        bytes_left -= len(word.encode()) + 2
+        if bytes_left < 0:
+            break
+        lexemes.append(f"'{word}':{min(position, 16383)}")
+    return " ".join(lexemes)
+
+
+def _build_fts5_query(query: Query, scopes: Sequence[Sequence[str]]) -> str:
+    parts = ["scope : (" + " OR ".join(names) + ")" for names in scopes]
+    parts += ["body : " + _build_fts5_term(term) for term in query.terms if not term.excluded]
+    fts5_query = " AND ".join(parts)
+    for term in query.terms:
+        if term.excluded:
+            fts5_query = f"({fts5_query}) NOT body : {_build_fts5_term(term)}"
+    return fts5_query
+
+
+def _build_fts5_term(term: Term) -> str:
+    phrase = " ".join(term.words)
+    return f'"{phrase}"*' if term.prefix else f'"{phrase}"'
+
+
+def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
+    parts = ["(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in scopes]
+    for term in query.terms:
+        lexemes = [f"'{word}'" for word in term.words]
+        if term.prefix:
+            lexemes[-1] += ":*"
+        phrase = "(" + " <-> ".join(lexemes) + ")"
+        parts.append(f"!{phrase}" if term.excluded else phrase)
+    return " & ".join(parts)
+
+
+def _hit_from_row(row: Row, query: Query) -> SearchHit:
+    session_id, title, seq, at, role, content, body, platform_message_id, archived_at, edited_text, owner_name = row
+    try:
+        message = decode_message(role, content, body, platform_message_id, edited_text)
+    except UnreadableRow:  # the text that was found is all that can be shown of it
+        message = Message(role if role in MESSAGE_ROLES else "system", content)
+    content = content if edited_text is None else edited_text
+    return SearchHit(
+        session_id=SessionId(session_id),
+        title=title,
+        seq=seq,
+        at=from_micros(at),
+        message=message,
+        snippet=build_snippet(content or "", query),
+        archived=archived_at is not None,
+        owner_name=owner_name,
+    )

@@ -1,0 +1,156 @@
+"""Settings of one session: model, profile, personality, workspace, busy policy, and the toolsets that are disabled.
+
+Every change is recorded in the session's log with the previous value, so that people can see and revert it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from palaver.core.errors import SessionNotFound
+from palaver.sessions import log_table as events
+from palaver.sessions.events import EventKind
+from palaver.sessions.turn import BusyPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, SessionKey
+    from palaver.sessions.gateway_config import GatewayConfig
+
+TextSetting = Literal["model", "profile", "personality", "workspace", "busy_policy"]
+_COLUMNS: dict[TextSetting, str] = {
+    "model": "chosen_model",
+    "profile": "profile",
+    "personality": "personality",
+    "workspace": "workspace",
+    "busy_policy": "busy_policy",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What was set for one session; None means that the gateway's settings apply."""
+
+    model: str | None = None
+    profile: str | None = None  # its name; config.yaml may no longer have it
+    personality: str | None = None  # its name; config.yaml may no longer have it
+    workspace: str | None = None
+    busy_policy: BusyPolicy | None = None
+    disabled_toolsets: tuple[str, ...] = ()  # sorted
+
+
+def load(tx: Transaction, session_no: int) -> SessionSettings:
+    row = tx.fetch_one(
+        "SELECT chosen_model, profile, personality, workspace, busy_policy, disabled_toolsets FROM session"
+        " WHERE no = $1",
+        session_no,
+    )
+    if row is None:
+        raise SessionNotFound
+    return settings_from_columns(*row)
+
+
+def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
+    """Return the name of the profile that a session has chosen, by its number or by a lane that is on it; None if it
+    has chosen none.
+    """
+    number = "$1" if isinstance(session, int) else "(SELECT session_no FROM lane WHERE key = $1)"
+    row = tx.fetch_one(f"SELECT profile FROM session WHERE no = {number}", session)
+    return row[0] if row else None
+
+
+def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | SessionKey) -> str | None:
+    """Return the profile by which the reset policy of a session is found; None if no profile has a policy."""
+    return find_profile(tx, session) if config.reset_by_profile else None
+
+
+def settings_from_columns(
+    model: str | None,
+    profile: str | None,
+    personality: str | None,
+    workspace: str | None,
+    busy_policy: str | None,
+    disabled_toolsets: str | None,
+) -> SessionSettings:
+    return SessionSettings(
+        model=model,
+        profile=profile,
+        personality=personality,
+        workspace=workspace,
+        busy_policy=None if busy_policy is None else BusyPolicy(busy_policy),
+        disabled_toolsets=_parse_toolset_names(disabled_toolsets),
+    )
+
+
+def _parse_toolset_names(column: str | None) -> tuple[str, ...]:
+    return () if column is None else tuple(json.loads(column))
+
+
+def change(
+    tx: Transaction,
+    session_no: int,
+    setting: TextSetting,
+    value: str | None,
+    now: int,
+    person_id: PersonId | None = None,
+) -> None:
+    """Set a setting; None resets it. The caller has checked the value."""
+    column, text = _COLUMNS[setting], None if value is None else str(value)  # an enum as plain text
+    row = tx.fetch_one(f"SELECT {column} FROM session WHERE no = $1 {tx.for_update}", session_no)
+    if row is None:
+        raise SessionNotFound
+    previous = row[0]
+    if previous == text:
+        return
+    tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", session_no, text)
+    events.append_event(
+        tx, session_no, EventKind.SETTING_CHANGED, now, person_id, setting=setting, value=text, previous=previous
+    )
+
+
+def switch_toolsets(
+    tx: Transaction,
+    session_no: int,
+    switches: Mapping[str, bool] | None,
+    now: int,
+    person_id: PersonId | None = None,
+) -> None:
+    """Enable (True) and disable (False) toolsets by name; the others stay as they are. None enables all."""
+    row = tx.fetch_one(f"SELECT disabled_toolsets FROM session WHERE no = $1 {tx.for_update}", session_no)
+    if row is None:
+        raise SessionNotFound
+    previous = _parse_toolset_names(row[0])
+    disabled = apply_switches(previous, switches)
+    if previous == disabled:
+        return
+    column = json.dumps(disabled) if disabled else None
+    tx.execute("UPDATE session SET disabled_toolsets = $2 WHERE no = $1", session_no, column)
+    events.append_event(
+        tx,
+        session_no,
+        EventKind.SETTING_CHANGED,
+        now,
+        person_id,
+        setting="toolsets",
+        value=list(disabled),
+        previous=list(previous),
+    )
+
+
+def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | None) -> tuple[str, ...]:
+    """Return the disabled toolsets after some were switched."""
+    if switches is None:
+        return ()
+    return tuple(sorted({name for name in {*disabled, *switches} if not switches.get(name, False)}))
+
+
+def copy_settings(tx: Transaction, parent_no: int, fork_no: int, now: int, person_id: PersonId | None = None) -> None:
+    """Give a fork the settings of its original."""
+    settings = load(tx, parent_no)
+    for setting in _COLUMNS:
+        change(tx, fork_no, setting, getattr(settings, setting), now, person_id)
+    switch_toolsets(tx, fork_no, dict.fromkeys(settings.disabled_toolsets, False), now, person_id)

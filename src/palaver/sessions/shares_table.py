@@ -1,0 +1,159 @@
+"""Shares: read-only copies of sessions for people without an account. A copy never changes; when it expires may."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.errors import InvalidInput
+from palaver.core.ids import PersonId
+from palaver.core.page import Page
+from palaver.core.timestamps import from_micros
+from palaver.sessions.share import (
+    MAX_SHARES_PER_PERSON,
+    Share,
+    ShareExpired,
+    ShareNotFound,
+    new_share_id,
+    parse_share_id,
+    parse_share_secret,
+)
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Row, Transaction
+
+MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
+_END_OF_LIST = 2**62
+
+_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at, h.secret,
+    h.expires_at FROM share h JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
+
+
+def add(
+    tx: Transaction,
+    person_id: PersonId,
+    session_no: int,
+    secret: str,
+    body: dict[str, Any],
+    now: int,
+    expires_at: int | None = None,
+) -> Share:
+    share_id = new_share_id()
+    tx.execute(
+        "INSERT INTO share (id, secret, person_id, session_no, title, body, message_count, created_at, expires_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        share_id,
+        secret,
+        person_id,
+        session_no,
+        body["title"],
+        json.dumps(body, separators=(",", ":")),
+        len(body["messages"]),
+        now,
+        expires_at,
+    )
+    return get(tx, share_id, person_id)
+
+
+def count_shares(tx: Transaction, person_id: PersonId) -> int:
+    row = tx.fetch_one("SELECT COUNT(*) FROM share WHERE person_id = $1", person_id)
+    return int(row[0]) if row else 0
+
+
+def has_content_of_others(tx: Transaction, session_no: int) -> bool:
+    """Whether a session has messages of a shared session: its own, or copied from one, however often."""
+    row = tx.fetch_one("SELECT shared, has_shared_content FROM session WHERE no = $1", session_no)
+    return row is not None and any(row)
+
+
+def get(tx: Transaction, share_id: str, person_id: PersonId | None) -> Share:
+    """Return one of a person's shares (None: any person's)."""
+    valid_id = parse_share_id(share_id)
+    row = tx.fetch_one(f"{_SELECT} WHERE h.id = $1 AND ($2 = '' OR h.person_id = $2)", valid_id, person_id or "")
+    if row is None:
+        raise ShareNotFound
+    return _share_from_row(row)
+
+
+def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor: str | None = None) -> Page[Share]:
+    """List a person's shares (None: everybody's), newest first."""
+    before = _END_OF_LIST if cursor is None else _find_cursor(tx, cursor, person_id)
+    if person_id is None:
+        rows = tx.fetch_all(f"{_SELECT} WHERE h.no < $1 ORDER BY h.no DESC LIMIT $2", before, limit)
+    else:
+        rows = tx.fetch_all(
+            f"{_SELECT} WHERE h.person_id = $3 AND h.no < $1 ORDER BY h.no DESC LIMIT $2", before, limit, person_id
+        )
+    return Page([_share_from_row(row) for row in rows], rows[-1][1] if len(rows) == limit else None)
+
+
+def open_share(tx: Transaction, secret: str, now: int) -> dict[str, Any]:
+    """Return the copy that a secret opens, with the time it was made; raises ShareExpired from its expiry on."""
+    row = tx.fetch_one("SELECT body, created_at, expires_at FROM share WHERE secret = $1", parse_share_secret(secret))
+    if row is None:
+        raise ShareNotFound
+    if row[2] is not None and row[2] <= now:
+        raise ShareExpired
+    return {**json.loads(row[0]), "shared_at": from_micros(row[1])}
+
+
+def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:
+    """Delete one of a person's shares (None: any person's)."""
+    valid_id = parse_share_id(share_id)
+    deleted = tx.execute("DELETE FROM share WHERE id = $1 AND ($2 = '' OR person_id = $2)", valid_id, person_id or "")
+    if not deleted:
+        raise ShareNotFound
+
+
+def set_expiry(tx: Transaction, share_id: str, person_id: PersonId | None, expires_at: int | None) -> Share:
+    """Change when one of a person's shares (None: any person's) expires; None: never."""
+    tx.execute(
+        "UPDATE share SET expires_at = $3 WHERE id = $1 AND ($2 = '' OR person_id = $2)",
+        parse_share_id(share_id),
+        person_id or "",
+        expires_at,
+    )
+    return get(tx, share_id, person_id)
+
+
+def has_expired_before(tx: Transaction, before: int) -> bool:
+    return tx.fetch_one("SELECT 1 FROM share WHERE expires_at < $1 LIMIT 1", before) is not None
+
+
+def delete_expired_before(tx: Transaction, before: int, limit: int) -> int:
+    """Delete copies that expired before a moment, up to a number; return how many."""
+    return tx.execute(
+        "DELETE FROM share WHERE no IN (SELECT no FROM share WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)",
+        before,
+        limit,
+    )
+
+
+def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> int:
+    """Return the number of the share that a cursor names: the last one of the page before."""
+    try:
+        share_id = parse_share_id(cursor)
+    except ShareNotFound:
+        row = None
+    else:
+        row = tx.fetch_one(
+            "SELECT no FROM share WHERE id = $1 AND ($2 = '' OR person_id = $2)", share_id, person_id or ""
+        )
+    if row is None:
+        raise InvalidInput("cursor: this share no longer exists. List the shares from the beginning.", key="cursor")
+    return int(row[0])
+
+
+def _share_from_row(row: Row) -> Share:
+    _, share_id, session_id, person_id, person_name, title, message_count, created_at, secret, expires_at = row
+    return Share(
+        id=share_id,
+        session_id=session_id,
+        person_id=PersonId(person_id),
+        person_name=person_name,
+        title=title,
+        message_count=message_count,
+        created_at=from_micros(created_at),
+        expires_at=None if expires_at is None else from_micros(expires_at),
+        secret=secret,
+    )

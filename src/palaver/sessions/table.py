@@ -1,0 +1,415 @@
+"""Sessions: creates, finds and changes them. Lists are in `session_lists.py`, deleting in `session_deletion.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.engines.base import Conflict
+from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
+from palaver.core.ids import new_session_id, parse_session_id
+from palaver.core.sources import encode_source
+from palaver.core.timestamps import from_micros
+from palaver.core.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
+from palaver.people import table as people
+from palaver.sessions import auto_titles, log_table as events, read_marks
+from palaver.sessions.events import EventKind
+from palaver.sessions.model import StartReason
+from palaver.sessions.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, ProjectId, SessionKey
+    from palaver.core.source import SessionSource
+    from palaver.core.titles import TitleSlot
+    from palaver.sessions.model import EndReason, Session
+
+_SELECT = f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s"  # for `make_session_row`
+_IS_VISIBLE = """($2 = '' OR EXISTS
+    (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))"""
+_MAX_SAME_TITLES = 50
+
+
+# -- beginning and end --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPlace:
+    """Where a new session takes place, and who may see it."""
+
+    key: SessionKey
+    source: SessionSource
+    audience_no: int
+    shared: bool
+
+
+def create(
+    tx: Transaction,
+    place: SessionPlace,
+    reason: StartReason,
+    now: int,
+    *,
+    previous: Session | None = None,
+    reset_setting: str | None = None,
+    profile: str | None = None,
+) -> int:
+    """Create a session, record the reason in its log, and return its number.
+
+    `reset_setting` is the key of the reset policy that has ended the previous session, `profile` the profile that the
+    new one takes over from it.
+    """
+    no = _insert_session(tx, place, reason, now, previous=previous, parent_no=None)
+    facts: dict[str, Any] = {} if previous is None else {"previous": previous.id}
+    if reset_setting is not None:
+        facts["reset_setting"] = reset_setting
+    if profile is not None:
+        facts["profile"] = profile
+        tx.execute("UPDATE session SET profile = $2 WHERE no = $1", no, profile)
+    events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **facts)
+    return no
+
+
+def _insert_session(
+    tx: Transaction,
+    place: SessionPlace,
+    reason: StartReason,
+    now: int,
+    *,
+    previous: Session | None,
+    parent_no: int | None,
+) -> int:
+    row = tx.fetch_one(
+        "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
+        " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
+        " CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $6 AND e.active_at IS NOT NULL) THEN 0 ELSE 1"
+        " END) RETURNING no",
+        new_session_id(from_micros(now)),
+        place.key,
+        str(place.source.platform),
+        place.source.chat_type.value,
+        encode_source(place.source),
+        place.audience_no,
+        int(place.shared),
+        now,
+        reason.value,
+        int(previous is not None and previous.message_count > 0),
+        parent_no,
+    )
+    assert row is not None  # noqa: S101
+    return int(row[0])
+
+
+def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
+    """End a session, unless a lane other than `except_lane` is on it. The reason of a session that has already ended
+    does not change.
+    """
+    ended = tx.execute(
+        "UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1 AND ended_at IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM lane l WHERE l.session_no = $1 AND l.key <> $4)",
+        session_no,
+        now,
+        reason.value,
+        except_lane or "",
+    )
+    if ended:
+        events.append_event(tx, session_no, EventKind.ENDED, now, reason=reason.value)
+
+
+def end_on_lanes(tx: Transaction, session_no: int, reason: EndReason, now: int) -> None:
+    """End an open session that lanes are on: the next message there starts another."""
+    tx.execute("UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1", session_no, now, reason.value)
+    events.append_event(tx, session_no, EventKind.ENDED, now, reason=reason.value)
+
+
+def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> None:
+    """Let a session continue if it has ended."""
+    if tx.execute(
+        "UPDATE session SET ended_at = NULL, end_reason = NULL WHERE no = $1 AND ended_at IS NOT NULL",
+        session_no,
+    ):
+        events.append_event(tx, session_no, EventKind.REOPENED, now, person_id)
+
+
+# -- finding ------------------------------------------------------------------------------------------------
+
+
+def get(tx: Transaction, session_id: str) -> SessionRow:
+    row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1", parse_session_id(session_id))
+    if row is None:
+        raise SessionNotFound.for_id(session_id)
+    return make_session_row(row)
+
+
+def get_no(tx: Transaction, session_id: str) -> int:
+    """Return the number of a session."""
+    row = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
+    if row is None:
+        raise SessionNotFound
+    return int(row[0])
+
+
+def get_by_no(tx: Transaction, session_no: int) -> SessionRow:
+    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 AND s.is_deleted = 0", session_no)
+    if row is None:
+        raise SessionNotFound
+    return make_session_row(row)
+
+
+def find_by_no(tx: Transaction, session_no: int, lock: str = "") -> SessionRow | None:
+    """Return a session; None if it was deleted. `lock` is what the transaction offers, such as `for_update`."""
+    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 AND s.is_deleted = 0 {lock}", session_no)
+    return make_session_row(row) if row else None
+
+
+def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
+    """Return a session if this person may see it (None: the asker may see everything)."""
+    row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or "")
+    if row is None:
+        raise SessionNotFound.for_id(session_id)
+    return make_session_row(row)
+
+
+def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
+    """Return the number of a session if this person may see it (None: the asker may see everything)."""
+    row = tx.fetch_one(
+        f"SELECT s.no FROM session s WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or ""
+    )
+    if row is None:
+        raise SessionNotFound.for_id(session_id)
+    return int(row[0])
+
+
+def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
+    """Whether a session exists, and this person may see it."""
+    return tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {_IS_VISIBLE}", session_no, person_id) is not None
+
+
+def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[SessionRow]:
+    """Return the newest sessions whose id begins with a prefix, in these audiences (None: in all)."""
+    end_of_range = prefix + "\uffff"
+    if audiences is None:
+        rows = tx.fetch_all(
+            f"{_SELECT} WHERE s.id >= $1 AND s.id < $2 AND s.is_deleted = 0 ORDER BY s.id DESC LIMIT $3",
+            prefix,
+            end_of_range,
+            limit,
+        )
+        return [make_session_row(row) for row in rows]
+    session_rows: list[SessionRow] = []
+    for audience_no in audiences:
+        rows = tx.fetch_all(
+            f"{_SELECT} WHERE s.audience_no = $4 AND s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
+            prefix,
+            end_of_range,
+            limit,
+            audience_no,
+        )
+        session_rows += [make_session_row(row) for row in rows]
+    return session_rows[:limit]
+
+
+def list_by_title(
+    tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool
+) -> list[SessionRow]:
+    """Return, for each audience, the session with the highest number of a title; the highest of all first.
+
+    With `exact`, only sessions with exactly this number. Without audiences (None), in all audiences, up to a limit.
+    """
+    number_condition = "AND s.title_number = $2" if exact else "AND s.title_number >= $2"
+    number = slot.number if exact else 1
+    newest_first = "ORDER BY s.title_number DESC, s.active_at DESC"
+    select = (
+        f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no, s.title_number FROM session s"
+        f" WHERE s.title_base = $1 {number_condition}"
+    )
+    if audiences is None:
+        rows = tx.fetch_all(f"{select} {newest_first} LIMIT {_MAX_SAME_TITLES}", slot.base, number)
+        rows = list({row[SESSION_COLUMN_COUNT + 1]: row for row in reversed(rows)}.values())
+    else:
+        newest_rows = (
+            tx.fetch_one(f"{select} AND s.audience_no = $3 {newest_first} LIMIT 1", slot.base, number, audience_no)
+            for audience_no in audiences
+        )
+        rows = [row for row in newest_rows if row is not None]
+    rows.sort(key=lambda row: (row[SESSION_COLUMN_COUNT + 2], row[9] or 0), reverse=True)
+    return [make_session_row(row) for row in rows]
+
+
+# -- changing -----------------------------------------------------------------------------------------------
+
+
+def rename(
+    tx: Transaction, session_row: SessionRow, title: str | None, now: int, person_id: PersonId | None
+) -> Session:
+    """Set the title of a session (None removes it); titles are unique for each owner."""
+    no, session = session_row.no, session_row.session
+    clean = None if title is None else clean_title(title)
+    if clean == session.title:
+        return session
+    slot = None if clean is None else parse_title_slot(clean)
+    if clean is not None and slot is not None:
+        same = list_by_title(tx, slot, _list_title_audiences(tx, session_row), exact=True)
+        others = [other for other in same if other.no != no]
+        if others:
+            free = find_free_title(tx, session_row, clean)
+            raise TitleTaken(
+                f"You already have a conversation titled {others[0].session.title!r}. {free!r} is free.",
+                title=clean,
+                available_title=free,
+            )
+    _set_title(tx, no, clean)
+    events.append_event(tx, no, EventKind.RENAMED, now, person_id, title=clean, previous=session.title)
+    return get_by_no(tx, no).session
+
+
+def _set_title(tx: Transaction, session_no: int, title: str | None) -> None:
+    slot = None if title is None else parse_title_slot(title)
+    tx.execute(
+        "UPDATE session SET title = $2, title_base = $3, title_number = $4 WHERE no = $1",
+        session_no,
+        title,
+        slot and slot.base,
+        slot and slot.number,
+    )
+
+
+def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) -> None:
+    """Give a copy the title of its original with the next number: `My Project` becomes `My Project #2`."""
+    session = session_row.session
+    if session.title is not None:
+        _set_title(tx, fork_row.no, find_free_title(tx, fork_row, session.title))
+    if session.auto_title is not None:
+        row = tx.fetch_one("SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no)
+        copies = 0 if row is None else int(row[0])  # with the new one
+        number = min(parse_title_slot(session.auto_title).number + copies, MAX_TITLE_NUMBER)
+        auto_titles.set_copied_title(tx, fork_row.no, number_title(session.auto_title, number))
+
+
+def find_free_title(tx: Transaction, session_row: SessionRow, title: str) -> str:
+    """Return the title itself if it is free for this session's owner, otherwise the title with the next number."""
+    base = strip_title_number(clean_title(title))
+    audiences = _list_title_audiences(tx, session_row)
+    while same := list_by_title(tx, parse_title_slot(base), audiences, exact=False):
+        number = parse_title_slot(same[0].session.title or "").number + 1
+        candidate = number_title(base, number)
+        if not list_by_title(tx, parse_title_slot(candidate), audiences, exact=True):
+            return candidate
+        base = strip_title_number(candidate)  # the number has shortened a long title: try again with the shorter one
+    return base
+
+
+def _list_title_audiences(tx: Transaction, session_row: SessionRow) -> list[int]:
+    return people.list_title_audiences(tx, session_row.audience_no, shared=session_row.session.shared)
+
+
+def set_pinned_or_archived(
+    tx: Transaction, session_row: SessionRow, kind: EventKind, now: int, person_id: PersonId | None
+) -> Session:
+    """Pin, unpin, archive or unarchive a session; doing it twice changes nothing."""
+    no, session = session_row.no, session_row.session
+    column, value = {
+        EventKind.PINNED: ("pinned_at", now),
+        EventKind.UNPINNED: ("pinned_at", None),
+        EventKind.ARCHIVED: ("archived_at", now),
+        EventKind.UNARCHIVED: ("archived_at", None),
+    }[kind]
+    is_set = session.pinned if column == "pinned_at" else session.archived
+    if is_set == (value is not None):
+        return session
+    tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", no, value)
+    events.append_event(tx, no, kind, now, person_id)
+    return get_by_no(tx, no).session
+
+
+def move_to_project(
+    tx: Transaction,
+    session_row: SessionRow,
+    project_id: ProjectId | None,
+    project_no: int | None,
+    now: int,
+    person_id: PersonId | None,
+) -> Session:
+    """Move a session into a project (None: out of its project)."""
+    no, session = session_row.no, session_row.session
+    if session.project_id == project_id:
+        return session
+    moved = tx.execute(
+        "UPDATE session SET project_no = $2 WHERE no = $1"
+        " AND NOT EXISTS (SELECT 1 FROM project WHERE no = $2 AND is_deleted = 1)",
+        no,
+        project_no,
+    )
+    if not moved:
+        raise Conflict  # another process has deleted the project meanwhile
+    events.append_event(tx, no, EventKind.MOVED, now, person_id, project=project_id, previous=session.project_id)
+    return get_by_no(tx, no).session
+
+
+def fork(
+    tx: Transaction,
+    session_row: SessionRow,
+    at_seq: int | None,
+    now: int,
+    *,
+    person_id: PersonId | None,
+    audience_no: int,
+) -> SessionRow:
+    """Create a session with a copy of this one's messages, up to the end of the exchange that `at_seq` belongs to."""
+    end = events.WHOLE_LOG if at_seq is None else events.find_exchange_end(tx, session_row.no, at_seq)
+    if end is None:
+        raise InvalidInput(f"There is no message number {at_seq} in this conversation.", at=at_seq)
+    return _create_fork(tx, session_row, at_seq, end, now, person_id=person_id, audience_no=audience_no)
+
+
+def fork_without_messages(
+    tx: Transaction, session_row: SessionRow, at_seq: int, now: int, *, person_id: PersonId | None, audience_no: int
+) -> SessionRow:
+    """Create a fork for another version of the first message, `at_seq`."""
+    nothing = events.ExchangeEnd(0, 0)
+    return _create_fork(tx, session_row, at_seq, nothing, now, person_id=person_id, audience_no=audience_no)
+
+
+def _create_fork(
+    tx: Transaction,
+    session_row: SessionRow,
+    at_seq: int | None,
+    end: events.ExchangeEnd,
+    now: int,
+    *,
+    person_id: PersonId | None,
+    audience_no: int,
+) -> SessionRow:
+    """Create a fork. The line that says so stands after the copied messages; the person who forks has read it all."""
+    session = session_row.session
+    place = SessionPlace(
+        key=session.key,
+        source=session.origin,
+        audience_no=audience_no,
+        shared=session.shared and audience_no == session_row.audience_no,
+    )
+    reason = StartReason.FORK
+    no = _insert_session(tx, place, reason, now, previous=session, parent_no=session_row.no)
+    copied = events.copy_messages(tx, session_row.no, no, end)
+    facts: dict[str, Any] = {"previous": session.id, "copied_count": copied.message_count}
+    if copied.is_shortened:
+        facts["is_shortened"] = True
+    last_seq = events.append_event(tx, no, EventKind.STARTED, now, person_id, reason=reason.value, **facts)
+    if copied.message_count > 0:
+        tx.execute(
+            "UPDATE session SET active_at = $2, last_human_at = $2, has_shared_content = (SELECT"
+            " CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p WHERE p.no = $3)"
+            " WHERE no = $1",
+            no,
+            now,
+            session_row.no,
+        )
+    if person_id is not None:
+        read_marks.mark_read(tx, no, person_id, last_seq, now)
+    _copy_title(tx, session_row, get_by_no(tx, no))
+    fork_row = get_by_no(tx, no)
+    events.append_event(
+        tx, session_row.no, EventKind.FORKED, now, person_id, fork_id=fork_row.session.id, at_seq=at_seq
+    )
+    return fork_row

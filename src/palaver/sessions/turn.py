@@ -1,0 +1,140 @@
+"""A turn: one run of the agent for one accepted message, and its states.
+
+queued ──claim──▶ running ──▶ done
+   ▲                 │ ├────▶ interrupted   stopped, or its worker died after a tool had side effects
+   └──worker died────┘ └────▶ failed        the agent could not answer, or too many workers died on it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from palaver.core.ids import PersonId, SessionId, TurnId
+    from palaver.core.source import Platform
+
+
+JOB_RUN_KEY = "job_run"  # in the facts of a turn: the id of the run that it belongs to
+
+# Keys in the stored facts of a turn.
+QUOTED_SEQS_KEY = "quoted_seqs"
+MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together
+ALBUM_ID_KEY = "album_id"  # of the album whose messages it answers
+
+MAX_TURN_CRASHES = 3  # a turn whose process died this often while the agent answered it fails
+MAX_SHARED_CRASHES = 2  # after so many, it runs alone in its process: if that dies again, it was no other turn
+MAX_QUICK_ATTEMPTS = 2  # that died before the agent was called; after them, the next attempt waits
+MAX_REQUEUE_DELAY = timedelta(seconds=30)
+
+
+class TurnState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def has_ended(self) -> bool:
+        return self not in {TurnState.QUEUED, TurnState.RUNNING}
+
+
+class TurnKind(StrEnum):
+    ANSWER = "answer"
+    COMPACT = "compact"  # summarize the conversation so far
+
+
+class BusyPolicy(StrEnum):
+    """What happens to a message that arrives while the agent is answering another one."""
+
+    QUEUE = "queue"  # it waits for its own turn
+    STEER = "steer"  # the running agent gets it after its next tool call
+    INTERRUPT = "interrupt"  # the running answer is stopped and kept, and the new message is answered
+    REJECT = "reject"
+
+
+class StopRequest(StrEnum):
+    """A request to end a running turn."""
+
+    STOP = "stop"  # a person stopped it
+    INTERRUPT = "interrupt"  # a new message replaces it
+
+
+class InterruptReason(StrEnum):
+    """Why a turn was interrupted. The page and the terminal say it in their own words."""
+
+    STOPPED = "stopped"  # a person stopped it
+    NEW_MESSAGE = "interrupted_by_message"
+    TIMED_OUT = "timed_out"
+    SERVER_STOPPED = "server_stopped"  # it was shut down while the turn ran, after a tool had side effects
+    SERVER_CRASHED = "server_restarted"  # it died while a tool with side effects ran
+    ACCESS_ENDED = "access_ended"  # its person lost access before it started
+
+    def explain(self, minutes: int | None = None) -> str:
+        """Return the reason as a sentence; `minutes` is the time limit of a turn."""
+        limit = "1 minute" if minutes == 1 else f"{minutes or 'several'} minutes"
+        return _INTERRUPT_TEXTS[self].format(limit=limit)
+
+
+_INTERRUPT_TEXTS = {
+    InterruptReason.STOPPED: "stopped",
+    InterruptReason.NEW_MESSAGE: "A new message arrived.",
+    InterruptReason.TIMED_OUT: "The answer took longer than {limit}, so I stopped.",
+    InterruptReason.SERVER_STOPPED: (
+        "Palaver shut down during this answer. What its tools have already done stays done."
+    ),
+    InterruptReason.SERVER_CRASHED: (
+        "Palaver stopped while a tool was running, so we don't know if the tool finished. Tell me how you want to"
+        " continue."
+    ),
+    InterruptReason.ACCESS_ENDED: "The person who sent this message lost access before it was answered.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    id: TurnId
+    session_id: SessionId
+    kind: TurnKind
+    state: TurnState
+    input_seq: int  # the message it answers; the last one, if several were merged
+    attempt: int
+    person_id: PersonId | None
+    created_at: datetime
+    is_steering: bool = False  # its message is given to the running turn, if that has another step
+    ended_at: datetime | None = None
+    error: str | None = None  # why it failed or was interrupted, for the person to read
+    delivers_to: Platform | None = None  # where its answer is sent; None: people read it in the conversation
+    quoted_seqs: tuple[int, ...] = ()  # messages that are quoted before the answer, because that chat has not seen them
+
+
+class CrashedTurnAction(StrEnum):
+    """What to do with a running turn whose worker died."""
+
+    RETRY = "retry"
+    INTERRUPT = "interrupt"
+    FAIL = "fail"
+
+
+def decide_crashed_turn(
+    *, had_side_effects: bool, crash_count: int, stop_request: StopRequest | None
+) -> CrashedTurnAction:
+    """Decide what to do with a turn whose worker died; `crash_count` includes this time, if the agent was called.
+
+    A turn whose tools had side effects is never repeated automatically; one whose workers keep dying fails.
+    """
+    if had_side_effects or stop_request is not None:
+        return CrashedTurnAction.INTERRUPT
+    return CrashedTurnAction.RETRY if crash_count < MAX_TURN_CRASHES else CrashedTurnAction.FAIL
+
+
+def compute_requeue_delay(attempt: int) -> timedelta:
+    """Return how long a turn waits whose worker died before it called the agent: never parked, but not in a loop."""
+    if attempt <= MAX_QUICK_ATTEMPTS:
+        return timedelta(0)
+    return min(timedelta(seconds=2 ** min(attempt - MAX_QUICK_ATTEMPTS - 1, 10)), MAX_REQUEUE_DELAY)

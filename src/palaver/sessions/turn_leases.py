@@ -1,0 +1,401 @@
+"""Turns that run: claims them, keeps them under a lease, ends them, and finds those whose worker died.
+
+Always true: a session has at most one running turn, by a unique index. A worker holds a lease on each turn it runs;
+once the lease has gone to another worker, every change it makes is refused (`LeaseLost`). Sessions take turns: one
+turn of each session that waits comes before a second turn of any.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.errors import LeaseLost
+from palaver.core.ids import PersonId, SessionId, TurnId
+from palaver.core.text import make_storable
+from palaver.people.model import Role
+from palaver.sessions.turn import MAX_SHARED_CRASHES, StopRequest, TurnKind, TurnState
+from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, get_quoted_seqs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+
+CLAIM_LOCK = "palaver turns"  # one process claims at a time, so that the limits hold exactly
+_PAGE_SIZE = 50
+
+
+# -- claiming -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLease:
+    """A turn that a worker runs, and its right to write for it."""
+
+    turn_no: int
+    turn_id: TurnId
+    session_no: int
+    session_id: SessionId
+    platform: str  # copied from the session, with its audience: usage is recorded even after the session is deleted
+    audience_no: int
+    owner: str
+    attempt: int
+    kind: TurnKind
+    input_seq: int
+    person_id: PersonId | None
+    address: str | None
+    reply_to: str | None
+    facts: Mapping[str, Any]
+    crash_count: int = 0  # attempts that died after they had called the agent
+    person_role: Role | None = None  # of the person whom they were linked to, if so; None: there is no such person
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether the worker runs nothing beside it, because it may be what kills the process."""
+        return self.crash_count >= MAX_SHARED_CRASHES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """Which worker claims, until when its leases last, and the limits."""
+
+    owner: str
+    lease_until: int
+    max_turns: int  # the worker's free slots
+    max_running: int  # in all processes together
+    max_running_per_person: int
+    is_idle: bool = True  # the worker runs nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSummary:
+    """What a worker needs to know: what it could claim, has claimed, and should stop."""
+
+    has_queued: bool  # a turn could be claimed now
+    next_due_at: int | None  # when the next of the turns that wait for their time is due
+    stop_requests: Mapping[TurnId, StopRequest]  # for turns that this worker runs
+    claimed: Sequence[TurnLease] = ()
+
+
+# Not due yet. A turn that was created in the future was created before the clock was set back; it waits no longer.
+_IS_WAITING = "due_at > $1 AND created_at <= $1"
+
+
+def find_work(tx: Transaction, owner: str, now: int) -> WorkSummary:
+    first = tx.fetch_one(
+        f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT 1", now
+    )
+    next_due = tx.fetch_one(
+        f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1", now
+    )
+    stop_rows = tx.fetch_all(
+        "SELECT id, stop_request FROM turn WHERE state = 'running' AND lease_owner = $1 AND stop_request IS NOT NULL",
+        owner,
+    )
+    return WorkSummary(
+        has_queued=first is not None,
+        next_due_at=next_due[0] if next_due else None,
+        stop_requests={TurnId(turn_id): StopRequest(request) for turn_id, request in stop_rows},
+    )
+
+
+def find_longest_wait(tx: Transaction, now: int) -> int:
+    """Return for how many microseconds one of the next turns could have been claimed and was not; 0 if there is none.
+
+    Turns behind a running one in the same session wait for that.
+    """
+    row = tx.fetch_one(
+        "SELECT MIN(since) FROM"
+        " (SELECT session_no, CASE WHEN due_at > created_at THEN due_at ELSE created_at END AS since"
+        f" FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT {_PAGE_SIZE}) q"
+        " WHERE NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')",
+        now,
+    )
+    return 0 if row is None or row[0] is None else max(0, now - int(row[0]))
+
+
+def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLease]:
+    """Claim the next turns, within the limits."""
+    tx.lock_name(CLAIM_LOCK)
+    running = tx.fetch_all("SELECT session_no, person_id FROM turn WHERE state = 'running'")
+    busy_sessions = {session_no for session_no, _ in running}
+    running_per_person: dict[str | None, int] = {}
+    for _, person_id in running:
+        running_per_person[person_id] = running_per_person.get(person_id, 0) + 1
+    free = min(request.max_turns, request.max_running - len(running))
+    claimed: list[TurnLease] = []
+    after = (-1, -1)
+    while len(claimed) < free:
+        rows = tx.fetch_all(
+            f"SELECT t.queue_round, t.no, t.session_no, t.person_id, {_IS_WAITING}, t.crash_count FROM turn t"
+            " WHERE t.state = 'queued' AND (t.queue_round, t.no) > ($2, $3)"
+            f" ORDER BY t.queue_round, t.no LIMIT {_PAGE_SIZE}",
+            now,
+            *after,
+        )
+        for queue_round, no, session_no, person_id, is_waiting, crash_count in rows:
+            after = (queue_round, no)
+            person_count = running_per_person.get(person_id, 0)
+            if session_no in busy_sessions or (
+                person_id is not None and person_count >= request.max_running_per_person
+            ):
+                continue
+            runs_alone = crash_count >= MAX_SHARED_CRASHES and not is_waiting
+            if runs_alone and (claimed or not request.is_idle):
+                return claimed  # what runs here ends first
+            busy_sessions.add(session_no)  # claimed, or first in its session and not yet due: those behind it wait too
+            lease = None if is_waiting else _claim(tx, no, request, now)
+            if lease is None:
+                continue
+            running_per_person[person_id] = person_count + 1
+            claimed.append(lease)
+            if len(claimed) == free or runs_alone:
+                return claimed
+        if len(rows) < _PAGE_SIZE:
+            break
+    return claimed
+
+
+# The columns that `_lease_from_row` reads.
+_LEASE_COLUMNS = (
+    "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, crash_count,"
+    " (SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
+    " WHERE p.id = turn.person_id), "
+    + ", ".join(
+        f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)"
+        for column in ("id", "platform", "audience_no")
+    )
+)
+
+
+def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> TurnLease | None:
+    """Claim a turn; None if it is just being canceled, given to a run or deleted, which needs no claim lock."""
+    row = tx.fetch_one(
+        "UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3, started_at = $4"
+        f" WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})"
+        f" RETURNING {_LEASE_COLUMNS}",
+        turn_no,
+        request.owner,
+        request.lease_until,
+        now,
+    )
+    return _lease_from_row(turn_no, request.owner, row) if row else None
+
+
+def _lease_from_row(turn_no: int, owner: str, row: Sequence[Any]) -> TurnLease:
+    return TurnLease(
+        turn_no=turn_no,
+        turn_id=TurnId(row[0]),
+        session_no=row[1],
+        session_id=SessionId(row[11]),
+        platform=row[12],
+        audience_no=row[13],
+        owner=owner,
+        attempt=row[2],
+        kind=TurnKind(row[3]),
+        input_seq=row[4],
+        person_id=row[5],
+        address=row[6],
+        reply_to=row[7],
+        facts=json.loads(row[8]) if row[8] else {},
+        crash_count=row[9],
+        person_role=None if row[10] is None else Role(row[10]),
+    )
+
+
+# -- under a lease ------------------------------------------------------------------------------------------
+
+_HAS_LEASE = "no = $1 AND state = 'running' AND lease_owner = $2 AND attempt = $3"
+
+
+def _make_lease_params(lease: TurnLease) -> tuple[int, str, int]:
+    return lease.turn_no, lease.owner, lease.attempt
+
+
+def extend_leases(tx: Transaction, leases: Iterable[TurnLease], until: int) -> set[int]:
+    """Extend leases, and return the turn numbers of those that their worker still held.
+
+    The lease of a turn that another transaction has locked is extended the next time: the others do not wait for it.
+    """
+    return {lease.turn_no for lease in leases if _extend_lease(tx, lease, until) or _has_lease(tx, lease)}
+
+
+def _extend_lease(tx: Transaction, lease: TurnLease, until: int) -> int:
+    return tx.execute(
+        f"UPDATE turn SET lease_until = $4 WHERE no = (SELECT no FROM turn WHERE {_HAS_LEASE} {tx.skip_locked})",
+        *_make_lease_params(lease),
+        until,
+    )
+
+
+def _has_lease(tx: Transaction, lease: TurnLease) -> bool:
+    return tx.fetch_one(f"SELECT 1 FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease)) is not None
+
+
+def check_lease(tx: Transaction, lease: TurnLease) -> None:
+    """Raise `LeaseLost` if the lease has gone to another worker."""
+    if tx.fetch_one(f"SELECT 1 FROM turn WHERE {_HAS_LEASE} {tx.for_update}", *_make_lease_params(lease)) is None:
+        raise LeaseLost
+
+
+def mark_begun(tx: Transaction, lease: TurnLease) -> None:
+    """Record that this attempt calls the agent: if its process dies now, that counts."""
+    if not tx.execute(f"UPDATE turn SET begun_attempt = attempt WHERE {_HAS_LEASE}", *_make_lease_params(lease)):
+        raise LeaseLost
+
+
+def mark_side_effects(tx: Transaction, lease: TurnLease) -> None:
+    """Record that a tool with side effects has started: from now on this turn is not repeated automatically."""
+    if not tx.execute(f"UPDATE turn SET has_side_effects = 1 WHERE {_HAS_LEASE}", *_make_lease_params(lease)):
+        raise LeaseLost
+
+
+# Messages that the person whom a run answers sends meanwhile, from the address that the answer goes to. The run does
+# not act on another person's words in this person's name, and no one waits in one chat for an answer sent to another.
+_IS_STEERING = f"""session_no = $1 AND {IS_QUEUED} AND is_steering = 1 AND kind = 'answer'
+    AND COALESCE(person_id, '') = $2 AND COALESCE(address, $3) = $3"""
+
+
+def _make_steering_params(lease: TurnLease) -> tuple[int, str, str]:
+    return lease.session_no, lease.person_id or "", lease.address or ""
+
+
+def has_steering_turns(tx: Transaction, lease: TurnLease) -> bool:
+    """Whether there are queued messages to give to a run."""
+    return tx.fetch_one(f"SELECT 1 FROM turn WHERE {_IS_STEERING} LIMIT 1", *_make_steering_params(lease)) is not None
+
+
+def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int]:
+    """End the queued turns that steer this run, and return the seqs of their messages for the run to answer."""
+    rows = tx.fetch_all(
+        f"SELECT no, input_seq, facts FROM turn WHERE {_IS_STEERING} ORDER BY no {tx.for_update}",
+        *_make_steering_params(lease),
+    )
+    if not rows:
+        return []
+    tx.execute_many(
+        "UPDATE turn SET state = 'done', ended_at = $2 WHERE no = $1 AND state = 'queued'",
+        [(no, now) for no, _, _ in rows],
+    )
+    own = tx.fetch_one(f"SELECT facts FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease))
+    if own is None:
+        raise LeaseLost
+    quoted_seqs = [seq for _, _, facts in rows if facts for seq in get_quoted_seqs(json.loads(facts))]
+    tx.execute(
+        f"UPDATE turn SET input_seq = $4, facts = $5 WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
+        rows[-1][1],
+        add_quoted_seqs(own[0], quoted_seqs),
+    )
+    return [int(input_seq) for _, input_seq, _ in rows]
+
+
+def find_stopper(tx: Transaction, lease: TurnLease) -> PersonId | None:
+    """Return the person who asked to stop a running turn, or whose message interrupted it."""
+    row = tx.fetch_one("SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
+    return PersonId(row[0]) if row and row[0] is not None else None
+
+
+def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, error: str | None = None) -> None:
+    ended = tx.execute(
+        "UPDATE turn SET state = $4, ended_at = $5, error = $6, lease_owner = NULL, lease_until = NULL,"
+        f" stop_request = NULL WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
+        state.value,
+        now,
+        None if error is None else make_storable(error),
+    )
+    if not ended:
+        raise LeaseLost
+
+
+def has_ended_at(tx: Transaction, lease: TurnLease, ended_at: int) -> bool:
+    """Whether the run with this lease has ended its turn at this time."""
+    return (
+        tx.fetch_one(
+            "SELECT 1 FROM turn WHERE no = $1 AND attempt = $2 AND ended_at = $3",
+            lease.turn_no,
+            lease.attempt,
+            ended_at,
+        )
+        is not None
+    )
+
+
+def release_turn(tx: Transaction, lease: TurnLease) -> None:
+    """Put a turn back into the queue as if it had never started."""
+    released = tx.execute(
+        "UPDATE turn SET state = 'queued', attempt = attempt - 1, begun_attempt = 0, has_side_effects = 0,"
+        f" lease_owner = NULL, lease_until = NULL, started_at = NULL WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
+    )
+    if not released:
+        raise LeaseLost
+
+
+# -- after a worker died ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanTurn:
+    """A running turn whose worker is gone."""
+
+    lease: TurnLease
+    has_begun: bool  # the agent was called
+    has_side_effects: bool
+    stop_request: StopRequest | None
+
+
+# A first attempt is not marked, which would cost every turn a write: a call whose cost is held shows that it has begun,
+# and so does what the agent has said.
+_HAS_BEGUN = """(begun_attempt = attempt
+    OR EXISTS (SELECT 1 FROM model_call c
+        WHERE c.turn_id = turn.id AND c.owner = turn.lease_owner AND c.attempt = turn.attempt)
+    OR EXISTS (SELECT 1 FROM draft d WHERE d.turn_no = turn.no AND d.attempt = turn.attempt))"""
+_SELECT_RUNNING = (
+    f"SELECT no, lease_owner, lease_until, has_side_effects, stop_request, {_HAS_BEGUN}, {_LEASE_COLUMNS} FROM turn"
+)
+
+
+def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[OrphanTurn]:
+    """List and lock the turns whose lease has expired or whose worker is known to be dead."""
+    rows = tx.fetch_all(f"{_SELECT_RUNNING} WHERE state = 'running' {tx.skip_locked}")
+    return [_orphan_from_row(row) for row in rows if row[2] < now or is_owner_dead(row[1])]
+
+
+def load_orphan(tx: Transaction, lease: TurnLease) -> OrphanTurn:
+    """Load and lock the turn of a run that broke off while its worker lives on."""
+    row = tx.fetch_one(f"{_SELECT_RUNNING} WHERE {_HAS_LEASE} {tx.for_update}", *_make_lease_params(lease))
+    if row is None:
+        raise LeaseLost
+    return _orphan_from_row(row)
+
+
+def _orphan_from_row(row: Row) -> OrphanTurn:
+    no, owner, _, has_side_effects, stop_request, has_begun, *lease_columns = row
+    return OrphanTurn(
+        lease=_lease_from_row(no, owner, lease_columns),
+        has_begun=bool(has_begun or has_side_effects),
+        has_side_effects=bool(has_side_effects),
+        stop_request=None if stop_request is None else StopRequest(stop_request),
+    )
+
+
+def has_orphan(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    rows = tx.fetch_all("SELECT lease_owner, lease_until FROM turn WHERE state = 'running'")
+    return any(until < now or is_owner_dead(owner) for owner, until in rows)
+
+
+def requeue_turn(tx: Transaction, lease: TurnLease, crash_count: int, due_at: int) -> None:
+    """Let another worker run an orphan again, at once or, with `due_at`, from that time on."""
+    requeued = tx.execute(
+        "UPDATE turn SET state = 'queued', lease_owner = NULL, lease_until = NULL, crash_count = $4, due_at = $5"
+        f" WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
+        crash_count,
+        due_at,
+    )
+    if not requeued:
+        raise LeaseLost

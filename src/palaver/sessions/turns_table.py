@@ -1,0 +1,358 @@
+"""Turns: queues, stops and reads them. Claiming and running them is in `turn_leases.py`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.ids import PersonId, SessionId, TurnId, new_turn_id
+from palaver.core.timestamps import from_micros, from_micros_or_none
+from palaver.sessions.delivery import Address
+from palaver.sessions.turn import (
+    ALBUM_ID_KEY,
+    MERGED_COUNT_KEY,
+    QUOTED_SEQS_KEY,
+    StopRequest,
+    Turn,
+    TurnKind,
+    TurnState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+
+# Both conditions, so that the partial index on the open turns of a session is used.
+IS_QUEUED = "state IN ('queued', 'running') AND state = 'queued'"
+
+
+# -- the open turns of a session ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTurns:
+    """A summary of the turns of one session that have not ended: the running one, and the last queued one."""
+
+    running_no: int | None = None
+    running_person_id: PersonId | None = None
+    running_address: str | None = None
+    queued_count: int = 0
+    oldest_created_at: int | None = None
+    last_queued_no: int | None = None
+    last_kind: TurnKind = TurnKind.ANSWER
+    last_created_at: int = 0
+    last_due_at: int = 0
+    last_merged_count: int = 0  # how many messages it answers
+    last_album_id: str | None = None  # of the album that it answers
+    last_is_steering: bool = False
+    last_person_id: PersonId | None = None
+    last_address: str | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the agent is answering in this session, or about to."""
+        return self.running_no is not None or self.queued_count > 0
+
+
+NO_OPEN_TURNS = OpenTurns()
+
+_SELECT_OPEN = """SELECT t.no, t.state, t.created_at, t.due_at, t.person_id, t.address, t.kind, t.facts, t.is_steering
+    FROM turn t WHERE t.session_no = {session} AND t.state IN ('queued', 'running') ORDER BY t.no"""
+_SELECT_OPEN_IN_SESSION = _SELECT_OPEN.format(session="$1")
+_SELECT_OPEN_ON_LANE = _SELECT_OPEN.format(session="(SELECT l.session_no FROM lane l WHERE l.key = $1)")
+
+
+def summarize_open(tx: Transaction, session_no: int) -> OpenTurns:
+    return _summarize(tx.fetch_all(_SELECT_OPEN_IN_SESSION, session_no))
+
+
+def lock_and_summarize_open(tx: Transaction, session_no: int) -> OpenTurns:
+    """Summarize the open turns, and keep others from adding messages or turns until this transaction ends."""
+    tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no)
+    return summarize_open(tx, session_no)
+
+
+def summarize_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
+    """Summarize the open turns of the session that a lane is on."""
+    return _summarize(tx.fetch_all(_SELECT_OPEN_ON_LANE, key))
+
+
+def _summarize(rows: Sequence[Row]) -> OpenTurns:
+    if not rows:
+        return NO_OPEN_TURNS
+    running = next((row for row in rows if row[1] == "running"), None)
+    queued = [row for row in rows if row[1] == "queued"]
+    last = queued[-1] if queued else None
+    last_facts = json.loads(last[7]) if last and last[7] else {}
+    return OpenTurns(
+        running_no=running[0] if running else None,
+        running_person_id=running[4] if running else None,
+        running_address=running[5] if running else None,
+        queued_count=len(queued),
+        oldest_created_at=rows[0][2],
+        last_queued_no=last[0] if last else None,
+        last_kind=TurnKind(last[6]) if last else TurnKind.ANSWER,
+        last_created_at=last[2] if last else 0,
+        last_due_at=last[3] if last else 0,
+        last_is_steering=bool(last and last[8]),
+        last_merged_count=get_merged_count(last_facts) if last else 0,
+        last_album_id=get_album_id(last_facts),
+        last_person_id=last[4] if last else None,
+        last_address=last[5] if last else None,
+    )
+
+
+def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:
+    """List the messages of a session that wait for their answer."""
+    rows = tx.fetch_all(
+        "SELECT input_seq FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') AND kind = 'answer'",
+        session_no,
+    )
+    return [seq for (seq,) in rows]
+
+
+# -- queueing and stopping ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRequest:
+    """A turn to queue."""
+
+    session_no: int
+    input_seq: int
+    kind: TurnKind = TurnKind.ANSWER
+    person_id: PersonId | None = None
+    address: str | None = None
+    reply_to: str | None = None
+    facts: Mapping[str, Any] | None = None
+    is_steering: bool = False
+    due_at: int = 0  # 0: at once, even if the clock is set back
+
+
+# A session's next turn is one round after its last open one; a session without open turns joins the current round.
+_NEXT_ROUND = """COALESCE(
+    (SELECT MAX(queue_round) + 1 FROM turn WHERE session_no = $2 AND state IN ('queued', 'running')),
+    (SELECT MIN(queue_round) FROM turn WHERE state = 'queued'),
+    (SELECT MAX(queue_round) FROM turn WHERE state = 'running'), 0)"""
+
+
+def enqueue(tx: Transaction, request: TurnRequest, now: int) -> TurnId:
+    turn_id = new_turn_id()
+    tx.execute(
+        "INSERT INTO turn (id, session_no, kind, input_seq, person_id, address, reply_to, facts, is_steering, due_at,"
+        " created_at, state, queue_round)"
+        f" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'queued', {_NEXT_ROUND}",
+        turn_id,
+        request.session_no,
+        request.kind.value,
+        request.input_seq,
+        request.person_id,
+        request.address,
+        request.reply_to,
+        json.dumps(request.facts) if request.facts else None,
+        int(request.is_steering),
+        request.due_at,
+        now,
+    )
+    return turn_id
+
+
+def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId | None:
+    """Let a queued turn answer one more message; None if it has started, or belongs to another session."""
+    before = tx.fetch_one(f"SELECT facts FROM turn WHERE no = $1 {tx.for_update}", turn_no)
+    facts: dict[str, Any] = json.loads(before[0]) if before and before[0] else {}
+    facts[MERGED_COUNT_KEY] = get_merged_count(facts) + 1
+    row = tx.fetch_one(
+        "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
+        " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
+        turn_no,
+        request.session_no,
+        request.input_seq,
+        request.due_at,
+        request.reply_to,
+        add_quoted_seqs(json.dumps(facts), get_quoted_seqs(request.facts)),
+    )
+    return TurnId(row[0]) if row else None
+
+
+def request_stop(
+    tx: Transaction, session_no: int, request: StopRequest, person_id: PersonId | None = None
+) -> TurnId | None:
+    """Ask the running turn of a session to stop, for a person, and return its id; None if nothing runs."""
+    row = tx.fetch_one(
+        "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id",
+        session_no,
+        request.value,
+        person_id,
+    )
+    return TurnId(row[0]) if row else None
+
+
+def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> list[int]:
+    """Let the answers to a person's open turns not be sent to an address; return the sessions that have such turns."""
+    rows = tx.fetch_all(
+        "UPDATE turn SET address = NULL WHERE person_id = $1 AND address = $2 AND state IN ('queued', 'running')"
+        " RETURNING session_no",
+        person_id,
+        address,
+    )
+    return sorted({int(session_no) for (session_no,) in rows})
+
+
+def cancel_queued(tx: Transaction, session_no: int, now: int, reason: str) -> int:
+    """End all queued turns of a session unanswered; return how many."""
+    return tx.execute(
+        f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE session_no = $1 AND {IS_QUEUED}",
+        session_no,
+        now,
+        reason,
+    )
+
+
+def drop_queued_message(
+    tx: Transaction, session_no: int, seq: int, previous_seq: int | None, now: int, reason: str
+) -> None:
+    """Let no queued turn answer a message that was deleted: end its turn, or let it answer the message before.
+
+    `previous_seq` is the message before it in the session, which a turn for several messages answers, too.
+    """
+    row = tx.fetch_one(
+        f"SELECT no, facts FROM turn WHERE session_no = $1 AND input_seq = $2 AND kind = 'answer' AND {IS_QUEUED}"
+        f" ORDER BY no DESC LIMIT 1 {tx.for_update}",
+        session_no,
+        seq,
+    )
+    if row is None:
+        return
+    no, facts = row[0], json.loads(row[1]) if row[1] else {}
+    count = get_merged_count(facts)
+    if count > 1 and previous_seq is not None:
+        left = json.dumps(facts | {MERGED_COUNT_KEY: count - 1})
+        tx.execute("UPDATE turn SET input_seq = $2, facts = $3 WHERE no = $1", no, previous_seq, left)
+        return
+    tx.execute(
+        f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND {IS_QUEUED}",
+        no,
+        now,
+        reason,
+    )
+
+
+def is_queued_at(tx: Transaction, session_no: int, seq: int) -> bool:
+    """Whether a turn that has not started yet will see this message."""
+    row = tx.fetch_one(
+        f"SELECT 1 FROM turn WHERE session_no = $1 AND input_seq >= $2 AND kind = 'answer' AND {IS_QUEUED} LIMIT 1",
+        session_no,
+        seq,
+    )
+    return row is not None
+
+
+# -- facts of a turn ----------------------------------------------------------------------------------------
+
+
+def get_merged_count(facts: Mapping[str, Any]) -> int:
+    """Return how many messages a turn with these facts answers."""
+    return int(facts.get(MERGED_COUNT_KEY, 1))
+
+
+def get_album_id(facts: Mapping[str, Any] | None) -> str | None:
+    """Return the album that a turn with these facts answers."""
+    album_id = (facts or {}).get(ALBUM_ID_KEY)
+    return album_id if isinstance(album_id, str) else None
+
+
+def get_quoted_seqs(facts: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """Return the messages that a turn with these facts quotes before its answer."""
+    return tuple((facts or {}).get(QUOTED_SEQS_KEY, ()))
+
+
+def add_quoted_seqs(facts_json: str | None, seqs: Sequence[int]) -> str | None:
+    """Return the stored facts of a turn with more messages to quote before its answer."""
+    if not seqs:
+        return facts_json
+    facts: dict[str, Any] = json.loads(facts_json) if facts_json else {}
+    return json.dumps(facts | {QUOTED_SEQS_KEY: [*get_quoted_seqs(facts), *seqs]})
+
+
+def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
+    """Return the messages that a turn quotes before its answer."""
+    row = tx.fetch_one("SELECT facts FROM turn WHERE no = $1", turn_no)
+    return get_quoted_seqs(json.loads(row[0])) if row and row[0] else ()
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+_SELECT = """SELECT t.id, s.id, t.kind, t.state, t.input_seq, t.attempt, t.person_id, t.created_at, t.ended_at, t.error,
+    t.no, t.is_steering, t.address, t.facts FROM turn t JOIN session s ON s.no = t.session_no"""
+
+
+def find(tx: Transaction, turn_id: str) -> Turn | None:
+    row = tx.fetch_one(f"{_SELECT} WHERE t.id = $1", turn_id)
+    return _turn_from_row(row) if row else None
+
+
+def find_last_address(tx: Transaction, session_no: int) -> str | None:
+    """Return where the newest turn of a session is answered; None if it is read here only, or there is none."""
+    row = tx.fetch_one("SELECT address FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1", session_no)
+    return row[0] if row else None
+
+
+def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
+    """Return the open turns of a session in order, as (number, turn)."""
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE t.session_no = $1 AND t.state IN ('queued', 'running') ORDER BY t.no", session_no
+    )
+    return [(row[10], _turn_from_row(row)) for row in rows]
+
+
+def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) -> list[tuple[int, Turn]]:
+    """Return the first turns of a session after turn number `after`, as (number, turn)."""
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit
+    )
+    return [(row[10], _turn_from_row(row)) for row in rows]
+
+
+def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]]:
+    """Return turns by their numbers, as (number, turn)."""
+    rows = (tx.fetch_one(f"{_SELECT} WHERE t.no = $1", no) for no in numbers)
+    return [(row[10], _turn_from_row(row)) for row in rows if row is not None]
+
+
+def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
+    """Return the number of the last turn before all open ones that answered a message up to `seq`, or 0.
+
+    A follower that has read the log up to `seq` needs no turn up to that one.
+    """
+    first_open = tx.fetch_one(
+        "SELECT no FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') ORDER BY no LIMIT 1", session_no
+    )
+    row = tx.fetch_one(
+        "SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL"
+        " ORDER BY no DESC LIMIT 1",
+        session_no,
+        seq,
+        first_open[0] if first_open else 2**62,
+    )
+    return int(row[0]) if row else 0
+
+
+def _turn_from_row(row: Row) -> Turn:
+    return Turn(
+        id=TurnId(row[0]),
+        session_id=SessionId(row[1]),
+        kind=TurnKind(row[2]),
+        state=TurnState(row[3]),
+        input_seq=row[4],
+        attempt=row[5],
+        person_id=row[6],
+        created_at=from_micros(row[7]),
+        ended_at=from_micros_or_none(row[8]),
+        error=row[9],
+        is_steering=bool(row[11]),
+        delivers_to=Address.from_text(row[12]).platform if row[12] else None,
+        quoted_seqs=get_quoted_seqs(json.loads(row[13])) if row[13] else (),
+    )

@@ -1,0 +1,152 @@
+"""Usage: the tokens and the cost of turns.
+
+Money is stored in whole nano-dollars, so that adding a million small turns is exact. A cost that is not known is
+None, never zero: a session counts its unpriced turns beside the sum of the priced ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.errors import InvalidInput
+from palaver.core.text import is_storable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NANOS_PER_DOLLAR = Decimal(1_000_000_000)
+_MAX_TURN_TOKENS = 10**12  # no sum of turns overflows
+_MAX_TURN_NANOS = 10**15  # a million dollars
+
+TOKEN_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+class CostStatus(StrEnum):
+    """How reliable a cost is."""
+
+    UNKNOWN = "unknown"
+    ESTIMATED = "estimated"
+    ACTUAL = "actual"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnUsage:
+    """The usage of one turn with one model. None means not reported."""
+
+    turn_id: str | None = None  # recording the same turn twice counts once
+    model: str | None = None
+    provider: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: Decimal | float | int | str | None = None  # US dollars
+    cost_status: CostStatus | str | None = None  # None with a cost: estimated
+    cost_source: str | None = None
+    last_prompt_tokens: int | None = None  # how full the context was; replaces the previous value
+
+    def __post_init__(self) -> None:
+        for name in (*TOKEN_COUNTERS, "last_prompt_tokens"):
+            value = getattr(self, name)
+            if type(value) is int:
+                if 0 <= value <= _MAX_TURN_TOKENS:
+                    continue
+            elif value is None and name == "last_prompt_tokens":
+                continue
+            raise InvalidInput(f"{name}: {value!r} is not a valid number of tokens")
+        for name in ("turn_id", "model", "provider", "cost_source"):
+            text = getattr(self, name)
+            if text is not None and not (isinstance(text, str) and is_storable(text)):
+                raise InvalidInput(f"{name}: {text!r} is not allowed (text)")
+        if self.cost_status is not None and self.cost_status not in list(CostStatus):
+            raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed ({', '.join(CostStatus)})")
+        if self.cost is not None:
+            _ = self.cost_nanos  # an invalid cost is rejected here, not when it is stored
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the usage as JSON-ready data; the cost is text, because a float would round it."""
+        data = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "cost"}
+        return data | {
+            "cost_status": None if self.cost_status is None else str(self.cost_status),
+            "cost_usd": None if self.cost is None else f"{Decimal(str(self.cost)):f}",
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TurnUsage:
+        """Read what `to_dict` returned, with the cost as a Decimal; unknown keys are ignored."""
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data and each.name != "cost"}
+        cost = data.get("cost_usd")
+        return cls(**known, cost=None if cost is None else Decimal(cost))
+
+    @property
+    def cost_nanos(self) -> int | None:
+        """The cost in nano-dollars, or None when it is not known."""
+        if self.cost is None:
+            return None
+        try:
+            nanos = int((Decimal(str(self.cost)) * NANOS_PER_DOLLAR).to_integral_value(ROUND_HALF_UP))
+        except (InvalidOperation, ValueError, OverflowError):  # not a number, or not a finite one
+            raise InvalidInput(f"cost: {self.cost!r} is not an amount of money") from None
+        if not 0 <= nanos <= _MAX_TURN_NANOS:
+            raise InvalidInput(f"cost: {self.cost!r} is not a possible cost of one turn")
+        return nanos
+
+    @property
+    def effective_cost_status(self) -> CostStatus:
+        """The status of the cost: `unknown` without a cost, `estimated` by default with one."""
+        if self.cost is None:
+            return CostStatus.UNKNOWN
+        return CostStatus(self.cost_status or CostStatus.ESTIMATED)
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether there is anything to add to a total."""
+        return bool(
+            self.input_tokens
+            or self.output_tokens
+            or self.cost is not None
+            or self.cache_read_tokens
+            or self.cache_write_tokens
+            or self.reasoning_tokens
+        )
+
+    def add(self, other: TurnUsage) -> TurnUsage:
+        """Return the sum with more usage of the same model in the same turn. It has a cost only if both have one."""
+        unpriced = self.cost is None or other.cost is None
+        return replace(
+            other,
+            **{name: getattr(self, name) + getattr(other, name) for name in TOKEN_COUNTERS},
+            cost=None if unpriced else Decimal(str(self.cost)) + Decimal(str(other.cost)),
+            cost_status=None if unpriced else other.cost_status,
+            last_prompt_tokens=self.last_prompt_tokens
+            if other.last_prompt_tokens is None
+            else other.last_prompt_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotals:
+    """The usage of a whole session."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_nanos: int | None = None
+    cost_status: CostStatus = CostStatus.UNKNOWN
+    cost_source: str | None = None
+    unpriced_turns: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of the priced turns in US dollars, or None when no turn has a price."""
+        return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR

@@ -1,0 +1,147 @@
+"""Usage of turns: one row for each turn and model, and the totals on the session.
+
+Always true, by the primary key: recording the usage of a turn a second time adds nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from palaver.core.ids import new_turn_id, parse_session_id
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Transaction
+    from palaver.sessions.usage import TurnUsage
+
+_INSERT = (
+    "INSERT INTO usage (session_no, turn_id, model, provider, created_at, input_tokens, output_tokens,"
+    " cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,"
+    " audience_no)"
+)
+
+VALUE_COUNT = 12  # of `get_values`
+NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
+
+# Parameters: session number, now, platform, audience, then the values without the last.
+_INSERT_ORPHAN = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"
+
+
+def get_values(usage: TurnUsage) -> tuple[object, ...]:
+    """Return the usage as parameters of `build_insert` (all but the last) and `build_totals_update`."""
+    return (
+        usage.turn_id or new_turn_id(),
+        usage.model,
+        usage.provider,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.reasoning_tokens,
+        usage.cost_nanos,
+        usage.effective_cost_status.value,
+        usage.cost_source,
+        usage.last_prompt_tokens,
+    )
+
+
+@cache
+def build_insert(first: int, session_id: str, now: str) -> str:
+    """Build the statement that records a turn once. Its values begin at parameter `first`."""
+    turn, model, provider, *counters = (f"${first + i}" for i in range(VALUE_COUNT - 1))
+    return (
+        f"{_INSERT} SELECT no, {turn}, COALESCE({model}, ''), {provider}, {now}, {', '.join(counters[:5])},"
+        f" CAST({counters[5]} AS BIGINT), {counters[6]}, {counters[7]}, platform, audience_no"
+        f" FROM session WHERE id = {session_id}"
+        " ON CONFLICT DO NOTHING"
+    )
+
+
+@cache
+def build_totals_update(first: int, is_new: str) -> str:
+    """Build the assignments that add a turn to the totals of its session if the SQL condition `is_new` is true."""
+    _, model, provider, input_, output, cache_read, cache_write, reasoning, nanos, status, source, prompt = (
+        f"${first + i}" for i in range(VALUE_COUNT)
+    )
+    sums = ", ".join(
+        f"{column} = {column} + CASE WHEN {is_new} THEN {value} ELSE 0 END"
+        for column, value in (
+            ("input_tokens", input_),
+            ("output_tokens", output),
+            ("cache_read_tokens", cache_read),
+            ("cache_write_tokens", cache_write),
+            ("reasoning_tokens", reasoning),
+        )
+    )
+    latest = ", ".join(
+        f"{column} = CASE WHEN {is_new} THEN COALESCE({value}, {column}) ELSE {column} END"
+        for column, value in (
+            ("model", model),
+            ("cost_source", source),
+            ("last_prompt_tokens", prompt),
+        )
+    )
+    return (
+        f"{sums}, {latest},"
+        f" provider = CASE WHEN {is_new} AND {model} IS NOT NULL THEN {provider} ELSE provider END,"
+        f" cost_nanos = CASE WHEN {is_new} AND {status} <> 'unknown'"
+        f" THEN COALESCE(cost_nanos, 0) + CAST({nanos} AS BIGINT) ELSE cost_nanos END,"
+        f" cost_status = CASE WHEN NOT {is_new} OR {status} IN ('unknown', cost_status) THEN cost_status"
+        f" WHEN cost_status = 'unknown' THEN {status} ELSE 'estimated' END,"
+        f" unpriced_turns = unpriced_turns + CASE WHEN {is_new} AND {status} = 'unknown' THEN 1 ELSE 0 END"
+    )
+
+
+def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -> bool:
+    """Record the usage of a turn, once; return False if there is no such session."""
+    session_id = parse_session_id(session_id)
+    if not usage.has_usage:
+        return _update_model(tx, session_id, usage)
+    turn_id, *rest = get_values(usage)
+    is_new = tx.execute(build_insert(3, "$1", "$2"), session_id, now, turn_id, *rest[:-1])
+    updated = tx.execute(
+        f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE id = $1", session_id, is_new, *rest
+    )
+    return updated > 0
+
+
+class UsageSource(Protocol):
+    """Where something was used: a `TurnLease`, or the row of a call."""
+
+    @property
+    def turn_id(self) -> str | None: ...
+    @property
+    def session_no(self) -> int: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def audience_no(self) -> int: ...
+
+
+def record_orphan_usage(tx: Transaction, source: UsageSource, usage: TurnUsage, now: int) -> None:
+    """Record what was used by a run that cannot end its turn, or beside turns: for a title, or to learn memories.
+
+    The money is spent even if another run answers, or the turn was deleted with its session.
+    """
+    if not usage.has_usage:
+        return
+    orphan_id = f"{source.turn_id or new_turn_id()}.{secrets.token_hex(4)}"
+    turn_id, *rest = get_values(replace(usage, turn_id=orphan_id, last_prompt_tokens=None))
+    tx.execute(_INSERT_ORPHAN, source.session_no, now, source.platform, source.audience_no, turn_id, *rest[:-1])
+    tx.execute(f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE no = $1", source.session_no, 1, *rest)
+
+
+def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
+    """Update the session's model and context size for a turn that used nothing."""
+    changed = tx.execute(
+        "UPDATE session SET model = COALESCE($2, model),"
+        " provider = CASE WHEN $2 IS NULL THEN provider ELSE $3 END,"
+        " last_prompt_tokens = COALESCE($4, last_prompt_tokens) WHERE id = $1",
+        session_id,
+        usage.model,
+        usage.provider,
+        usage.last_prompt_tokens,
+    )
+    return changed > 0

@@ -1,0 +1,391 @@
+"""Versions: a message is edited or asked again in place, and the version before it stays in the log, hidden.
+
+A version starts with an event `version_started`, directly followed by its message. Every event of these two kinds names
+the group (the seq of the first version's message) and the version that is chosen from then on, so the log alone says
+which version is chosen, and which event has hidden each of the others:
+
+    7 message            version 1
+    8 message            its answer
+    9 version_started    group 7, version 2: hides 7 and 8
+   10 message            version 2
+   11 message            its answer
+   12 version_chosen     group 7, version 1: hides 10 and 11, shows what event 9 has hidden
+
+What was visible when a version was left is visible again when it is chosen, also if it contains versions itself.
+
+Always true: what is visible is one path, from the first message to the end of the chosen version. A version comes back
+with the compaction and the redo that it had when it was left; no compaction ever summarizes another version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.core.errors import InvalidInput, NothingToDo, SessionNotFound
+from palaver.core.statements import build_placeholders
+from palaver.sessions import log_table as events
+from palaver.sessions.events import VERSION_KINDS, EventKind
+from palaver.sessions.hidden_ranges import mark_near_hidden
+from palaver.sessions.message_rows import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.version import MAX_VERSIONS, Version, VersionInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
+    from palaver.sessions.events import Event
+
+MAX_LISTED_VERSIONS: Final = 50
+_MAX_MESSAGES_SEARCHED: Final = 200  # back from the end, for the last message with versions
+_GROUPS_PER_READ: Final = 100
+_ANSWER_ROWS_READ: Final = 20
+# Events that belong to one version: how its answers ended, its summaries, undos, edits and reactions. They are hidden
+# and shown with it.
+_HIDDEN_KINDS: Final = (
+    "('turn_failed', 'turn_interrupted', 'compacted', 'compaction_undone', 'undone', 'redone', 'message_edited',"
+    " 'reaction')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """An event that has started or chosen a version of a group."""
+
+    seq: int
+    kind: str
+    facts: dict[str, Any]
+    version: int  # chosen from here on
+    count: int
+
+    @property
+    def has_edits(self) -> bool:
+        return self.facts.get("has_edits") is True
+
+
+def read_group(kind: str, body: str | None) -> int | None:
+    """Return the group that an event of the log belongs to; None for other kinds of events."""
+    group = find_facts(body).get("group") if kind in VERSION_KINDS else None
+    return group if isinstance(group, int) else None
+
+
+# -- changing -----------------------------------------------------------------------------------------------
+
+
+def start_version(
+    tx: Transaction,
+    session_no: int,
+    question_seq: int,
+    now: int,
+    person_id: PersonId | None = None,
+    *,
+    is_edit: bool = False,
+) -> VersionInfo:
+    """Hide a visible message of a person and everything after it. The caller appends the new version's message next."""
+    _lock_session(tx, session_no)
+    question = tx.fetch_one(
+        "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND kind = 'message' AND role = 'user'"
+        " AND hidden_by IS NULL",
+        session_no,
+        question_seq,
+    )
+    if question is None:
+        raise InvalidInput(f"There is no message number {question_seq} to edit or ask again here.", seq=question_seq)
+    group = _find_group(tx, session_no, question_seq)
+    changes = _load_changes(tx, session_no, group)
+    number = (changes[-1].count if changes else 1) + 1
+    if number > MAX_VERSIONS:
+        raise InvalidInput(
+            f"A message can have up to {MAX_VERSIONS} versions. Use /branch instead.", limit=MAX_VERSIONS
+        )
+    info = VersionInfo(
+        group=group, number=number, count=number, has_edits=is_edit or any(each.has_edits for each in changes[-1:])
+    )
+    _leave(tx, session_no, EventKind.VERSION_STARTED, info, question_seq, now, person_id)
+    compaction_seq = _find_compaction(tx, session_no, first_seq=question_seq)
+    _set_state(tx, session_no, compaction_seq, None)
+    return info
+
+
+def choose_version(
+    tx: Transaction, session_no: int, group: int, number: int, now: int, person_id: PersonId | None = None
+) -> VersionInfo:
+    """Hide the chosen version of a group, and show another one as it was when it was left."""
+    _lock_session(tx, session_no)
+    changes = _load_changes(tx, session_no, group)
+    current = changes[-1] if changes else None
+    first_seq = _find_message_seq(changes, group, current.version) if current else group
+    if current is None or not _is_visible(tx, session_no, first_seq):
+        raise NothingToDo("This message has no other versions.")
+    if not 1 <= number <= current.count:
+        raise InvalidInput(
+            f"There is no version {number}. Use a number from 1 to {current.count}.", limit=current.count
+        )
+    if number == current.version:
+        raise NothingToDo(f"Version {number} of {current.count} is already in use.")
+    left = _find_left(changes, number)
+    info = VersionInfo(group=group, number=number, count=current.count, has_edits=current.has_edits)
+    shared_compaction_seq = _find_compaction(tx, session_no, first_seq=group)
+    _leave(tx, session_no, EventKind.VERSION_CHOSEN, info, first_seq, now, person_id)
+    shown_count = _show(tx, session_no, group, left.seq)
+    compaction_seq = _find_own_compaction(tx, session_no, group, left)
+    _set_state(tx, session_no, compaction_seq or shared_compaction_seq, left.facts.get("redo_seq"))
+    events.update_counters(tx, session_no, shown_count)
+    return info
+
+
+def _leave(
+    tx: Transaction,
+    session_no: int,
+    kind: EventKind,
+    info: VersionInfo,
+    first_seq: int,
+    now: int,
+    person_id: PersonId | None,
+) -> None:
+    """Hide the visible version, which starts with message `first_seq`, and record what it takes to show it again."""
+    events.check_change_size(tx, session_no, first_seq)
+    state = tx.fetch_one("SELECT compaction_seq, redo_seq FROM session WHERE no = $1", session_no)
+    kept = events.find_kept_ranges(tx, session_no, first_seq)
+    seq = events.append_event(
+        tx,
+        session_no,
+        kind,
+        now,
+        person_id,
+        group=info.group,
+        version=info.number,
+        versions=info.count,
+        has_edits=info.has_edits,
+        first_seq=first_seq,
+        compaction_seq=state[0] if state else None,
+        redo_seq=state[1] if state else None,
+        **kept,
+    )
+    tx.execute("UPDATE event SET version_of = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, info.group)
+    hidden_count = events.hide_exchanges(tx, session_no, first_seq, seq, kept)
+    tx.execute(
+        f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND kind IN {_HIDDEN_KINDS}"
+        " AND hidden_by IS NULL",
+        session_no,
+        kept.get("answers_kept_before", first_seq),
+        seq,
+    )
+    # Only the last change of each message is of use to readers, and those in the version that is left are not.
+    changes = tx.fetch_all(
+        "UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND version_of IS NOT NULL AND seq >= $2 AND seq < $3"
+        " AND hidden_by IS NULL RETURNING seq",
+        session_no,
+        info.group,
+        seq,
+    )
+    for (change_seq,) in changes:
+        mark_near_hidden(tx, session_no, change_seq, change_seq)
+    events.update_counters(tx, session_no, -hidden_count)
+
+
+def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
+    """Show what an event has hidden again; return how many messages that is."""
+    update = (
+        "UPDATE event SET hidden_by = NULL WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by = $3"
+        " AND version_of IS NULL"
+    )
+    shown_count = tx.execute(f"{update} AND kind = 'message'", session_no, group, hidden_by)
+    tx.execute(update, session_no, group, hidden_by)
+    return shown_count
+
+
+# -- compactions --------------------------------------------------------------------------------------------
+
+
+def _find_compaction(tx: Transaction, session_no: int, *, first_seq: int) -> int | None:
+    """Return the newest compaction, in effect or replaced by it, that summarizes nothing from `first_seq` on."""
+    row = tx.fetch_one("SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    seq = row[0] if row else None
+    while isinstance(seq, int):
+        facts = _load_facts(tx, session_no, seq)
+        first_kept_seq = facts.get("first_kept_seq")
+        if isinstance(first_kept_seq, int) and first_kept_seq <= first_seq:
+            return seq
+        seq = facts.get("previous_seq")
+    return None
+
+
+def _find_own_compaction(tx: Transaction, session_no: int, group: int, left: _Change) -> int | None:
+    """Return the compaction that a version had when it was left, if it summarizes messages of that version.
+
+    If a message was deleted since, the summary may contain it, so it is not used again.
+    """
+    seq = left.facts.get("compaction_seq")
+    if not isinstance(seq, int):
+        return None
+    first_kept_seq = _load_facts(tx, session_no, seq).get("first_kept_seq")
+    if not isinstance(first_kept_seq, int) or first_kept_seq <= group:
+        return None
+    changed = tx.fetch_one(
+        "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message_deleted', 'erased') LIMIT 1",
+        session_no,
+        left.seq,
+    )
+    return seq if changed is None else None
+
+
+def _set_state(tx: Transaction, session_no: int, compaction_seq: int | None, redo_seq: object) -> None:
+    """Let a compaction and a redo take effect. Without the same compaction, the size of the context is unknown."""
+    tx.execute(
+        "UPDATE session SET last_prompt_tokens = CASE WHEN COALESCE(compaction_seq, 0) = COALESCE($2, 0)"
+        " THEN last_prompt_tokens ELSE 0 END, compaction_seq = $2, redo_seq = $3 WHERE no = $1",
+        session_no,
+        compaction_seq,
+        redo_seq if isinstance(redo_seq, int) else None,
+    )
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+
+def load_infos(tx: Transaction, session_no: int, log: Sequence[Event]) -> dict[int, VersionInfo]:
+    """Return, by seq, which of these visible messages of people have several versions."""
+    questions = [event.seq for event in log if event.message is not None and event.message.role == "user"]
+    infos: dict[int, VersionInfo] = {}
+    for start in range(0, len(questions), _GROUPS_PER_READ):
+        seqs = questions[start : start + _GROUPS_PER_READ]
+        groups = _find_groups(tx, session_no, seqs)
+        changes = _load_last_changes(tx, session_no, sorted(set(groups.values())))
+        infos |= {
+            seq: VersionInfo(group=group, number=last.version, count=last.count, has_edits=last.has_edits)
+            for seq, group in groups.items()
+            if (last := changes.get(group)) is not None
+        }
+    return infos
+
+
+def find_last_info(tx: Transaction, session_no: int) -> VersionInfo | None:
+    """Return the versions of the last visible message that has several; messages far back are not looked at."""
+    newest = events.list_messages(tx, session_no, limit=_MAX_MESSAGES_SEARCHED)
+    infos = load_infos(tx, session_no, newest)
+    return infos[max(infos)] if infos else None
+
+
+def find_info(tx: Transaction, session_no: int, seq: int) -> VersionInfo | None:
+    """Return the versions of a visible message of a person; None if it has one only, or is not there."""
+    log = events.list_events_at(tx, session_no, [seq])
+    return load_infos(tx, session_no, [event for event in log if not event.hidden]).get(seq)
+
+
+def list_versions(tx: Transaction, session_no: int, info: VersionInfo) -> list[Version]:
+    """Return the newest versions of a message, oldest first."""
+    changes = _load_changes(tx, session_no, info.group)
+    first = max(info.count - MAX_LISTED_VERSIONS, 0) + 1
+    return [_load_version(tx, session_no, changes, info, number) for number in range(first, info.count + 1)]
+
+
+def load_chosen(tx: Transaction, session_no: int, info: VersionInfo) -> Version:
+    """Return the chosen version of a message."""
+    return _load_version(tx, session_no, _load_changes(tx, session_no, info.group), info, info.number)
+
+
+def _load_version(
+    tx: Transaction, session_no: int, changes: Sequence[_Change], info: VersionInfo, number: int
+) -> Version:
+    seq = _find_message_seq(changes, info.group, number)
+    is_chosen = number == info.number
+    rows = tx.fetch_all(
+        f"{SELECT_EVENT} WHERE session_no = $1 AND seq >= $2 AND kind = 'message'"
+        " AND COALESCE(hidden_by, 0) = $3 ORDER BY seq LIMIT $4",
+        session_no,
+        seq,
+        0 if is_chosen else _find_left(changes, number).seq,
+        _ANSWER_ROWS_READ,
+    )
+    question, answer = _read_exchange(rows, seq)
+    return Version(number=number, seq=seq, is_chosen=is_chosen, question=question, answer=answer)
+
+
+def _read_exchange(rows: Sequence[Row], seq: int) -> tuple[str, str]:
+    """Return the texts of message `seq` and of the last answer before the next message of a person."""
+    question, answer = "", ""
+    for row in rows:
+        text = get_text(row) or ""
+        if row[0] == seq:
+            question = text
+        elif row[3] == "user":
+            break
+        elif row[3] == "assistant" and text:
+            answer = text
+    return question, answer
+
+
+def _find_group(tx: Transaction, session_no: int, question_seq: int) -> int:
+    return _find_groups(tx, session_no, [question_seq])[question_seq]
+
+
+def _find_groups(tx: Transaction, session_no: int, question_seqs: Sequence[int]) -> dict[int, int]:
+    """Return the group of each message: that of the event which has started it, or else the message itself."""
+    rows = tx.fetch_all(
+        f"SELECT seq + 1, version_of FROM event WHERE session_no = $1 AND kind = '{EventKind.VERSION_STARTED.value}'"
+        f" AND version_of IS NOT NULL AND seq IN ({build_placeholders(len(question_seqs), first=2)})",
+        session_no,
+        *(seq - 1 for seq in question_seqs),
+    )
+    return {seq: seq for seq in question_seqs} | {int(seq): int(group) for seq, group in rows}
+
+
+def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) -> dict[int, _Change]:
+    """Return the last change of each group that has one; each is found in one step, however many there are."""
+    if not groups:
+        return {}
+    values = ", ".join(f"(${number})" for number in range(2, len(groups) + 2))
+    rows = tx.fetch_all(
+        f"WITH wanted (version_of) AS (VALUES {values}) SELECT e.seq, e.kind, e.body, e.version_of FROM wanted"
+        " JOIN event e ON e.session_no = $1 AND e.seq = (SELECT MAX(c.seq) FROM event c WHERE c.session_no = $1"
+        " AND c.version_of = wanted.version_of)",
+        session_no,
+        *groups,
+    )
+    return {int(row[3]): change for row in rows if (change := _read_change(row)) is not None}
+
+
+def _load_changes(tx: Transaction, session_no: int, group: int) -> list[_Change]:
+    """Return all changes of a group, in order."""
+    rows = tx.fetch_all(
+        "SELECT seq, kind, body FROM event WHERE session_no = $1 AND version_of = $2 ORDER BY seq", session_no, group
+    )
+    return [change for row in rows if (change := _read_change(row)) is not None]
+
+
+def _read_change(row: Row) -> _Change | None:
+    facts = find_facts(row[2])
+    version, count = facts.get("version"), facts.get("versions")
+    if not (isinstance(version, int) and isinstance(count, int)):
+        return None  # damaged
+    return _Change(seq=row[0], kind=row[1], facts=facts, version=version, count=count)
+
+
+def _find_message_seq(changes: Sequence[_Change], group: int, number: int) -> int:
+    """Return the number of a version's message in the log."""
+    started = (each.seq + 1 for each in changes if each.kind == EventKind.VERSION_STARTED and each.version == number)
+    return next(started, group)
+
+
+def _find_left(changes: Sequence[_Change], number: int) -> _Change:
+    """Return the change that has hidden a version which is not chosen: the one after it was chosen last."""
+    index = max((index for index, each in enumerate(changes) if each.version == number), default=-1)
+    return changes[index + 1]
+
+
+def _is_visible(tx: Transaction, session_no: int, seq: int) -> bool:
+    row = tx.fetch_one("SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
+    return row is not None and row[0] is None
+
+
+def _load_facts(tx: Transaction, session_no: int, seq: int) -> dict[str, Any]:
+    row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
+    return find_facts(row[0]) if row else {}
+
+
+def _lock_session(tx: Transaction, session_no: int) -> None:
+    """Keep others from changing a session until this transaction ends."""
+    if tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no) is None:
+        raise SessionNotFound

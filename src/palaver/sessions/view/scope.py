@@ -1,0 +1,82 @@
+"""The rules of what one view shows and lets its principal do. Every part of a view finds sessions through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.core.errors import SessionNotFound
+from palaver.core.timestamps import to_micros
+from palaver.people import table as people
+from palaver.people.model import check_action_allowed, check_can_view_all
+from palaver.sessions import table as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.clock import Clock
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+    from palaver.people.model import Action, Principal
+    from palaver.sessions.model import Session
+    from palaver.sessions.session_rows import SessionRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewScope:
+    """Who looks, and which sessions they may see.
+
+    Always true: a session outside the scope and a session that does not exist raise the same `SessionNotFound`;
+    only an owner can have a scope with `everything`.
+    """
+
+    principal: Principal
+    clock: Clock
+    everything: bool = False  # all sessions of the store
+    audience_no: int | None = None  # only sessions of this audience
+    lane_key: str | None = None  # only sessions of this lane, because other people read the answers there
+
+    def __post_init__(self) -> None:
+        if self.everything:
+            check_can_view_all(self.principal)
+
+    @property
+    def person_id(self) -> PersonId:
+        return self.principal.person_id
+
+    @property
+    def is_personal_lane_in_group(self) -> bool:
+        """Whether the scope is one person's own lane in a place where other people read the answers."""
+        return self.lane_key is not None and self.audience_no is None
+
+    def now(self) -> int:
+        return to_micros(self.clock.now())
+
+    def list_audiences(self, tx: Transaction) -> Sequence[int] | None:
+        """List the audiences whose sessions are in the scope; None means all of them."""
+        return None if self.everything else self.list_own_audiences(tx)
+
+    def list_own_audiences(self, tx: Transaction) -> Sequence[int]:
+        """List the audiences in the scope that the principal is a member of, also where `everything` is set."""
+        audiences = people.list_audiences(tx, self.person_id)
+        return audiences if self.audience_no is None else [no for no in audiences if no == self.audience_no]
+
+    def is_in_lane(self, session: Session) -> bool:
+        return self.lane_key is None or session.key == self.lane_key
+
+    def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
+        """Load a session on which the principal may take this action; raises `NotAllowed` if they only may see it."""
+        row = sessions.get_visible(tx, session_id, None if self.everything else self.person_id)
+        if (self.audience_no is not None and row.audience_no != self.audience_no) or not self.is_in_lane(row.session):
+            raise SessionNotFound.for_id(session_id)
+        check_action_allowed(self.principal, action, shared=row.session.shared)
+        return row
+
+    def find_fork_audience(self, tx: Transaction, row: SessionRow) -> int:
+        """Return the audience of a fork that the principal makes for themselves."""
+        if not row.session.shared:
+            return row.audience_no
+        person_row = people.find_by_id(tx, self.person_id)
+        if person_row is None:
+            raise SessionNotFound.for_id(row.session.id)
+        return person_row.audience_no

@@ -1,0 +1,338 @@
+"""Changes stored settings: several keys at once, all or none, validated before anything is stored, recorded with who
+and when.
+
+Always true: what is stored was valid together with everything else at that moment; a change that another process has
+made meanwhile is never overwritten unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.config.layers import SettingProblem, flatten
+from palaver.config.schema import is_literal_text
+from palaver.config.setting_keys import format_path, parse_key
+from palaver.config.setting_templates import find_template, has_password, is_section
+from palaver.config.settings_key import create_key_file
+from palaver.config.validation import format_value
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import ChangeNotFound, InvalidSettings, OwnerRequired, SettingsChanged
+from palaver.core.invocation import format_command
+from palaver.core.text import is_storable
+from palaver.core.timestamps import to_micros
+from palaver.people.model import Role
+from palaver.settings import table as settings_storage
+from palaver.settings.history import make_change
+from palaver.settings.sealing import SealBroken, seal
+from palaver.settings.secret_exposure import SecretPairs, find_exposed_secrets
+from palaver.settings.stored_values import read_or_keep_sealed, read_value, write_plain, write_sealed
+from palaver.settings.table import ChangeItem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from palaver.config import Settings
+    from palaver.config.setting_keys import SettingPath
+    from palaver.config.settings_key import SettingsKey
+    from palaver.core.clock import Clock
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Principal
+    from palaver.settings.history import SettingsChange
+    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.reader import LoadedSettings, SettingsReader
+
+    FindProblems = Callable[[Settings, Settings, Collection[SettingPath]], Iterable[SettingProblem]]
+
+MAX_CHANGED_KEYS: Final = 200  # in one request
+MAX_STORED_KEYS: Final = 5000
+MAX_VALUE_CHARS: Final = 100_000  # of the JSON of one value
+_MAX_ATTEMPTS: Final = 5  # while other processes change settings at the same time
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsEdit:
+    """What to change. A section may be set as a whole: its keys are set. Unsetting a section unsets all its keys."""
+
+    values: Mapping[str, object] = field(default_factory=dict, repr=False)  # by key
+    unset: Sequence[str] = ()
+    expected_version: int | None = None  # of the settings that the person has seen; None: whatever there is
+    origin: str = "page"  # or terminal
+    undoes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditResult:
+    """The settings after a change; `change_no` is None if everything was so already."""
+
+    loaded: LoadedSettings
+    change_no: int | None
+    changed: tuple[SettingPath, ...]
+
+
+class SettingsEditor:
+    """Changes the settings of one store. It blocks: call it in a thread."""
+
+    def __init__(
+        self,
+        reader: SettingsReader,
+        clock: Clock,
+        catalog: PlatformCatalog,
+        checks: Sequence[FindProblems] = (),
+    ) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._catalog = catalog
+        self._checks = (catalog.find_problems, *checks)
+
+    def change(self, principal: Principal, edit: SettingsEdit) -> EditResult:
+        """Set and unset settings. Raises InvalidSettings with all problems, having stored nothing."""
+        _check_owner(principal)
+        for _ in range(_MAX_ATTEMPTS):
+            loaded = self._reader.load()
+            if edit.expected_version not in (None, loaded.state.version):
+                raise SettingsChanged(version=loaded.state.version)
+            changes = self._resolve(edit, loaded)
+            if not changes:
+                return EditResult(loaded=loaded, change_no=None, changed=())
+            self._validate(changes, loaded, edit)
+            change_no = self._store(principal, edit, changes, loaded)
+            if change_no is not None:
+                return EditResult(loaded=self._reader.load(), change_no=change_no, changed=tuple(changes))
+        raise SettingsChanged
+
+    def undo(
+        self, principal: Principal, number: int, *, origin: str = "page", expected_version: int | None = None
+    ) -> EditResult:
+        """Put back the values from before a change; that is a change itself. Raises ChangeNotFound."""
+        _check_owner(principal)
+        change = self._reader.engine.run(Read(lambda tx: settings_storage.find_change(tx, number)))
+        if change is None:
+            raise ChangeNotFound(f"There is no change {number} in the history of the settings.", change=number)
+        ring, _ = self._reader.load_ring()
+        values: dict[str, object] = {}
+        for item in change.items:
+            if item.before is not None:
+                try:
+                    values[item.key] = read_value(item.before, item.key, ring)
+                except SealBroken as error:
+                    problem = SettingProblem(path=parse_key(item.key), text=f"its earlier value: {error}")
+                    raise _make_error([problem]) from error
+        unset = [item.key for item in change.items if item.before is None]
+        edit = SettingsEdit(values=values, unset=unset, origin=origin, undoes=number, expected_version=expected_version)
+        return self.change(principal, edit)
+
+    def list_history(self, principal: Principal, *, before: int | None = None, limit: int = 50) -> list[SettingsChange]:
+        """Return the newest changes first."""
+        _check_owner(principal)
+        rows = self._reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
+        return [make_change(row) for row in rows]
+
+    # -- what is changed -----------------------------------------------------------------------------------
+
+    def _resolve(self, edit: SettingsEdit, loaded: LoadedSettings) -> dict[SettingPath, Any]:
+        """Return the values that change, by path; `_UNSET` for those that are removed."""
+        changes: dict[SettingPath, Any] = {}
+        for key in edit.unset:
+            prefix = parse_key(key)
+            changes |= {path: _UNSET for path in loaded.rows if path[: len(prefix)] == prefix}
+        given = _flatten_values(edit)
+        changes |= {path: _normalize(path, value, self._is_secret(path, value)) for path, value in given.items()}
+        missing = object()
+        changes = {
+            path: value
+            for path, value in changes.items()
+            if value is _UNSET or loaded.values.get(path, missing) != value or path in loaded.unreadable
+        }
+        if len(changes) > MAX_CHANGED_KEYS:
+            raise InvalidSettings(f"At most {MAX_CHANGED_KEYS} settings can be changed at once.", problems=[])
+        return changes
+
+    def _is_secret(self, path: SettingPath, value: object) -> bool:
+        template = find_template(path)
+        if template is None:
+            return False
+        if template.is_adapter_setting:
+            return self._catalog.is_secret(path[1], path[-1]) or has_password(value)
+        return template.is_secret or has_password(value)
+
+    def _is_terminal_only(self, path: SettingPath) -> bool:
+        template = find_template(path)
+        if template is None:
+            return False
+        if template.is_adapter_setting:
+            return self._catalog.is_terminal_only(path[1], path[-1])
+        return template.is_terminal_only
+
+    # -- whether it is valid -------------------------------------------------------------------------------
+
+    def _validate(self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit) -> None:
+        problems = [
+            problem for path, value in changes.items() if (problem := self._find_fault(path, value, edit.origin))
+        ]
+        if edit.origin != "terminal":
+            problems += self._find_exposed(changes, loaded, edit)
+        if problems:
+            raise _make_error(problems)
+        values = _apply(loaded.values, changes)
+        if len(values) > MAX_STORED_KEYS:
+            raise InvalidSettings(f"At most {MAX_STORED_KEYS} settings can be stored.", problems=[])
+        after = self._reader.combine(values)
+        known = set(loaded.combined.problems)
+        problems = [each for each in after.problems if each not in known or each.path in changes]
+        if not problems:
+            for check in self._checks:
+                problems += check(loaded.settings, after.settings, changes.keys())
+        if problems:
+            raise _make_error(problems)
+
+    def _find_exposed(
+        self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit
+    ) -> Iterator[SettingProblem]:
+        """Yield the secrets that a change would send to addresses that they were not entered for."""
+        secrets = SecretPairs(loaded.settings.fixed_layers, self._catalog)
+        now = loaded.values_with_sealed
+        known = [secrets.find(now)]
+        # A secret that is entered again need not differ from the stored one. What is undone was not entered, but was
+        # together with its addresses right before the change.
+        entered = _flatten_values(edit).keys() if edit.undoes is None else set()
+        if edit.undoes is not None:
+            known.append(secrets.find(self._load_values_before(edit.undoes, loaded)))
+        return find_exposed_secrets(secrets.find(_apply(now, changes)), known, entered)
+
+    def _load_values_before(self, number: int, loaded: LoadedSettings) -> dict[SettingPath, object]:
+        """Return the values that were stored right before a change: all changes since then are in the history."""
+        find = Read(lambda tx: settings_storage.list_changes(tx, before=None, limit=settings_storage.MAX_CHANGES))
+        values = loaded.values_with_sealed
+        for change in self._reader.engine.run(find):
+            if change.no < number:
+                break
+            for item in change.items:
+                values.pop(parse_key(item.key), None)
+                if item.before is not None:
+                    values[parse_key(item.key)] = read_or_keep_sealed(item.before, item.key, loaded.ring)
+        return values
+
+    def _find_fault(self, path: SettingPath, value: object, origin: str) -> SettingProblem | None:
+        """Return why a key can't be set, whatever else is set."""
+        if value is _UNSET:
+            return None
+        text = self._explain_fixed(path, origin) or _explain_unstorable(path, value)
+        return None if text is None else SettingProblem(path=path, text=text)
+
+    def _explain_fixed(self, path: SettingPath, origin: str) -> str | None:
+        """Return why a key can't be changed, or not from there."""
+        template = find_template(path)
+        if template is None:
+            return None
+        if template.unstorable_reason is not None:
+            return f"it can't be changed here. {template.unstorable_reason}"
+        pin = self._catalog.find_variable(path) or self._reader.base.fixed_layers.find_pin(path)
+        if pin is not None:
+            return f"it is set by {pin}. Change it there, or remove it there first"
+        if origin != "terminal" and self._is_terminal_only(path):
+            command = f"`{format_command('config set')}` or in config.yaml"
+            return f"it starts a program on the server, so it can be changed only there: with {command}"
+        return None
+
+    # -- storing -------------------------------------------------------------------------------------------
+
+    def _store(
+        self, principal: Principal, edit: SettingsEdit, changes: Mapping[SettingPath, Any], loaded: LoadedSettings
+    ) -> int | None:
+        """Store the change and its record in one transaction; None if another process was faster."""
+        key_id = loaded.state.key_id
+        key: SettingsKey | None = None
+        items = []
+        for path, value in changes.items():
+            name = format_path(path)
+            after = None
+            if value is not _UNSET and self._is_secret(path, value):
+                key = key or self._find_key(loaded)
+                key_id = key.id
+                after = write_sealed(seal(key, name, value))
+            elif value is not _UNSET:
+                after = write_plain(value)
+            before = loaded.rows[path].value if path in loaded.rows else None
+            items.append(ChangeItem(key=name, before=before, after=after))
+        now = to_micros(self._clock.now())
+        state = replace(loaded.state, version=loaded.state.version + 1, key_id=key_id)
+        person_id = principal.person_id
+
+        def write(tx: Transaction) -> int | None:
+            if settings_storage.lock_state(tx) != loaded.state:
+                return None
+            settings_storage.apply_items(tx, items, person_id, now)
+            settings_storage.save_state(tx, state)
+            return settings_storage.add_change(
+                tx, items, person_id=person_id, origin=edit.origin, undoes=edit.undoes, now=now
+            )
+
+        crash_point("settings.before_change")
+        change_no = self._reader.engine.run(Write(write))
+        crash_point("settings.changed")
+        return change_no
+
+    def _find_key(self, loaded: LoadedSettings) -> SettingsKey:
+        """Return the key to encrypt with: that of the other secrets, or else a key of this machine, made if needed."""
+        ring, problem = self._reader.load_ring()
+        if problem is not None:
+            raise InvalidSettings(problem, problems=[])
+        if loaded.state.key_id is not None and (key := ring.find(loaded.state.key_id)) is not None:
+            return key
+        if not ring.keys:
+            ring = create_key_file(self._reader.base.home)
+        return ring.keys[0]
+
+
+_UNSET: Final = object()
+
+
+def _apply(values: Mapping[SettingPath, object], changes: Mapping[SettingPath, Any]) -> dict[SettingPath, object]:
+    """Return the values after a change."""
+    kept = {path: value for path, value in values.items() if path not in changes}
+    return kept | {path: value for path, value in changes.items() if value is not _UNSET}
+
+
+def _flatten_values(edit: SettingsEdit) -> dict[SettingPath, Any]:
+    """Return the values of an edit by path, those of a section one by one."""
+    values: dict[SettingPath, Any] = {}
+    for key, value in edit.values.items():
+        path = parse_key(key)
+        if isinstance(value, dict) and find_template(path) is None:
+            values |= dict(flatten(value, path))
+        else:
+            values[path] = value
+    return values
+
+
+def _normalize(path: SettingPath, value: object, is_secret: bool) -> object:
+    """Return a value as config.yaml would give it: ids and amounts are text. Spaces around a pasted secret are cut."""
+    if is_literal_text(path) and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return value.strip() if is_secret and isinstance(value, str) else value
+
+
+def _explain_unstorable(path: SettingPath, value: object) -> str | None:
+    """Return why a value can't be stored at all."""
+    if find_template(path) is None and is_section(path):
+        return f"{format_value(path, value)} is not allowed (a section with keys)"
+    text = write_plain(value)
+    if len(text) > MAX_VALUE_CHARS:
+        return f"this is too long (at most {MAX_VALUE_CHARS} characters)"
+    if not is_storable(text) or "\\u0000" in text or not all(map(is_storable, path)):
+        return "it contains characters that can't be stored"
+    return None
+
+
+def _check_owner(principal: Principal) -> None:
+    if principal.role is not Role.OWNER:
+        raise OwnerRequired
+
+
+def _make_error(problems: Sequence[SettingProblem]) -> InvalidSettings:
+    return InvalidSettings(
+        "\n".join(map(str, problems)),
+        problems=[{"key": format_path(each.path), "message": str(each)} for each in problems],
+    )

@@ -1,0 +1,153 @@
+"""The settings of a running process: read again when any process has changed them, and applied at once.
+
+Always true: the settings are one immutable value that is replaced as a whole. `apply` gets the value before and the
+value after, one change at a time, in the order of their versions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from palaver.config.setting_templates import find_template
+from palaver.core.engines.base import Read
+from palaver.core.poll_loop import run_poll_loop
+from palaver.settings import table as settings_storage
+from palaver.settings.overview import SettingsOverview
+from palaver.settings.secret_exposure import SecretPairs, find_exposed_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from palaver.config.layers import SettingProblem
+    from palaver.config.setting_keys import SettingPath
+    from palaver.live.feed import Feed
+    from palaver.people.model import Principal
+    from palaver.settings.editor import EditResult, SettingsEdit, SettingsEditor
+    from palaver.settings.history import SettingsChange
+    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.reader import LoadedSettings, SettingsReader
+
+    Apply = Callable[[LoadedSettings, LoadedSettings], Awaitable[None]]
+
+IDLE_SECONDS: Final = 60.0  # between two looks when nothing changes; every change wakes it
+
+log = logging.getLogger(__name__)
+
+
+class LiveSettings:
+    """Follows the settings of one store, and changes them for owners."""
+
+    def __init__(
+        self,
+        reader: SettingsReader,
+        editor: SettingsEditor,
+        catalog: PlatformCatalog,
+        loaded: LoadedSettings,
+        apply: Apply,
+    ) -> None:
+        self.reader = reader
+        self.catalog = catalog
+        self.current = loaded
+        self._started_with = loaded  # settings that need a restart are in force as they were then
+        self._editor = editor
+        self._apply = apply
+        self._listeners: list[Callable[[LoadedSettings], None]] = []
+        self._lock = asyncio.Lock()  # one change at a time
+        self._wake_event = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, feed: Feed) -> None:
+        """Follow the changes of all processes from now on."""
+        feed.add_settings_listener(self._wake_event.set)
+        self._wake_event.set()  # for what has changed since the settings were read
+        self._task = asyncio.create_task(self._run(), name="palaver-settings")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    @asynccontextmanager
+    async def follow(self, feed: Feed) -> AsyncIterator[None]:
+        """Follow the changes of all processes inside an `async with` block."""
+        await self.start(feed)
+        try:
+            yield
+        finally:
+            await self.stop()
+
+    def add_listener(self, listener: Callable[[LoadedSettings], None]) -> None:
+        """Call `listener` after other settings were applied."""
+        self._listeners.append(listener)
+
+    async def refresh(self) -> LoadedSettings:
+        """Read the settings if they have changed, and apply them."""
+        async with self._lock:
+            state = await self.reader.engine.arun(Read(settings_storage.load_state, is_quick=True))
+            if state != self.current.state:
+                loaded = await asyncio.to_thread(self.reader.load)
+                log_problems(loaded)
+                before, self.current = self.current, loaded
+                await self._apply(before, loaded)
+                for listener in self._listeners:
+                    listener(loaded)
+                log.info("settings_applied", extra={"version": loaded.state.version})
+            return self.current
+
+    async def change(self, principal: Principal, edit: SettingsEdit) -> EditResult:
+        """Change settings; when this returns, they are in force in this process. See `SettingsEditor.change`."""
+        result = await asyncio.to_thread(self._editor.change, principal, edit)
+        await self.refresh()
+        return result
+
+    async def undo(self, principal: Principal, number: int, expected_version: int | None = None) -> EditResult:
+        result = await asyncio.to_thread(
+            self._editor.undo, principal, number, origin="page", expected_version=expected_version
+        )
+        await self.refresh()
+        return result
+
+    def find_exposed_secrets(self, values: Mapping[SettingPath, object]) -> list[SettingProblem]:
+        """Return the stored secrets that a test with these values would send where they were not entered for."""
+        secrets = SecretPairs(self.current.settings.fixed_layers, self.catalog)
+        now = self.current.values_with_sealed
+        return list(find_exposed_secrets(secrets.find({**now, **values}), [secrets.find(now)], values))
+
+    async def list_history(self, principal: Principal, *, before: int | None, limit: int) -> list[SettingsChange]:
+        return await asyncio.to_thread(self._editor.list_history, principal, before=before, limit=limit)
+
+    async def describe(self) -> SettingsOverview:
+        """Return the settings as they are now, in any process."""
+        loaded = await self.refresh()
+        return SettingsOverview(loaded, self.catalog)
+
+    def list_pending_restarts(self) -> list[SettingPath]:
+        """Return the settings that were changed since the start and apply only after a restart."""
+        before, after = self._started_with.values, self.current.values
+        missing = object()
+        return sorted(
+            path
+            for path in {*before, *after}
+            if before.get(path, missing) != after.get(path, missing)
+            and (template := find_template(path)) is not None
+            and template.needs_restart
+        )
+
+    async def _run(self) -> None:
+        await run_poll_loop(
+            self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="settings_not_applied"
+        )
+
+    async def _poll(self) -> float:
+        await self.refresh()
+        return IDLE_SECONDS
+
+
+def log_problems(loaded: LoadedSettings) -> None:
+    """Report the stored values that can't be used; the defaults apply instead."""
+    for problem in loaded.problems:
+        log.warning("setting_ignored", extra={"problem": str(problem)})

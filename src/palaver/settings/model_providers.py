@@ -1,0 +1,337 @@
+"""Asks providers of models: which models they have, and whether they answer.
+
+Always true: every wait and every size is bounded; an error has the provider's own words, without the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.agent.base import AgentRequest, TextDelta
+from palaver.config.agent_rules import AgentProfile, Provider
+from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ConfigError, InvalidInput, PalaverError
+from palaver.core.http_url import is_http_url
+from palaver.core.logs import hide_in_logs, remove_secrets
+from palaver.drivers.providers import (
+    INSTALL_COMMAND,
+    KNOWN_PROVIDERS,
+    OLLAMA,
+    add_environment_keys,
+    explain_api_key,
+    get_provider_title,
+    is_loopback_url,
+)
+from palaver.sessions.turn_codes import FailureCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LIST_SECONDS: Final = 15.0
+TEST_SECONDS: Final = 45.0
+MAX_RESPONSE_BYTES: Final = 8_000_000  # OpenRouter describes hundreds of models at length
+MAX_MODELS: Final = 2000
+MAX_REPLY_CHARS: Final = 200
+_TEST_TOKENS: Final = 200  # some models think before they write
+_MAX_QUOTE_CHARS: Final = 500
+_NOT_FOR_CHAT: Final = (
+    *("embed", "rerank", "moderation", "whisper", "transcribe", "tts", "realtime", "audio", "dall-e", "gpt-image"),
+    *("imagen", "sora", "veo"),
+)
+_DEFAULT_URLS: Final = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPreset:
+    """A provider that many people use, for a form."""
+
+    name: str
+    title: str
+    base_url: str | None  # that has to be set; None: known
+    needs_key: bool
+    key_page: str | None  # where to get a key
+    default_model: str | None
+
+
+PRESETS: Final = (
+    *(
+        ProviderPreset(
+            name=name,
+            title=KNOWN_PROVIDERS[name].title,
+            base_url=None,
+            needs_key=True,
+            key_page=page,
+            default_model=KNOWN_PROVIDERS[name].default_model,
+        )
+        for name, page in (
+            ("openai", "https://platform.openai.com/api-keys"),
+            ("anthropic", "https://console.anthropic.com/settings/keys"),
+            ("google", "https://aistudio.google.com/apikey"),
+        )
+    ),
+    ProviderPreset(
+        name="openrouter",
+        title="OpenRouter",
+        base_url="https://openrouter.ai/api/v1",
+        needs_key=True,
+        key_page="https://openrouter.ai/keys",
+        default_model=None,
+    ),
+    ProviderPreset(
+        name=OLLAMA,
+        title="Ollama",
+        base_url=KNOWN_PROVIDERS[OLLAMA].base_url,
+        needs_key=False,
+        key_page=None,
+        default_model=None,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTest:
+    """How a round trip to a model went."""
+
+    model: str | None
+    seconds: float
+    reply: str | None = None
+    error: str | None = None  # in words
+    detail: str | None = None  # what the provider itself said
+    facts: Mapping[str, object] = field(default_factory=dict)  # of the error: its code, and what it mentions
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccess:
+    """A provider to ask, with the key and address that are given, or else those of the settings."""
+
+    name: str
+    provider: Provider
+
+    @property
+    def base_url(self) -> str:
+        return (self.provider.base_url or _DEFAULT_URLS.get(self.name, "")).rstrip("/")
+
+
+def find_access(
+    name: str, profile: AgentProfile, environ: Mapping[str, str], api_key: str | None, base_url: str | None
+) -> ProviderAccess:
+    """Combine what is given with what is set. A stored key is not sent to an address that was only given."""
+    known = add_environment_keys(profile.providers, environ).get(name, Provider())
+    is_same_address = base_url is None or base_url == known.base_url
+    provider = Provider(
+        api_key=api_key or (known.api_key if is_same_address else None), base_url=base_url or known.base_url
+    )
+    if api_key:
+        hide_in_logs([api_key])
+    if name not in KNOWN_PROVIDERS and not provider.base_url:
+        text = f"{name}: set the address of this provider first."
+        raise InvalidInput(text, provider=name, code=FailureCode.ADDRESS_MISSING)
+    if provider.base_url and not is_http_url(provider.base_url):
+        raise InvalidInput(
+            f"{name}: the address is not valid. Enter a URL that begins with http:// or https://.",
+            key="base_url",
+            provider=name,
+            provider_title=get_provider_title(name),
+            code=FailureCode.ADDRESS_INVALID,
+        )
+    if name in _DEFAULT_URLS and not provider.api_key and not provider.base_url:
+        raise InvalidInput(
+            f"{name}: enter an API key. {explain_api_key(name)}",
+            provider=name,
+            provider_title=get_provider_title(name),
+            code=FailureCode.KEY_MISSING,
+        )
+    return ProviderAccess(name, provider)
+
+
+async def list_models(access: ProviderAccess) -> list[str]:
+    """Return the models that a provider offers, those for other purposes last. Raises AgentError with what it said."""
+    title = get_provider_title(access.name)
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            data = await _fetch_json(access, *_build_request(access))
+    except TimeoutError:
+        raise _make_outage(
+            access, FailureCode.TIMED_OUT, f"{title} did not answer within {LIST_SECONDS:g} seconds."
+        ) from None
+    items = data.get("data", data.get("models")) if isinstance(data, dict) else data
+    names = [_read_name(item) for item in items] if isinstance(items, list) else []
+    if not any(names):
+        raise _make_outage(access, FailureCode.NO_MODELS, f"{title} has sent no list of models.")
+    return sorted({name for name in names if name}, key=lambda name: (not _can_chat(name), name))[:MAX_MODELS]
+
+
+async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
+    """Let a model answer one short question; without a model, the usual one of the provider or its first."""
+    started_at = time.monotonic()
+    name = model
+    try:
+        if name is None:
+            known = KNOWN_PROVIDERS.get(access.name)
+            name = known.default_model if known else None
+        async with asyncio.timeout(TEST_SECONDS):
+            if name is None:
+                name = next(filter(_can_chat, await list_models(access)))
+            reply = await _ask(access, name)
+    except TimeoutError:
+        text = f"There was no answer within {TEST_SECONDS:g} seconds."
+        return _fail(name, started_at, _make_outage(access, FailureCode.TIMED_OUT, text))
+    except (AgentError, ConfigError, InvalidInput) as error:
+        return _fail(name, started_at, error)
+    except StopIteration:
+        text = "This provider offers no model that can answer."
+        return _fail(None, started_at, _make_outage(access, FailureCode.NO_MODELS, text))
+    return ProviderTest(model=name, seconds=_get_seconds(started_at), reply=reply[:MAX_REPLY_CHARS])
+
+
+async def _ask(access: ProviderAccess, model: str) -> str:
+    from palaver.agent.retry import RetryPolicy
+    from palaver.drivers.model import ModelAgent, Timeouts
+    from palaver.drivers.selection import has_provider_packages
+
+    if not has_provider_packages():
+        raise _make_packages_error()
+    profile = AgentProfile(model=f"{access.name}:{model}", providers={access.name: access.provider})
+    timeouts = Timeouts(connect_seconds=5, read_seconds=TEST_SECONDS)
+    agent = ModelAgent(profile, {}, timeouts=timeouts, retry=RetryPolicy(max_tries=1))
+    request = AgentRequest(
+        instructions="Answer with one word.",
+        messages=[{"role": "user", "content": "Say hello."}],
+        max_tokens=_TEST_TOKENS,
+    )
+    text = ""
+    try:
+        async with aclosing(agent.run(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text += event.text
+    finally:
+        await agent.close()
+    return text.strip()
+
+
+def _build_request(access: ProviderAccess) -> tuple[str, dict[str, str]]:
+    key = access.provider.api_key
+    match access.name:
+        case "anthropic":
+            return f"{access.base_url}/v1/models?limit=1000", {
+                "x-api-key": key or "",
+                "anthropic-version": "2023-06-01",
+            }
+        case "google":
+            return f"{access.base_url}/v1beta/models?pageSize=1000", {"x-goog-api-key": key or ""}
+        case _:
+            return f"{access.base_url}/models", {"Authorization": f"Bearer {key}"} if key else {}
+
+
+async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str]) -> Any:
+    try:
+        import httpx2
+    except ImportError:
+        raise _make_packages_error() from None
+    title = get_provider_title(access.name)
+    body = b""
+    try:
+        async with (
+            httpx2.AsyncClient(timeout=LIST_SECONDS, trust_env=not is_loopback_url(url)) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > MAX_RESPONSE_BYTES:
+                    raise _make_outage(access, FailureCode.INVALID_RESPONSE, f"{title} has sent too much.")
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+        text = _quote(access, str(error) or type(error).__name__)
+        message = f"Could not connect to {title}. {text}"
+        raise _make_outage(access, FailureCode.CANNOT_CONNECT, message, detail=text) from None
+    if response.status_code >= 400:
+        raise _make_error(access, response.status_code, body)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        text = f"{title} has not answered with JSON. Is the address right?"
+        raise _make_outage(access, FailureCode.INVALID_RESPONSE, text) from None
+
+
+def _make_outage(access: ProviderAccess, code: FailureCode, text: str, **facts: object) -> AgentUnavailable:
+    title = get_provider_title(access.name)
+    return AgentUnavailable(text, code=code, provider=access.name, provider_title=title, **facts)
+
+
+def _make_packages_error() -> InvalidInput:
+    text = f"Models of providers require additional packages. Install them with {INSTALL_COMMAND}."
+    return InvalidInput(text, code=FailureCode.PACKAGES_MISSING, command=INSTALL_COMMAND)
+
+
+def _make_error(access: ProviderAccess, status: int, body: bytes) -> AgentError:
+    title, detail = get_provider_title(access.name), _quote(access, _read_message(body))
+    if status in (401, 403):
+        return AgentRejected(
+            f"{title} rejected the API key. {detail}".strip(),
+            code=FailureCode.KEY_REJECTED,
+            provider=access.name,
+            provider_title=title,
+            status=status,
+            detail=detail,
+        )
+    text = f"{title} answered with HTTP {status}. {detail}".strip()
+    return _make_outage(access, FailureCode.UNAVAILABLE, text, status=status, detail=detail)
+
+
+def _read_message(body: bytes) -> str:
+    """Return the message in the error of a provider, or the beginning of what it has sent."""
+    text = body[:4000].decode("utf-8", "replace")
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return text
+    error = data.get("error", data) if isinstance(data, dict) else data
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else text
+
+
+def _quote(access: ProviderAccess, text: str) -> str:
+    if access.provider.api_key:
+        text = text.replace(access.provider.api_key, "…")
+    text = " ".join(remove_secrets(text).split())
+    return text if len(text) <= _MAX_QUOTE_CHARS else text[:_MAX_QUOTE_CHARS] + "…"
+
+
+def _read_name(item: Any) -> str:
+    """Return the name of a model as a provider lists it; one that can't answer in a chat is left out."""
+    if not isinstance(item, dict):
+        return ""
+    methods = item.get("supportedGenerationMethods")
+    if isinstance(methods, list) and "generateContent" not in methods:
+        return ""
+    name = item.get("id") or item.get("name")
+    is_usable = isinstance(name, str) and len(name) <= 200 and name.isprintable() and not any(map(str.isspace, name))
+    return str(name).removeprefix("models/") if is_usable else ""
+
+
+def _can_chat(name: str) -> bool:
+    """Whether a model answers in words, as far as its name tells; most providers list all their models alike."""
+    return not any(part in name.lower() for part in _NOT_FOR_CHAT)
+
+
+def _fail(model: str | None, started_at: float, error: PalaverError) -> ProviderTest:
+    detail = error.facts.get("detail")
+    return ProviderTest(
+        model=model,
+        seconds=_get_seconds(started_at),
+        error=str(error),
+        detail=detail if isinstance(detail, str) else None,
+        facts={"code": error.code} | error.facts,
+    )
+
+
+def _get_seconds(started_at: float) -> float:
+    return round(time.monotonic() - started_at, 3)

@@ -1,0 +1,173 @@
+"""Settings that owners change while Palaver runs, and the history of these changes. Values are JSON texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.ids import PersonId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Transaction
+
+MAX_CHANGES: Final = 500  # of the history; older ones are deleted when a new one is made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsState:
+    version: int
+    key_id: str | None  # names the key that secrets are encrypted with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    key: str
+    value: str  # JSON
+    set_by: PersonId | None
+    set_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeItem:
+    """One key of a change; None: it was, or is, not set."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    no: int
+    person_id: PersonId | None
+    person_name: str | None
+    origin: str
+    undoes: int | None
+    changed_at: int
+    items: tuple[ChangeItem, ...] = ()
+
+
+def load_state(tx: Transaction) -> SettingsState:
+    row = tx.fetch_one("SELECT version, key_id FROM setting_state WHERE id = 1")
+    return SettingsState(version=0, key_id=None) if row is None else SettingsState(version=int(row[0]), key_id=row[1])
+
+
+def lock_state(tx: Transaction) -> SettingsState:
+    """Return the state; other changes of settings wait until this transaction has ended."""
+    tx.lock_name("settings")
+    return load_state(tx)
+
+
+def save_state(tx: Transaction, state: SettingsState) -> None:
+    tx.execute(
+        "INSERT INTO setting_state (id, version, key_id) VALUES (1, $1, $2)"
+        " ON CONFLICT (id) DO UPDATE SET version = excluded.version, key_id = excluded.key_id",
+        state.version,
+        state.key_id,
+    )
+
+
+def list_all(tx: Transaction) -> list[SettingRow]:
+    rows = tx.fetch_all("SELECT key, value, set_by, set_at FROM setting ORDER BY key")
+    return [SettingRow(key=key, value=value, set_by=_to_person(by), set_at=at) for key, value, by, at in rows]
+
+
+def apply_items(tx: Transaction, items: Sequence[ChangeItem], person_id: PersonId | None, now: int) -> None:
+    """Store the new values, and remove those that are no longer set."""
+    for item in items:
+        if item.after is None:
+            tx.execute("DELETE FROM setting WHERE key = $1", item.key)
+        else:
+            tx.execute(
+                "INSERT INTO setting (key, value, set_by, set_at) VALUES ($1, $2, $3, $4)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value, set_by = excluded.set_by,"
+                " set_at = excluded.set_at",
+                item.key,
+                item.after,
+                person_id,
+                now,
+            )
+
+
+def add_change(
+    tx: Transaction,
+    items: Sequence[ChangeItem],
+    *,
+    person_id: PersonId | None,
+    origin: str,
+    undoes: int | None,
+    now: int,
+) -> int:
+    """Add a change to the history, and return its number. The oldest ones make room for it."""
+    row = tx.fetch_one(
+        "INSERT INTO setting_change (person_id, origin, undoes, changed_at) VALUES ($1, $2, $3, $4) RETURNING no",
+        person_id,
+        origin,
+        undoes,
+        now,
+    )
+    assert row is not None  # noqa: S101
+    tx.execute_many(
+        "INSERT INTO setting_change_item (change_no, key, before, after) VALUES ($1, $2, $3, $4)",
+        [(row[0], item.key, item.before, item.after) for item in items],
+    )
+    tx.execute("DELETE FROM setting_change WHERE no <= $1", row[0] - MAX_CHANGES)
+    return int(row[0])
+
+
+def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[ChangeRow]:
+    """Return the newest changes, or those before a number, newest first."""
+    rows = tx.fetch_all(
+        "SELECT c.no, c.person_id, p.name, c.origin, c.undoes, c.changed_at FROM setting_change c"
+        " LEFT JOIN person p ON p.id = c.person_id"
+        " WHERE c.no < $1 ORDER BY c.no DESC LIMIT $2",
+        2**62 if before is None else before,
+        limit,
+    )
+    return [_to_change(tx, row) for row in rows]
+
+
+def find_change(tx: Transaction, number: int) -> ChangeRow | None:
+    found = list_changes(tx, before=number + 1, limit=1)
+    return found[0] if found and found[0].no == number else None
+
+
+def list_sealed_items(tx: Transaction) -> list[tuple[int, ChangeItem]]:
+    """Return the items of the history that hold a secret, with the numbers of their changes."""
+    rows = tx.fetch_all(
+        "SELECT change_no, key, before, after FROM setting_change_item"
+        " WHERE before LIKE '{\"sealed\"%' OR after LIKE '{\"sealed\"%' ORDER BY change_no, key"
+    )
+    return [(no, ChangeItem(key=key, before=before, after=after)) for no, key, before, after in rows]
+
+
+def replace_values(tx: Transaction, rows: Sequence[SettingRow]) -> None:
+    """Write the values of these settings again, such as with another key; who set them and when stays."""
+    tx.execute_many("UPDATE setting SET value = $1 WHERE key = $2", [(row.value, row.key) for row in rows])
+
+
+def replace_items(tx: Transaction, items: Sequence[tuple[int, ChangeItem]]) -> None:
+    tx.execute_many(
+        "UPDATE setting_change_item SET before = $1, after = $2 WHERE change_no = $3 AND key = $4",
+        [(item.before, item.after, no, item.key) for no, item in items],
+    )
+
+
+def _to_change(tx: Transaction, row: Sequence[object]) -> ChangeRow:
+    no, person_id, name, origin, undoes, changed_at = row
+    items = tx.fetch_all("SELECT key, before, after FROM setting_change_item WHERE change_no = $1 ORDER BY key", no)
+    return ChangeRow(
+        no=int(str(no)),
+        person_id=_to_person(person_id),
+        person_name=None if name is None else str(name),
+        origin=str(origin),
+        undoes=None if undoes is None else int(str(undoes)),
+        changed_at=int(str(changed_at)),
+        items=tuple(ChangeItem(key=key, before=before, after=after) for key, before, after in items),
+    )
+
+
+def _to_person(value: object) -> PersonId | None:
+    return None if value is None else PersonId(str(value))

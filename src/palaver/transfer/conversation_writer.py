@@ -1,0 +1,423 @@
+"""Writes one imported conversation: as a new one, the rest of one that was interrupted, or what it has grown by.
+
+The entries are read once and never kept: rows go to the queue in steps, each with the progress that it means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read
+from palaver.core.errors import InvalidInput
+from palaver.core.ids import new_session_id
+from palaver.core.sources import encode_source
+from palaver.core.text import make_storable
+from palaver.media import table as attachments
+from palaver.sessions import usage_table as usage
+from palaver.sessions.attachment import MAX_FILES_PER_MESSAGE
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
+from palaver.sessions.message import Author
+from palaver.sessions.model import EndReason, StartReason
+from palaver.transfer import import_rows, imports_table as imports
+from palaver.transfer.conversation_end import (
+    ConversationEnd,
+    check_settings,
+    describe_conversation,
+    to_utc,
+    to_utc_micros,
+)
+from palaver.transfer.conversation_log import ConversationLog
+from palaver.transfer.imported import ImportedMessage, ImportProblem
+from palaver.transfer.restore_sessions import CURRENT, SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, SessionId
+    from palaver.transfer.conversation_place import Place, PlaceFinder
+    from palaver.transfer.import_request import ImportRun
+    from palaver.transfer.import_rows import EventRow
+    from palaver.transfer.imported import ImportedConversation, ImportedEntry, ImportedFile
+    from palaver.transfer.imports_table import ImportedItem, ItemKey
+    from palaver.transfer.write_queue import Batch, WriteQueue
+
+ROWS_PER_STEP: Final = 250
+CHARS_PER_STEP: Final = 500_000
+
+
+class ConversationWriter:
+    """Writes one conversation."""
+
+    def __init__(
+        self,
+        run: ImportRun,
+        queue: WriteQueue,
+        places: PlaceFinder,
+        conversation: ImportedConversation,
+        key: ItemKey,
+    ) -> None:
+        self._run = run
+        self._queue = queue
+        self._places = places
+        self._conversation = conversation
+        self._key = key
+        self._created_at = to_utc_micros(conversation.created_at)
+        self._session_id: SessionId = new_session_id(to_utc(conversation.created_at))
+        self._place: Place | None = None
+        self._author_ids: set[PersonId] = set()
+        self._rows: list[EventRow] = []
+        self._chars = 0
+        self._file_ids: list[str] = []
+        self._has_started = False
+        platform = run.reader.platform if conversation.source is None else conversation.source.platform
+        facts: dict[str, object] = {"reason": self._start_reason.value, "imported_from": run.reader.format}
+        self._log = ConversationLog(
+            started_at=self._created_at, started_facts=facts, is_from_human=platform not in MACHINE_PLATFORMS
+        )
+
+    @property
+    def _start_reason(self) -> StartReason:
+        return StartReason.FIRST if self._conversation.parent_origin_id is None else StartReason.FORK
+
+    # -- the three ways ------------------------------------------------------------------------------------
+
+    def write_new(self) -> None:
+        """Write a conversation that never came in before."""
+        self._write_entries(stored=None)
+
+    def resume(self, item: ImportedItem, session_no: int | None) -> None:
+        """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
+        if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
+            self._queue.add(lambda tx, _batch: _drop(tx, self._key, item))
+            self.write_new()
+            return
+        self._session_id = item.session_id  # type: ignore[assignment]
+        self._write_entries(stored=item)
+
+    def write_growth(self, item: ImportedItem, session_no: int) -> None:
+        """Append what a conversation that is here has got there since."""
+        report = self._run.report
+        entries = self._read_entries()
+        for _ in range(item.entry_count):
+            entry = next(entries, None)
+            if entry is None:
+                report.count("changed")
+                report.notes.add(f"{self._describe()} has fewer messages there than before. It stays as it is here.")
+                return
+            self._add_without_files(entry)
+        if self._log.digest != item.digest:
+            report.count("changed")
+            report.notes.add(f"{self._describe()} has changed there since its import. It stays as it is here.")
+            return
+        first = next(entries, None)
+        if first is None:
+            report.count("unchanged")
+            return
+        last_seq, has_changed = self._run.store.engine.run(
+            Read(
+                lambda tx: (
+                    _load_last_seq(tx, session_no),
+                    import_rows.has_changed_since(tx, session_no, item.last_seq),
+                )
+            )
+        )
+        if has_changed:
+            report.count("changed")
+            report.notes.add(f"{self._describe()} went on both there and here. It stays as it is here.")
+            return
+        if self._run.is_dry_run:
+            report.count("grown")
+            return
+        self._session_id = item.session_id  # type: ignore[assignment]
+        self._log.continue_after(last_seq)
+        self._append_growth(session_no, first, entries)
+
+    def _append_growth(self, session_no: int, first: ImportedEntry, entries: Iterator[ImportedEntry]) -> None:
+        before = self._log.counters.stored_messages
+        self._queue.add(lambda _tx, batch: batch.set(SESSION, CURRENT, (self._session_id, session_no)))
+        self._has_started = True
+        self._add_entry(first, is_growth=True)
+        for entry in entries:
+            self._add_entry(entry, is_growth=True)
+        self._rows += self._log.finish(None, None)
+        self._flush_rows(is_growth=True)
+        count = self._log.counters.stored_messages - before
+        self._queue.add(lambda tx, batch: self._finish_growth(tx, batch, count))
+
+    def _matches(self, item: ImportedItem) -> bool:
+        """Whether the conversation still begins with what was stored of it."""
+        log, self._log = self._log, self._copy_log()
+        for index, entry in enumerate(self._read_entries(is_quiet=True)):
+            if index == item.entry_count:
+                break
+            self._add_without_files(entry)
+        matches = self._log.entry_count == item.entry_count and (
+            not item.entry_count or self._log.digest == item.digest
+        )
+        self._log = log
+        return matches
+
+    def _copy_log(self) -> ConversationLog:
+        return ConversationLog(started_at=0, started_facts={}, is_from_human=True)
+
+    # -- entries -------------------------------------------------------------------------------------------
+
+    def _read_entries(self, *, is_quiet: bool = False) -> Iterator[ImportedEntry]:
+        for entry in self._conversation.open_entries():
+            if not isinstance(entry, ImportProblem):
+                yield entry
+                self._run.on_entry()
+            elif not is_quiet:
+                self._run.report.add_problem(entry)
+
+    def _write_entries(self, stored: ImportedItem | None) -> None:
+        """Write all entries; of a conversation that was interrupted, those that are not stored yet."""
+        skipped = stored.entry_count if stored is not None else 0
+        last_seq = stored.last_seq if stored is not None else 0
+        if stored is not None:
+            self._mark_started(stored)
+        self._rows = self._log.take_first_rows()
+        for index, entry in enumerate(self._read_entries()):
+            if self._run.is_dry_run or index < skipped:
+                self._skip_entry(entry, last_seq)
+            else:
+                self._add_entry(entry)
+        self._finish()
+
+    def _skip_entry(self, entry: ImportedEntry, last_seq: int) -> None:
+        """Count an entry that is stored already, or that a dry run only reads."""
+        rows = self._add_without_files(entry, reports=True)
+        if self._run.is_dry_run:
+            self._rows = []
+            return
+        self._rows = [row for row in (*self._rows, *rows) if row[0] > last_seq]
+        self._find_author(entry)
+
+    def _mark_started(self, stored: ImportedItem) -> None:
+        session_id = stored.session_id
+
+        def find(tx: Transaction, batch: Batch) -> None:
+            batch.set(SESSION, CURRENT, (session_id, import_rows.find_value(tx, "session", "no", {"id": session_id})))
+
+        if not self._run.is_dry_run:
+            self._queue.add(find)
+            self._has_started = True
+
+    def _add_without_files(self, entry: ImportedEntry, *, reports: bool = False) -> list[EventRow]:
+        rows, problem = self._log.add(entry)
+        if problem is not None and reports and self._run.is_dry_run:
+            self._report_problem(problem)
+        return rows
+
+    def _add_entry(self, entry: ImportedEntry, *, is_growth: bool = False) -> None:
+        author, person_id = self._find_author(entry)
+        parts: list[dict[str, Any]] = []
+        if isinstance(entry, ImportedMessage) and entry.files:
+            parts = [self._store_file(file, number) for number, file in enumerate(entry.files)]
+        rows, problem = self._log.add(entry, parts, person_id, author)
+        if problem is not None:
+            self._report_problem(problem)
+        self._rows += rows
+        self._chars += sum(len(row[4] or "") + len(row[5] or "") for row in rows)
+        if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
+            self._flush_rows(is_growth=is_growth)
+
+    def _find_author(self, entry: ImportedEntry) -> tuple[Author | None, PersonId | None]:
+        """Return who wrote a message in a conversation of several people."""
+        if not isinstance(entry, ImportedMessage) or entry.message.role != "user" or not self._get_place().shared:
+            return None, None
+        source = self._get_place().source
+        author = entry.message.author
+        if author is None and (source.user_name or source.participant):
+            author = Author(source.user_name or "", source.participant)
+        person_id = self._places.find_author(self._get_place(), author)
+        if person_id is not None:
+            self._author_ids.add(person_id)
+        return author, person_id
+
+    def _store_file(self, file: ImportedFile, number: int) -> dict[str, Any]:
+        """Store a file and return its part of the message; one that can't be stored is named in words."""
+        run = self._run
+        try:
+            if run.attachments is None:
+                raise InvalidInput("Files can't be stored here.")
+            if number >= MAX_FILES_PER_MESSAGE:
+                raise InvalidInput(f"A message can have up to {MAX_FILES_PER_MESSAGE} files.")
+            person_id = self._get_place().person_id or run.person.id
+            attachment = run.attachments.store_blocking(person_id, file.name, file.open_chunks())
+        except (InvalidInput, OSError) as error:
+            self._report_problem(f"the file {file.name!r} was not imported: {error}")
+            return {"type": "text", "text": f"[file not imported: {make_storable(file.name)[:200]}]"}
+        crash_point("import.file_stored")
+        run.report.count("files")
+        self._file_ids.append(attachment.id)
+        return attachment.to_part()
+
+    def _report_problem(self, what: str) -> None:
+        self._run.report.add_problem(ImportProblem(where=self._describe(), what=what))
+
+    def _describe(self) -> str:
+        return describe_conversation(self._conversation)
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    def _get_place(self) -> Place:
+        if self._place is None:
+            self._place = self._places.find(self._conversation, self._session_id)
+        return self._place
+
+    def _flush_rows(self, *, is_growth: bool = False) -> None:
+        """Queue the rows that are ready, with the progress that they mean.
+
+        The session of a conversation that grows is in lists, so its counters change together with its log.
+        """
+        counters = self._make_growth_counters() if is_growth else {}
+        if not self._has_started:
+            self._has_started = True
+            self._queue.add(self._start, rows=2)
+        rows, chars, file_ids, progress = self._rows, self._chars, self._file_ids, self._log.progress
+        self._rows, self._chars, self._file_ids = [], 0, []
+
+        def append(tx: Transaction, batch: Batch) -> None:
+            no = self._find_no(batch)
+            if no is None:
+                return
+            import_rows.append_events(tx, no, rows)
+            if file_ids:
+                attachments.use_in_session(tx, no, [each for each, _ in attachments.list_by_id(tx, file_ids)])
+            if counters:
+                import_rows.update_session(tx, no, counters)
+            imports.save_progress(
+                tx,
+                self._key,
+                entry_count=progress.entry_count,
+                digest=progress.digest,
+                last_seq=progress.last_seq,
+                is_done=is_growth,
+            )
+
+        self._queue.add(append, rows=len(rows) + 1, chars=chars)
+
+    def _find_no(self, batch: Batch) -> int | None:
+        session_id, no = batch.get(SESSION, CURRENT) or ("", None)
+        return no if session_id == self._session_id else None
+
+    def _start(self, tx: Transaction, batch: Batch) -> None:
+        if not imports.add(tx, self._key, self._run.now, session_id=self._session_id, is_done=False):
+            batch.set(SESSION, CURRENT, ("", None))  # the files have this id twice
+            batch.add_outcome("unchanged")
+            return
+        place = self._get_place()
+        audience_no = place.find_audience(tx, self._run.now)
+        columns = {
+            "id": self._session_id,
+            "key": place.key,
+            "platform": str(place.source.platform),
+            "chat_type": place.source.chat_type.value,
+            "source": encode_source(place.source),
+            "audience_no": audience_no,
+            "shared": int(place.shared),
+            "created_at": self._created_at,
+            "start_reason": self._start_reason.value,
+            "is_first_contact": int(import_rows.is_first_contact(tx, audience_no)),
+            "ended_at": self._created_at,  # until it is complete, nothing may continue it
+            "end_reason": EndReason.SWITCHED.value,
+        }
+        batch.set(SESSION, CURRENT, (self._session_id, import_rows.start_session(tx, columns)))
+
+    def _finish(self) -> None:
+        """Queue the end of the conversation, or leave it out if there is nothing in it."""
+        counters, conversation = self._log.counters, self._conversation
+        if counters.stored_messages == 0:
+            self._run.report.count("empty")
+            return
+        if self._run.is_dry_run:
+            self._run.report.count("conversations")
+            self._run.report.count("messages", counters.stored_messages)
+            check_settings(self._run, conversation)
+            return
+        place = self._get_place()
+        active_at = self._find_active_at()
+        is_current = conversation.is_current and conversation.source is not None and self._run.is_trusted
+        ended_at, end_reason = None, None
+        if not is_current and (conversation.ended_at is not None or (conversation.source and self._run.is_trusted)):
+            ended_at = active_at if conversation.ended_at is None else to_utc_micros(conversation.ended_at)
+            end_reason = (conversation.end_reason or EndReason.SWITCHED).value
+        self._rows += self._log.finish(ended_at, end_reason)
+        self._flush_rows()
+        columns = self._make_counters(active_at) | check_settings(self._run, conversation)
+        columns |= {
+            "ended_at": ended_at,
+            "end_reason": end_reason,
+            "pinned_at": active_at if conversation.pinned else None,
+            "archived_at": active_at if conversation.archived else None,
+            "unindexed": 1,
+        }
+        end = ConversationEnd(
+            run=self._run,
+            conversation=conversation,
+            key=self._key,
+            session_id=self._session_id,
+            place=place,
+            columns=columns,
+            is_current=is_current,
+            author_ids=frozenset(self._author_ids),
+            progress=self._log.progress,
+            last_seq=counters.last_seq,
+            message_count=counters.stored_messages,
+        )
+        self._queue.add(lambda tx, batch: self._write_end(tx, batch, end), rows=4)
+
+    def _write_end(self, tx: Transaction, batch: Batch, end: ConversationEnd) -> None:
+        no = self._find_no(batch)
+        if no is not None:
+            end.write(tx, batch, no)
+
+    def _find_active_at(self) -> int:
+        counters, conversation = self._log.counters, self._conversation
+        if conversation.active_at is not None:
+            return to_utc_micros(conversation.active_at)
+        return counters.last_message_at or counters.last_entry_at or self._created_at
+
+    def _make_counters(self, active_at: int) -> dict[str, Any]:
+        counters = self._log.counters
+        return {
+            "active_at": active_at,
+            "message_count": counters.message_count,
+            "tool_call_count": counters.tool_call_count,
+            "preview": self._log.preview if counters.message_count else "",
+            "auto_title": counters.auto_title,
+            "last_message_at": counters.last_message_at,
+            "last_human_at": counters.last_human_at,
+            "compaction_seq": counters.compaction_seq,
+        }
+
+    def _make_growth_counters(self) -> dict[str, Any]:
+        columns = self._make_counters(self._find_active_at()) | {"unindexed": 1}
+        del columns["auto_title"]
+        if columns["compaction_seq"] is None:
+            del columns["compaction_seq"]
+        return columns
+
+    def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
+        no = self._find_no(batch)
+        if no is None:
+            return
+        if self._run.is_trusted:
+            for each in self._conversation.usage:
+                usage.record_usage(tx, self._session_id, each, self._find_active_at())
+        batch.add_outcome("grown")
+        batch.add_outcome(("messages", count))
+
+
+def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:
+    """Delete what was stored of a conversation whose files have changed before it was complete."""
+    if item.session_id is not None:
+        imports.delete_session(tx, item.session_id)
+    imports.remove(tx, key)
+
+
+def _load_last_seq(tx: Transaction, session_no: int) -> int:
+    return int(import_rows.find_value(tx, "session", "last_seq", {"no": session_no}) or 0)

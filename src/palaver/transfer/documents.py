@@ -1,0 +1,180 @@
+"""Exported conversations as files: reads a conversation through its reader's view, page by page, and writes a format.
+
+Always true: only what the view shows is read, and its access is checked again for every page. A page is the most that
+is held in memory; no transaction stays open between two pages. What is added to a conversation after the export has
+started is not in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.engines.base import Read
+from palaver.core.errors import PalaverError
+from palaver.core.fair_slots import FairSlots
+from palaver.media import table as attachments
+from palaver.sessions import table as sessions
+from palaver.sessions.document_entry import DocumentEntry
+from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.document_words import clean_document_text, format_title
+from palaver.sessions.export import EXPORT_FORMAT
+from palaver.sessions.json import event_to_json, session_to_json
+from palaver.sessions.markdown_export import iterate_markdown
+from palaver.transfer.exporter import Exporter, ExportScope
+from palaver.transfer.html_export import iterate_html
+from palaver.transfer.own_format import format_lines
+from palaver.transfer.visible_records import keep_visible_records
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from palaver.core.engines.base import Engine, Transaction
+    from palaver.core.ids import SessionId
+    from palaver.media.attachments import Attachments
+    from palaver.people.model import Principal
+    from palaver.sessions.attachment import Attachment
+    from palaver.sessions.model import Session
+    from palaver.sessions.store import SessionStore
+    from palaver.sessions.view import SessionView
+
+PAGE_EVENTS: Final = 20
+MAX_CONCURRENT_CHUNKS: Final = 4  # one of each person
+CHUNK_CHARS: Final = 64 * 1024
+MAX_NAME_CHARS: Final = 50  # a file system takes 255 bytes
+_NOT_IN_NAMES = re.compile(r"[^\w-]+")
+
+
+class ConversationImages:
+    """The images of one conversation, for its HTML document. The caller has checked the access to the conversation."""
+
+    def __init__(self, engine: Engine, files: Attachments, session_id: SessionId) -> None:
+        self._engine = engine
+        self._files = files
+        self._session_id = session_id
+
+    def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
+        def run(tx: Transaction) -> list[Attachment]:
+            return attachments.list_used_in_session(tx, sessions.get_no(tx, self._session_id), attachment_ids)
+
+        return {file.id: file for file in self._engine.run(Read(run)) if file.can_show_inline}
+
+    def read_image(self, image: Attachment) -> bytes | None:
+        try:
+            return self._files.get_path(image).read_bytes()
+        except (PalaverError, OSError):  # deleted meanwhile: its name is shown instead
+            return None
+
+
+class Documents:
+    """Writes conversations of one store as documents."""
+
+    def __init__(self, store: SessionStore, files: Attachments | None) -> None:
+        self._store = store
+        self._files = files
+        self._exporter = Exporter(store, files)
+        self._chunks = FairSlots(MAX_CONCURRENT_CHUNKS, per_key=1, min_pause=0)
+
+    async def stream(
+        self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
+    ) -> AsyncIterator[bytes]:
+        """Return the document of a conversation in chunks, each made on a thread; raises SessionNotFound.
+
+        All documents of a person together take a part of the time, so that others are served in between.
+        """
+        document = await asyncio.to_thread(self.iterate, principal, session_id, document_format, everything=everything)
+        return self._encode_chunks(principal, document)
+
+    async def _encode_chunks(self, principal: Principal, document: Iterator[str]) -> AsyncIterator[bytes]:
+        while True:
+            async with self._chunks.hold(principal.person_id):
+                chunk = await asyncio.to_thread(_encode_next, document)
+            if chunk is None:
+                return
+            yield chunk
+
+    def iterate(
+        self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
+    ) -> Iterator[str]:
+        """Yield the document of a conversation in chunks; raises SessionNotFound before the first one. It blocks."""
+        view = self._store.seen_by(principal, everything=everything)
+        session = view.get(session_id)
+        if document_format is DocumentFormat.JSONL:
+            records = self._exporter.export_records(ExportScope.of_sessions([session.id]))
+            kept = records if everything else keep_visible_records(records, principal.person_id)
+            # JSON may have a DEL as it is, which would make the file look like a binary one.
+            return join_chunks(line.decode().replace("\x7f", "\\u007f") for line in format_lines(kept))
+        if document_format is DocumentFormat.JSON:
+            return join_chunks(iterate_json(view, session))
+        return join_chunks(self._iterate_pieces(view, session, document_format))
+
+    def _iterate_pieces(self, view: SessionView, session: Session, document_format: DocumentFormat) -> Iterator[str]:
+        entries = iterate_visible_entries(view, session.id)
+        if document_format is DocumentFormat.HTML:
+            images = None if self._files is None else ConversationImages(self._store.engine, self._files, session.id)
+            yield from iterate_html(session, entries, images)
+            return
+        separator = ""
+        for block in iterate_markdown(session, entries):
+            yield separator + clean_document_text(block)
+            separator = "\n\n"
+        yield "\n"
+
+
+def iterate_json(view: SessionView, session: Session) -> Iterator[str]:
+    """Yield a conversation with its complete log, as it is now, as one JSON object with one event a line."""
+    last_seq = view.summaries.get(session.id).last_seq
+    fields = json.dumps({"format": EXPORT_FORMAT, **session_to_json(session)}, ensure_ascii=False, indent=2)
+    yield fields.removesuffix("\n}") + ',\n  "events": ['
+    after, separator, has_more = 0, "\n    ", True
+    while has_more and after < last_seq:
+        page = view.transcripts.load_log_page(session.id, after=after, limit=PAGE_EVENTS)
+        for event in page.events:
+            if event.seq > last_seq:
+                break
+            yield separator + json.dumps(event_to_json(event, page.person_names), ensure_ascii=False)
+            after, separator = event.seq, ",\n    "
+        has_more = page.has_more_after and after < last_seq
+    yield "\n  ]\n}\n"
+
+
+def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[DocumentEntry]:
+    """Yield what people see of a conversation as it is now: the events that are not hidden."""
+    newest = view.transcripts.load_page(session_id, limit=1).events
+    last_seq = newest[-1].seq if newest else 0
+    after, has_more = 0, True
+    while has_more and after < last_seq:
+        page = view.transcripts.load_page(session_id, after=after, limit=PAGE_EVENTS)
+        for event in page.events:
+            if event.seq > last_seq:
+                return
+            yield DocumentEntry(event, page.versions.get(event.seq))
+            after = event.seq
+        has_more = page.has_more_after and bool(page.events)
+
+
+def _encode_next(document: Iterator[str]) -> bytes | None:
+    chunk = next(document, None)
+    return None if chunk is None else chunk.encode()
+
+
+def join_chunks(pieces: Iterator[str]) -> Iterator[str]:
+    """Join pieces to chunks that are worth sending."""
+    chunk: list[str] = []
+    size = 0
+    for piece in pieces:
+        chunk.append(piece)
+        size += len(piece)
+        if size >= CHUNK_CHARS:
+            yield "".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield "".join(chunk)
+
+
+def make_file_name(session: Session, suffix: str) -> str:
+    """Return a name that is safe on every file system and belongs to one conversation: date, title, end of its id."""
+    words = _NOT_IN_NAMES.sub("-", format_title(session)).strip("-_").lower()[:MAX_NAME_CHARS].strip("-_")
+    return f"{session.created_at:%Y-%m-%d}-{words or 'conversation'}-{session.id[-8:]}.{suffix}"

@@ -1,0 +1,192 @@
+"""A conversation as one HTML document: what people see of it, in a file that needs nothing else and runs nothing.
+
+Always true: every text is escaped, or rendered from Markdown and sanitized. The document has no script, refers to
+nothing outside itself except by links that a reader may click, and its policy forbids everything else. It is made
+piece by piece, in time and memory that do not depend on the length of the conversation.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Final, Protocol
+
+from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.splitting import split_markdown
+from palaver.sessions.attachment import ATTACHMENT_PART_TYPE, find_attachment_ids
+from palaver.sessions.document_words import (
+    clean_document_text,
+    describe_event,
+    describe_version,
+    format_message_count,
+    format_place,
+    format_speaker,
+    format_time,
+    format_title,
+    split_tool_call,
+    to_line,
+)
+from palaver.sessions.sender_words import describe_sender
+from palaver.sessions.sent_message import find_sent_by
+from palaver.transfer.html_style import POLICY, STYLE
+from palaver.transfer.markdown_html import render_html
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from palaver.sessions.attachment import Attachment
+    from palaver.sessions.document_entry import DocumentEntry
+    from palaver.sessions.message import Message
+    from palaver.sessions.model import Session
+
+MAX_IMAGE_BYTES: Final = 3_000_000  # a larger image is listed by name
+MAX_DOCUMENT_IMAGE_BYTES: Final = 15_000_000  # of all images in one document; the rest are listed by name
+MAX_MARKDOWN_CHARS: Final = 200_000  # a longer text is shown as it was written
+_MARKDOWN_PIECE: Final = Capabilities(
+    max_length=20_000
+)  # a long text is rendered in pieces, so its time stays in bounds
+_SCHEMES: Final = frozenset({"https", "http", "mailto"})
+_AGENT_NAME: Final = "Agent"
+
+
+class ImageSource(Protocol):
+    """Where the images of a conversation come from."""
+
+    def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
+        """Return those of these files that are images which the conversation uses, by id."""
+        ...
+
+    def read_image(self, image: Attachment) -> bytes | None:
+        """Return the bytes of an image; None if they are gone."""
+        ...
+
+
+def iterate_html(
+    session: Session, entries: Iterable[DocumentEntry], images: ImageSource | None = None
+) -> Iterator[str]:
+    """Yield the document of a session and its visible events, piece by piece."""
+    title = format_title(session)
+    facts = f"{format_place(session)} · {format_time(session.created_at)} · {format_message_count(session)}"
+    yield format_page_start(title)
+    yield f"<header><h1>{_escape(title)}</h1><p>{_escape(facts)}</p><p>{_escape(session.id)}</p></header>\n<main>\n"
+    renderer = _MessageRenderer(session, images)
+    for event, version in entries:
+        if event.message is not None:
+            yield from renderer.render(event.message, event.at)
+            if version is not None:
+                yield f'<p class="note">{_escape(describe_version(version))}</p>\n'
+        elif (note := describe_event(event)) is not None:
+            yield f'<p class="note">{_escape(note)} {_format_time_tag(event.at)}</p>\n'
+    yield PAGE_END
+
+
+def format_page_start(title: str) -> str:
+    """Return the beginning of a page, up to and including the start of its body."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+    )
+
+
+PAGE_END: Final = "</main>\n</body>\n</html>\n"
+
+
+class _MessageRenderer:
+    """Renders the messages of one document, and counts the bytes of its images."""
+
+    def __init__(self, session: Session, images: ImageSource | None) -> None:
+        self._session = session
+        self._images = images
+        self._image_bytes_left = MAX_DOCUMENT_IMAGE_BYTES
+
+    def render(self, message: Message, at: datetime) -> Iterator[str]:
+        if message.role == "tool":
+            name = to_line(str(message.extra.get("tool_name") or "tool"))
+            yield _fold(f"Result of {name}", message.text)
+            return
+        speaker = _AGENT_NAME if message.role == "assistant" else format_speaker(message, self._session)
+        kind = "user" if message.role == "user" else "agent"
+        by = f'<b dir="auto">{_escape(speaker)}</b>{_format_time_tag(at)}'
+        yield f'<article class="{kind}">\n<p class="by">{by}</p>\n'
+        sent_by = find_sent_by(message.extra)
+        if sent_by is not None:
+            yield f'<p class="note">{_escape(to_line(describe_sender(sent_by)))}.</p>\n'
+        reasoning = message.extra.get("reasoning")
+        if isinstance(reasoning, str) and reasoning.strip():
+            yield _fold("Reasoning", reasoning.strip())
+        yield from self._render_content(message)
+        for call in message.extra.get("tool_calls") or ():
+            name, arguments = split_tool_call(call)
+            yield _fold(f"Used {to_line(name)}", _indent_json(arguments))
+        yield "</article>\n"
+
+    def _render_content(self, message: Message) -> Iterator[str]:
+        content = message.content
+        parts = [content] if isinstance(content, str) else content or ()
+        ids = find_attachment_ids(content)
+        images = self._images.find_images(ids) if self._images is not None and ids else {}
+        for part in parts:
+            text = part.get("text") if isinstance(part, Mapping) else part
+            if isinstance(text, str):
+                if text.strip():
+                    yield render_answer(text) if message.role == "assistant" else _render_text(text)
+            elif isinstance(part, Mapping):
+                yield self._render_file(part, images.get(str(part.get("id"))))
+
+    def _render_file(self, part: Mapping[str, object], image: Attachment | None) -> str:
+        kind, name = str(part.get("type") or "file"), part.get("name")
+        label = to_line(str(name)) if isinstance(name, str) else to_line(kind)
+        if (
+            image is not None
+            and self._images is not None
+            and image.size <= min(MAX_IMAGE_BYTES, self._image_bytes_left)
+        ):
+            data = self._images.read_image(image)
+            if data is not None:
+                self._image_bytes_left -= len(data)
+                source = f"data:{image.media_type};base64,{b64encode(data).decode()}"
+                return f'<img src="{escape(source)}" alt="{_escape(label)}">\n'
+        size = part.get("size")
+        details = f" ({size / 1e6:.1f} MB)" if isinstance(size, int) and size >= 50_000 else ""
+        word = "File" if kind == ATTACHMENT_PART_TYPE else "Attachment"
+        return f'<p class="text">{word}: {_escape(label)}{details}</p>\n'
+
+
+def render_answer(markdown: str) -> str:
+    """Render the Markdown of an answer; one that is too long is shown as it was written."""
+    if len(markdown) > MAX_MARKDOWN_CHARS:
+        return _render_text(markdown)
+    text = clean_document_text(markdown)
+    pieces = [text] if len(text) <= (_MARKDOWN_PIECE.max_length or 0) else split_markdown(text, _MARKDOWN_PIECE)
+    html = "\n".join(render_html(piece, _SCHEMES) for piece in pieces)
+    return f'<div class="markdown" dir="auto">{html}</div>\n'
+
+
+def _render_text(text: str) -> str:
+    return f'<p class="text" dir="auto">{_escape(text.strip())}</p>\n'
+
+
+def _fold(label: str, text: str) -> str:
+    return f'<details><summary>{_escape(label)}</summary><pre dir="auto">{_escape(text.strip())}</pre></details>\n'
+
+
+def _indent_json(text: str) -> str:
+    """Return JSON with one key on each line, or the text itself if it is none."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _format_time_tag(moment: datetime) -> str:
+    return f'<time datetime="{escape(moment.isoformat())}">{format_time(moment)}</time>'
+
+
+def _escape(text: str) -> str:
+    return escape(clean_document_text(text))

@@ -1,0 +1,198 @@
+"""Writes whole rows of an import: sessions with their log, and everything else that an export has.
+
+A long session is written by several transactions. Until the last one, `finish_session`, it has no `active_at` and no
+title, so that no list, search or lane shows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.ids import PersonId
+from palaver.core.titles import parse_title_slot
+from palaver.people import table as people
+from palaver.sessions import log_table as events, table as sessions, versions_table as versions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.sessions.session_rows import SessionRow
+
+# seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by, edited_by
+EventRow = tuple[int, str, int, str | None, str | None, str | None, str | None, str | None, int | None, int | None]
+
+_INSERT_EVENT = """INSERT INTO event (session_no, seq, kind, created_at, role, content, body, person_id,
+    platform_message_id, hidden_by, edited_by, version_of, is_near_hidden)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
+_HIDDEN_BY = 8  # the column of `EventRow`
+
+
+def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "") -> Any:
+    """Insert a row; with `returning`, return this column of it."""
+    names, numbers = ", ".join(columns), ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+    sql = f"INSERT INTO {table} ({names}) VALUES ({numbers})"
+    if not returning:
+        tx.execute(sql, *columns.values())
+        return None
+    row = tx.fetch_one(f"{sql} RETURNING {returning}", *columns.values())
+    assert row is not None  # noqa: S101
+    return row[0]
+
+
+def insert_row_if_new(tx: Transaction, table: str, columns: Mapping[str, object]) -> bool:
+    """Insert a row unless there is one with the same key."""
+    names, numbers = ", ".join(columns), ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+    return bool(
+        tx.execute(f"INSERT INTO {table} ({names}) VALUES ({numbers}) ON CONFLICT DO NOTHING", *columns.values())
+    )
+
+
+def has_row(tx: Transaction, table: str, column: str, value: object) -> bool:
+    return tx.fetch_one(f"SELECT 1 FROM {table} WHERE {column} = $1", value) is not None
+
+
+def find_value(tx: Transaction, table: str, wanted: str, keys: Mapping[str, object]) -> Any:
+    """Return one column of the row with these values; None if there is none."""
+    condition = " AND ".join(f"{name} = ${number}" for number, name in enumerate(keys, 1))
+    row = tx.fetch_one(f"SELECT {wanted} FROM {table} WHERE {condition} LIMIT 1", *keys.values())
+    return row[0] if row else None
+
+
+# ---- sessions ----------------------------------------------------------------------------------------------
+
+
+def start_session(tx: Transaction, columns: Mapping[str, object]) -> int:
+    """Insert a session that no list shows yet, and return its number.
+
+    Its parent comes later, because inserting a fork would give it the files of its parent.
+    """
+    hidden = {"active_at", "title", "title_base", "title_number", "parent_no", "message_count", "compaction_seq"}
+    shown = {name: value for name, value in columns.items() if name not in hidden}
+    return int(insert_row(tx, "session", shown | {"last_seq": 0}, "no"))
+
+
+def append_events(tx: Transaction, session_no: int, rows: Sequence[EventRow]) -> None:
+    """Append events that have their numbers already."""
+    if rows:
+        marks = _find_rows_near_hidden(rows)
+        groups = (versions.read_group(row[1], row[5]) for row in rows)
+        tx.execute_many(
+            _INSERT_EVENT,
+            [(session_no, *row, group, mark) for row, group, mark in zip(rows, groups, marks, strict=True)],
+        )
+        tx.execute("UPDATE session SET last_seq = $2 WHERE no = $1", session_no, rows[-1][0])
+
+
+def _find_rows_near_hidden(rows: Sequence[EventRow]) -> list[int | None]:
+    """Return the mark `is_near_hidden` of each row: the first and last get it always, for the rows before and after."""
+    hidden = [True, *(row[_HIDDEN_BY] is not None for row in rows), True]
+    return [1 if any(hidden[index : index + 3]) else None for index in range(len(rows))]
+
+
+def update_session(tx: Transaction, session_no: int, columns: Mapping[str, object]) -> None:
+    assignments = ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, 2))
+    tx.execute(f"UPDATE session SET {assignments} WHERE no = $1", session_no, *columns.values())
+
+
+def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_format: bool = False) -> str:
+    """Give a session a title, with the next number if its owner has the title already; return it.
+
+    Two people with the same title can be merged into one. So an export of Palaver may have a title twice, but not twice
+    for one audience.
+    """
+    row = sessions.get_by_no(tx, session_no)
+    free = find_title_for(tx, row, title, [row.audience_no] if is_own_format else None)
+    slot = parse_title_slot(free)
+    update_session(tx, session_no, {"title": free, "title_base": slot.base, "title_number": slot.number})
+    return free
+
+
+def find_title_for(tx: Transaction, row: SessionRow, title: str, audiences: Sequence[int] | None = None) -> str:
+    """Return the title if it is free within these audiences (None: all of the session's owner), or a free one."""
+    audiences = audiences or people.list_title_audiences(tx, row.audience_no, shared=row.session.shared)
+    same = sessions.list_by_title(tx, parse_title_slot(title), audiences, exact=True)
+    if all(other.no == row.no for other in same):
+        return title
+    return sessions.find_free_title(tx, row, title)
+
+
+def count_visible_messages(tx: Transaction, session_no: int) -> int:
+    row = tx.fetch_one(
+        "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL", session_no
+    )
+    return int(row[0]) if row else 0
+
+
+def repair_session(tx: Transaction, session_no: int) -> None:
+    """Make the counters of a session match its log, of which entries are missing.
+
+    The last entry becomes visible: only a later one can have hidden it.
+    """
+    tx.execute(
+        "UPDATE event SET hidden_by = NULL WHERE session_no = $1"
+        " AND seq = (SELECT MAX(e.seq) FROM event e WHERE e.session_no = $1)",
+        session_no,
+    )
+    update_session(tx, session_no, {"message_count": 0})
+    events.update_counters(tx, session_no, count_visible_messages(tx, session_no))
+    for column in ("compaction_seq", "redo_seq"):
+        tx.execute(
+            f"UPDATE session SET {column} = NULL WHERE no = $1 AND {column} IS NOT NULL AND NOT EXISTS"
+            f" (SELECT 1 FROM event e WHERE e.session_no = $1 AND e.seq = session.{column})",
+            session_no,
+        )
+
+
+def find_shared_audience(tx: Transaction, key: str) -> int | None:
+    """Return the audience of a place that several people share: of its lane, or of an earlier session there."""
+    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1 AND shared = 1", key)
+    if row is None:
+        row = tx.fetch_one("SELECT audience_no FROM session WHERE key = $1 AND shared = 1 LIMIT 1", key)
+    return int(row[0]) if row else None
+
+
+def is_first_contact(tx: Transaction, audience_no: int) -> bool:
+    """Whether an audience has no session with messages yet."""
+    return (
+        tx.fetch_one("SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1", audience_no)
+        is None
+    )
+
+
+def has_changed_since(tx: Transaction, session_no: int, seq: int) -> bool:
+    """Whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message', 'undone', 'redone',"
+        " 'rewritten', 'version_started', 'version_chosen', 'message_edited', 'message_deleted', 'compacted',"
+        " 'compaction_undone', 'turn_failed', 'turn_interrupted') LIMIT 1",
+        session_no,
+        seq,
+    )
+    return row is not None
+
+
+def list_lane_state(tx: Transaction, key: str) -> tuple[bool, int | None, bool]:
+    """Return whether a lane exists, the session that it is on, and whether that has messages."""
+    row = tx.fetch_one(
+        "SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1"
+        f" {tx.for_update if tx.name == 'sqlite' else 'FOR UPDATE OF l'}",
+        key,
+    )
+    return (False, None, False) if row is None else (True, row[0], row[1] is not None)
+
+
+def find_merged_survivor(tx: Transaction, person_id: str) -> PersonId | None:
+    """Return the person that this one was merged into."""
+    row = tx.fetch_one("SELECT merged_into FROM person WHERE id = $1", person_id)
+    return PersonId(row[0]) if row and row[0] is not None else None
+
+
+def list_owner_ids(tx: Transaction) -> list[str]:
+    return [row[0] for row in tx.fetch_all("SELECT id FROM person WHERE role = 'owner'")]
+
+
+def find_free_usage_no(tx: Transaction) -> int:
+    """Return a session number for the usage of sessions that no longer exist, which no session ever gets."""
+    row = tx.fetch_one("SELECT session_no FROM usage ORDER BY session_no LIMIT 1")
+    return min(0 if row is None else int(row[0]), 0) - 1

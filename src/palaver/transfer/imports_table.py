@@ -1,0 +1,126 @@
+"""What was imported: recognizes in a second import what came in before, and lets one that was interrupted continue.
+
+Always true: the progress of a conversation is stored in the transaction that stores its entries. A row stays when its
+conversation is deleted here, so that a later import does not bring that back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from palaver.core.text import make_storable
+from palaver.sessions import deletion_table as session_deletion, table as sessions
+
+if TYPE_CHECKING:
+    from palaver.core.engines.base import Transaction
+
+ItemKind = Literal["conversation", "account", "home_channel", "memory", "job"]
+
+MAX_ORIGIN_ID_CHARS: Final = 200  # of which an id is stored as it is; an index takes only so much
+_BY_KEY = "format = $1 AND kind = $2 AND owner = $3 AND origin_id = $4"
+
+
+class ItemKey(NamedTuple):
+    """What an item is recognized by."""
+
+    format: str
+    kind: ItemKind
+    owner: str  # the person it was imported for; empty: its files name the people
+    origin_id: str
+
+
+def make_key(import_format: str, kind: ItemKind, owner: str, origin_id: str) -> ItemKey:
+    """Build the key of an item from its id in the other program, which may be any text."""
+    text = make_storable(origin_id)
+    if len(text) > MAX_ORIGIN_ID_CHARS:
+        text = f"long-{hashlib.sha256(text.encode()).hexdigest()}"
+    return ItemKey(import_format, kind, owner, text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedItem:
+    """An item that came in before, as a whole or in part."""
+
+    session_id: str | None
+    is_done: bool
+    entry_count: int
+    digest: str
+    last_seq: int
+
+
+def find(tx: Transaction, key: ItemKey) -> ImportedItem | None:
+    row = tx.fetch_one(
+        f"SELECT session_id, state, entry_count, digest, last_seq FROM imported_item WHERE {_BY_KEY}", *key
+    )
+    if row is None:
+        return None
+    session_id, state, entry_count, digest, last_seq = row
+    return ImportedItem(
+        session_id=session_id, is_done=state == "done", entry_count=entry_count, digest=digest, last_seq=last_seq
+    )
+
+
+def add(tx: Transaction, key: ItemKey, now: int, *, session_id: str | None = None, is_done: bool = True) -> bool:
+    """Record an item; False if it is recorded already."""
+    return bool(
+        tx.execute(
+            "INSERT INTO imported_item (format, kind, owner, origin_id, session_id, state, imported_at)"
+            " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+            *key,
+            session_id,
+            "done" if is_done else "writing",
+            now,
+        )
+    )
+
+
+def save_progress(
+    tx: Transaction, key: ItemKey, *, entry_count: int, digest: str, last_seq: int, is_done: bool
+) -> None:
+    """Record how much of a conversation is stored."""
+    tx.execute(
+        f"UPDATE imported_item SET entry_count = $5, digest = $6, last_seq = $7, state = $8 WHERE {_BY_KEY}",
+        *key,
+        entry_count,
+        digest,
+        last_seq,
+        "done" if is_done else "writing",
+    )
+
+
+def remove(tx: Transaction, key: ItemKey) -> None:
+    """Forget an item, so that it comes in again."""
+    tx.execute(f"DELETE FROM imported_item WHERE {_BY_KEY}", *key)
+
+
+def has_unfinished(tx: Transaction, before: int) -> bool:
+    """Whether an import began before a moment and was never finished."""
+    sql = "SELECT 1 FROM imported_item WHERE state = 'writing' AND imported_at < $1 LIMIT 1"
+    return tx.fetch_one(sql, before) is not None
+
+
+def delete_unfinished(tx: Transaction, before: int, limit: int) -> int:
+    """Delete conversations whose import began before a moment and was never finished; return how many."""
+    rows = tx.fetch_all(
+        "SELECT format, kind, owner, origin_id, session_id FROM imported_item WHERE state = 'writing'"
+        " AND imported_at < $1 ORDER BY imported_at LIMIT $2",
+        before,
+        limit,
+    )
+    item_count, row_count = 0, 0
+    for *key, session_id in rows:
+        if session_id is not None:
+            row_count += delete_session(tx, session_id)
+        remove(tx, ItemKey(*key))
+        item_count += 1
+        if row_count >= session_deletion.ROWS_PER_PIECE:
+            break
+    return item_count
+
+
+def delete_session(tx: Transaction, session_id: str) -> int:
+    """Delete the session of a conversation that is not complete, if it is there; return how many entries."""
+    no = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
+    return 0 if no is None else session_deletion.delete(tx, sessions.get_by_no(tx, no[0])).rows

@@ -1,0 +1,318 @@
+"""Reads the data export of Claude: a zip file with `conversations.json`, projects and memories.
+
+A message consists of blocks. Each message names the one before it (older exports do not), and the export does not say
+which version is shown: it is the path to the newest message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.core.source import Platform
+from palaver.transfer.imported import (
+    ImportedConversation,
+    ImportedFile,
+    ImportedMemory,
+    ImportedMessage,
+    ImportedProject,
+    ImportProblem,
+)
+from palaver.transfer.readers.archive import DamagedFile, get_base_name, open_export, read_small_file
+from palaver.transfer.readers.block_messages import TurnBuilder
+from palaver.transfer.readers.conversation_index import ConversationIndex, Identity
+from palaver.transfer.readers.indexed_export import IndexedExport, open_conversation_files
+from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
+from palaver.transfer.readers.markdown_notes import split_notes
+from palaver.transfer.readers.message_tree import order_tree
+from palaver.transfer.readers.values import (
+    UNKNOWN_TIME,
+    Clock,
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    build_message,
+    format_count,
+    format_json,
+    join_paragraphs,
+    join_result_parts,
+    make_text_file,
+    note_missing_file,
+    read_time,
+    read_title,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from palaver.sessions.message import Message
+    from palaver.transfer.readers.archive import ExportFiles
+    from palaver.transfer.readers.conversation_index import IndexedItem
+    from palaver.transfer.readers.json_stream import ItemFile
+
+HOW_TO_GET: Final = (
+    "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"
+    " the folder that you unpacked it to, or the conversations.json in it."
+)
+_CONVERSATIONS = re.compile(r"conversations(?:[-_]\d+)?\.json")
+_IN_FOLDER = re.compile(r"(?:^|/)(projects|memories|design_chats)/[^/]+\.json$|(?:^|/)(projects|memories)\.json$")
+_HIDDEN_BLOCKS: Final = frozenset({"flag", "token_budget", "redacted_thinking"})  # nothing that anyone has seen
+
+
+def open_reader(path: Path) -> ClaudeReader:
+    """Open an export; raise InvalidImport, with how to get one, if it is none."""
+    files = open_export(path, how_to_get=HOW_TO_GET)
+    try:
+        has_conversations = _choose_files(files)
+        return ClaudeReader(files, open_conversation_files(files, path, has_conversations, HOW_TO_GET))
+    except BaseException:
+        files.close()
+        raise
+
+
+def _choose_files(files: ExportFiles) -> Callable[[str], object]:
+    """Return a test for the files with conversations: one or a few, or else a folder with one for each."""
+
+    def has_many(name: str) -> bool:
+        return _CONVERSATIONS.fullmatch(get_base_name(name)) is not None
+
+    def has_one(name: str) -> bool:
+        return "conversations/" in name and name.endswith(".json")
+
+    return has_many if any(map(has_many, files.names)) else has_one
+
+
+class ClaudeReader(IndexedExport):
+    format = "claude"
+    platform = Platform("claude")
+
+    def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
+        super().__init__(files, ConversationIndex(conversations, _identify))
+        self._projects: dict[str, str] = {}  # names by id
+
+    def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
+        return ImportedConversation(
+            origin_id=item.origin_id,
+            open_entries=lambda: self._read_entries(item),
+            created_at=item.created_at,
+            title=read_title(content.get("name")) or read_title(content.get("title")),
+            active_at=item.updated_at,
+            pinned=content.get("is_starred") is True,
+            archived=content.get("is_archived") is True,
+            project=self._find_project(content),
+            model=as_text(content.get("model")) or None,
+            folded=item.folded,
+        )
+
+    def _find_project(self, content: dict[str, Any]) -> ImportedProject | None:
+        project = as_dict(content.get("project"))
+        project_id = as_id(content.get("project_uuid")) or as_id(project.get("uuid"))
+        name = as_text(project.get("name")) or self._projects.get(project_id, "")
+        return ImportedProject(name=name) if name else None
+
+    # ---- messages ----------------------------------------------------------------------------------------------
+
+    def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
+        content = self._index.read(item)
+        messages = _number_messages(content)
+        clock = Clock(item.created_at)
+        missing: list[str] = []
+        for message_id, is_hidden in order_tree(_find_parents(messages), _find_current(content, messages)):
+            message = messages[message_id]
+            at = clock.read(message.get("created_at"), message.get("updated_at"))
+            where = f"{item.where}, message {message_id}"
+            try:
+                built = _build_messages(message, message_id)
+            except RecursionError:
+                yield ImportProblem(where=where, what="It is nested too deeply.")
+                continue
+            files, names = _read_files(message)
+            missing += names
+            if not built and not files and not names:
+                continue
+            *first, last = built or [build_message(_read_role(message), "")]
+            if names:
+                text = join_paragraphs(last.text, *map(note_missing_file, names))
+                last = build_message(last.role, text, **last.extra)
+            for each in first:
+                yield ImportedMessage(message=each, at=at, hidden=is_hidden)
+            yield ImportedMessage(message=last, at=at, hidden=is_hidden, files=tuple(files))
+        if missing:
+            listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+            yield ImportProblem(
+                where=item.where,
+                what=f"Claude does not export uploaded files, so their messages only name them: {listed}.",
+            )
+
+    # ---- projects and memories ---------------------------------------------------------------------------------
+
+    def _read_other_items(self) -> Iterator[ImportProblem | ImportedMemory]:
+        """Read the names of projects and the memories; report what has no place here."""
+        chat_count = 0
+        for name in self._files.names:
+            if not (found := _IN_FOLDER.search(name)):
+                continue
+            kind = found[1] or found[2]
+            if kind == "design_chats":
+                chat_count += 1
+                continue
+            try:
+                content = parse_json(read_small_file(self._files, name, MAX_ITEM_BYTES))
+            except (DamagedFile, UnreadableItem) as error:
+                yield ImportProblem(where=name, what=str(error))
+                continue
+            for entry in content if isinstance(content, list) else [content]:
+                yield from self._read_project(entry, name) if kind == "projects" else self._read_memories(entry)
+        if chat_count:
+            yield ImportProblem(where="design_chats", what=f"Not imported: {format_count(chat_count, 'design chat')}.")
+
+    def _read_project(self, entry: object, where: str) -> Iterator[ImportProblem]:
+        project = as_dict(entry)
+        name = read_title(project.get("name"))
+        if not name:
+            return
+        self._projects[as_id(project.get("uuid"))] = name
+        doc_count = len(as_list(project.get("docs")))
+        kept_out = [format_count(doc_count, "document")] if doc_count else []
+        if as_text(project.get("prompt_template")).strip():
+            kept_out.append("the instructions")
+        if kept_out:
+            yield ImportProblem(
+                where=f"{where}, project {name}", what=f"Not imported from this project: {' and '.join(kept_out)}."
+            )
+
+    def _read_memories(self, entry: object) -> Iterator[ImportedMemory]:
+        memories = as_dict(entry)
+        texts = [as_text(memories.get("conversations_memory"))]
+        texts += map(as_text, as_dict(memories.get("project_memories")).values())
+        for text in texts:
+            for note in split_notes(text):
+                yield ImportedMemory(origin_id=hashlib.sha256(note.encode()).hexdigest()[:32], text=note)
+
+
+# ---- conversations ---------------------------------------------------------------------------------------------
+
+
+def _identify(content: dict[str, Any]) -> Identity | None:
+    if not isinstance(content.get("chat_messages"), list):
+        return None
+    created_at = read_time(content.get("created_at")) or min(
+        filter(None, (read_time(as_dict(each).get("created_at")) for each in content["chat_messages"])), default=None
+    )
+    return Identity(as_id(content.get("uuid")), created_at, read_time(content.get("updated_at")))
+
+
+def _number_messages(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the messages by their ids; one without an id, or with that of another, gets its number."""
+    messages: dict[str, dict[str, Any]] = {}
+    for number, message in enumerate(map(as_dict, as_list(content.get("chat_messages"))), 1):
+        message_id = as_id(message.get("uuid"))
+        messages[message_id if message_id and message_id not in messages else f"#{number}"] = message
+    return messages
+
+
+def _find_parents(messages: dict[str, dict[str, Any]]) -> dict[str, str | None]:
+    """Return the message before each; in exports that do not say, the one before it in the list.
+
+    The first message of a conversation names one that does not exist.
+    """
+    parents: dict[str, str | None] = {}
+    previous: str | None = None
+    for message_id, message in messages.items():
+        parent = as_id(message.get("parent_message_uuid"))
+        if parent in messages and parent != message_id:
+            parents[message_id] = parent
+        else:
+            is_root = not previous or parent.startswith("00000000-0000-")
+            parents[message_id] = None if is_root else previous
+        previous = message_id
+    return parents
+
+
+def _find_current(content: dict[str, Any], messages: dict[str, dict[str, Any]]) -> str | None:
+    """Return the last message that is shown: the newest one, unless the export says which."""
+    current = as_id(content.get("current_leaf_message_uuid"))
+    if current in messages:
+        return current
+    times = [
+        (read_time(message.get("created_at")) or UNKNOWN_TIME, number, message_id)
+        for number, (message_id, message) in enumerate(messages.items())
+    ]
+    return max(times)[2] if times else None
+
+
+def _read_role(message: dict[str, Any]) -> str:
+    sender = as_text(message.get("sender")) or as_text(message.get("role"))
+    return {"human": "user", "user": "user", "assistant": "assistant"}.get(sender, "system")
+
+
+def _build_messages(message: dict[str, Any], message_id: str) -> list[Message]:
+    role = _read_role(message)
+    blocks = [as_dict(block) for block in as_list(message.get("content"))]
+    if role != "assistant":
+        text = join_paragraphs(*(_read_text(block) for block in blocks)) or as_text(message.get("text"))
+        return [build_message(role, text)] if text.strip() else []
+    turn = TurnBuilder(message_id, model=as_text(message.get("model")))
+    for block in blocks:
+        _add_block(turn, block)
+    built = turn.build(is_interrupted=as_text(message.get("stop_reason")) == "user_canceled")
+    if not built and (text := as_text(message.get("text"))).strip():
+        return [build_message(role, text)]
+    return built
+
+
+def _add_block(turn: TurnBuilder, block: dict[str, Any]) -> None:
+    match as_text(block.get("type")):
+        case "thinking":
+            turn.add_reasoning(as_text(block.get("thinking")) or as_text(block.get("text")))
+        case "tool_use":
+            turn.add_call(as_id(block.get("id")), as_text(block.get("name")), block.get("input") or {})
+        case "tool_result":
+            turn.add_result(
+                as_id(block.get("tool_use_id")),
+                as_text(block.get("name")),
+                join_result_parts(block.get("content")),
+                is_error=block.get("is_error") is True,
+            )
+        case _:
+            turn.add_text(_read_text(block))
+
+
+def _read_text(block: dict[str, Any]) -> str:
+    """Return the text of a block of any other type; one that has none is kept as data."""
+    kind = as_text(block.get("type"))
+    text = as_text(block.get("text"))
+    if text or kind in {"text", ""} or kind in _HIDDEN_BLOCKS:
+        return text
+    rest = {key: value for key, value in block.items() if value not in (None, "", [], {})}
+    return join_paragraphs(as_text(block.get("title")), as_text(block.get("transcript"))) or format_json(rest)
+
+
+def _read_files(message: dict[str, Any]) -> tuple[list[ImportedFile], list[str]]:
+    """Return the attachments, of which the export has the text, and the names of the files that it does not have."""
+    files, missing = [], []
+    for attachment in map(as_dict, as_list(message.get("attachments"))):
+        name = as_text(attachment.get("file_name"))
+        if text := as_text(attachment.get("extracted_content")):
+            files.append(make_text_file(_make_text_name(name), text))
+        elif name:
+            missing.append(name)
+    seen: set[str] = set()
+    for file in map(as_dict, as_list(message.get("files")) + as_list(message.get("files_v2"))):
+        name = as_text(file.get("file_name"))
+        key = as_id(file.get("file_uuid")) or name
+        if name and key not in seen:
+            missing.append(name)
+        seen.add(key)
+    return files, missing
+
+
+def _make_text_name(name: str) -> str:
+    """Return a name for the text that Claude took from a file: it is text, whatever the file was."""
+    if not name:
+        return "pasted.txt"
+    ending = name.rpartition(".")[2].lower()
+    return f"{name}.txt" if ending in {"pdf", "docx", "doc", "xlsx", "pptx", "odt", "rtf", "epub"} else name

@@ -1,0 +1,279 @@
+"""Imports a file in Palaver's own format into a store, for its operator: people, conversations, files, everything.
+
+What is here with the same id stays as it is. A line that is not valid is reported with its number and left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from palaver.core.engines.base import Read
+from palaver.core.errors import InvalidInput
+from palaver.core.ids import PersonId
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.sessions.attachment import Attachment, AttachmentNotFound, AttachmentTooLarge, parse_attachment_id
+from palaver.transfer import restore_others, restore_people, restore_sessions
+from palaver.transfer.export_records import ATTACHMENT_FIELDS, InvalidRecord, check_text, decode_fields
+from palaver.transfer.import_rows import find_value, has_row
+from palaver.transfer.record_stream import RecordStream
+from palaver.transfer.report import ImportReport
+from palaver.transfer.restore_people import PERSON, AudienceDirectory
+from palaver.transfer.restore_sessions import ATTACHMENT, EVENTS_PER_STEP, SessionRestore
+from palaver.transfer.write_queue import WriteQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from palaver.core.engines.base import Transaction
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.store import SessionStore
+    from palaver.transfer.own_format import Record
+    from palaver.transfer.write_queue import Batch, Step
+
+_DRY_COUNTERS = {
+    "person": "people",
+    "project": "projects",
+    "saved_prompt": "saved_prompts",
+    "attachment": "files",
+    "memory": "memories",
+    "job": "jobs",
+    "lane": "lanes",
+    "home_channel": "home_channels",
+}
+_ID_COLUMNS = {
+    "person": ("person", "id"),
+    "project": ("project", "id"),
+    "saved_prompt": ("saved_prompt", "id"),
+    "attachment": ("attachment", "id"),
+    "memory": ("memory", "id"),
+    "job": ("job", "id"),
+    "lane": ("lane", "key"),
+    "home_channel": ("home_channel", "platform"),
+    "session": ("session", "id"),
+}
+
+
+def restore_export(
+    store: SessionStore,
+    attachments: Attachments | None,
+    path: Path,
+    *,
+    dry_run: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ImportReport:
+    """Import an export of Palaver. `on_progress` is called with the bytes that were read, and with all."""
+    report = ImportReport("palaver", is_dry_run=dry_run)
+    with RecordStream(path, report.add_problem) as stream:
+        restore = _DryRun(store, stream, report) if dry_run else _Restore(store, attachments, stream, report)
+        size = stream.size
+        for number, record in stream.read():
+            try:
+                restore.add(number, record)
+            except (InvalidRecord, InvalidInput) as error:
+                stream.report(number, str(error))
+            if on_progress is not None:
+                on_progress(stream.position, size)
+        restore.finish()
+        stream.check_end()
+    if not dry_run:
+        store.indexer.notify()
+    return report
+
+
+class _DryRun:
+    """Counts what would come in."""
+
+    def __init__(self, store: SessionStore, stream: RecordStream, report: ImportReport) -> None:
+        self._engine = store.engine
+        self._stream = stream
+        self._report = report
+        self._audiences = AudienceDirectory()
+
+    def add(self, _number: int, record: Record) -> None:
+        kind = record["type"]
+        if kind == "audience":
+            self._audiences.add(record)
+        if kind not in _ID_COLUMNS:
+            return
+        table, column = _ID_COLUMNS[kind]
+        value = check_text(column, record.get(column))
+        is_here = self._engine.run(Read(lambda tx: has_row(tx, table, column, value)))
+        if kind == "session":
+            self._read_session(record, is_here=is_here)
+        elif kind == "attachment":
+            for _ in self._stream.take_chunks(value):
+                pass
+            self._report.count("unchanged" if is_here else "files")
+        else:
+            self._report.count("unchanged" if is_here else _DRY_COUNTERS[kind])
+
+    def _read_session(self, record: Record, *, is_here: bool) -> None:
+        session = SessionRestore(record, self._audiences, 0)
+        messages = 0
+        for number, event in self._stream.take_while("event", "session", session.id):
+            try:
+                messages += session.read_event(event)[1] == "message"
+            except InvalidRecord as error:
+                self._stream.report(number, str(error))
+        if is_here:
+            self._report.count("unchanged")
+        else:
+            self._report.count("conversations")
+            self._report.count("messages", messages)
+
+    def finish(self) -> None:
+        """Do nothing: nothing was written."""
+
+
+class _Restore:
+    """Writes the records of a file."""
+
+    def __init__(
+        self, store: SessionStore, attachments: Attachments | None, stream: RecordStream, report: ImportReport
+    ) -> None:
+        self._store = store
+        self._attachments = attachments
+        self._stream = stream
+        self._report = report
+        self._audiences = AudienceDirectory()
+        self._queue = WriteQueue(store.engine, self._add_outcome, remembered=restore_sessions.REMEMBERED)
+        self._now = to_micros(store.clock.now())
+
+    def add(self, number: int, record: Record) -> None:
+        """Write one record, with the lines that belong to it."""
+        match record["type"]:
+            case "audience":
+                self._audiences.add(record)
+            case "person":
+                self._queue.add(restore_people.make_person_step(record, self._audiences), rows=5)
+            case "attachment":
+                self._add_attachment(number, record)
+            case "session":
+                self._add_session(record)
+            case kind:
+                step = self._make_step(kind, record)
+                if step is None:
+                    raise InvalidRecord(f"a line of type {kind[:40]!r} is not expected here", key="type")
+                self._queue.add(step)
+
+    def _make_step(self, kind: str, record: Record) -> Step | None:
+        audiences = self._audiences
+        makers: dict[str, Callable[[], Step]] = {
+            "project": lambda: restore_people.make_project_step(record),
+            "saved_prompt": lambda: restore_people.make_saved_prompt_step(record),
+            "usage": lambda: restore_sessions.make_orphan_usage_step(record, audiences),
+            "lane": lambda: restore_sessions.make_lane_step(record, audiences),
+            "memory": lambda: restore_others.make_memory_step(record, audiences),
+            "job": lambda: restore_others.make_job_step(record),
+            "home_channel": lambda: restore_others.make_home_channel_step(record),
+        }
+        return makers[kind]() if kind in makers else None
+
+    def finish(self) -> None:
+        self._queue.flush()
+
+    def _add_outcome(self, outcome: Any) -> None:
+        if isinstance(outcome, tuple):
+            self._report.count(*outcome)
+        elif " " in outcome:
+            self._report.notes.add(outcome)
+        else:
+            self._report.count(outcome)
+
+    # -- sessions ------------------------------------------------------------------------------------------
+
+    def _add_session(self, record: Record) -> None:
+        session = SessionRestore(record, self._audiences, self._now)
+        self._queue.add(session.start, rows=2)
+        rows = []
+        chars = 0
+        for number, event in self._stream.take_while("event", "session", session.id):
+            try:
+                row = session.read_event(event)
+            except InvalidRecord as error:
+                self._stream.report(number, str(error))
+                continue
+            rows.append(row)
+            chars += len(row[4] or "") + len(row[5] or "")
+            if len(rows) >= EVENTS_PER_STEP or chars >= 500_000:
+                self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
+                rows, chars = [], 0
+        if rows:
+            self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
+        self._add_usage(session)
+        self._queue.add(session.finish, rows=2)
+
+    def _add_usage(self, session: SessionRestore) -> None:
+        rows = []
+        for number, record in self._stream.take_while("usage", "session", session.id):
+            try:
+                rows.append(restore_sessions.read_usage(record, self._audiences))
+            except InvalidRecord as error:
+                self._stream.report(number, str(error))
+            if len(rows) >= EVENTS_PER_STEP:
+                self._queue.add(session.make_usage_step(rows), rows=len(rows))
+                rows = []
+        if rows:
+            self._queue.add(session.make_usage_step(rows), rows=len(rows))
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _add_attachment(self, number: int, record: Record) -> None:
+        values = dict(
+            zip([each.name for each in ATTACHMENT_FIELDS], decode_fields(ATTACHMENT_FIELDS, record), strict=True)
+        )
+        file_person = check_text("person", record.get("person"))
+        attachment_id = self._check_attachment_id(values["id"])
+        self._queue.flush()  # the people before it are here now
+        existing = self._store.engine.run(
+            Read(lambda tx: find_value(tx, "attachment", "no", {"id": attachment_id, "sha256": values["sha256"]}))
+        )
+        chunks = self._stream.take_chunks(attachment_id)
+        if existing is not None or self._attachments is None:
+            for _ in chunks:
+                pass
+            if existing is None:
+                self._stream.report(number, "files can't be stored here")
+            else:
+                self._queue.add(lambda _tx, batch: self._remember_file(batch, attachment_id, existing))
+            return
+        person_id = self._queue.find(PERSON, file_person) or self._find_fallback_person()
+        if person_id is None:
+            for _ in chunks:
+                pass
+            raise InvalidRecord("its sender is not in this file", key="person")
+        attachment = Attachment(
+            id=attachment_id,
+            name=values["name"],
+            media_type=values["media_type"],
+            size=values["size"],
+            sha256=values["sha256"],
+            person_id=PersonId(person_id),
+            created_at=from_micros(values["created_at"]),
+        )
+        try:
+            self._attachments.restore(attachment, chunks)
+        except (InvalidInput, AttachmentTooLarge) as error:
+            for _ in chunks:
+                pass
+            raise InvalidRecord(str(error)) from None
+        self._report.count("files")
+        self._queue.add(lambda tx, batch: self._find_file(tx, batch, attachment_id))
+
+    def _find_fallback_person(self) -> str | None:
+        """Return whose file it is if its sender was not exported: the person whose export this is."""
+        person = self._stream.header.get("person")
+        return self._queue.find(PERSON, person) if isinstance(person, str) else None
+
+    def _check_attachment_id(self, text: str) -> str:
+        try:
+            return parse_attachment_id(text)
+        except AttachmentNotFound:
+            raise InvalidRecord(f"id: {text[:40]!r} is not the id of a file", key="id") from None
+
+    def _find_file(self, tx: Transaction, batch: Batch, attachment_id: str) -> None:
+        self._remember_file(batch, attachment_id, find_value(tx, "attachment", "no", {"id": attachment_id}))
+
+    def _remember_file(self, batch: Batch, attachment_id: str, number: int) -> None:
+        batch.set(ATTACHMENT, attachment_id, number)

@@ -1,0 +1,265 @@
+"""Steps of an import from Palaver's own format: sessions with their log and their usage, and lanes.
+
+A session with an id that is here already stays as it is. A long one is written by several transactions, and no list
+shows it before the last; a run after a crash continues with the first event that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.sources import decode_source
+from palaver.core.titles import clean_title, parse_title_slot
+from palaver.media import table as attachments
+from palaver.sessions.events import EventKind
+from palaver.sessions.model import EndReason, StartReason
+from palaver.sessions.turn import BusyPolicy
+from palaver.sessions.usage import CostStatus
+from palaver.transfer import import_rows, imports_table as imports
+from palaver.transfer.export_records import (
+    EVENT_COLUMNS,
+    LANE_FIELDS,
+    LANE_MOVE_FIELDS,
+    READ_MARK_FIELDS,
+    SESSION_FIELDS,
+    USAGE_FIELDS,
+    InvalidRecord,
+    check_text,
+    decode_fields,
+    get_event_fields,
+)
+from palaver.transfer.import_rows import EventRow, find_value, has_row, insert_row, insert_row_if_new
+from palaver.transfer.imports_table import ItemKey
+from palaver.transfer.restore_people import AUDIENCE, PERSON, PROJECT, AudienceDirectory, get_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from palaver.core.engines.base import Transaction
+    from palaver.transfer.own_format import Record
+    from palaver.transfer.write_queue import Batch, Step
+
+FORMAT: Final = "palaver"
+SESSION, ATTACHMENT = "session", "attachment"
+CURRENT = "current"  # the session that is being written
+EVENTS_PER_STEP: Final = 250
+_ENUMS: Final = {
+    "end_reason": EndReason,
+    "start_reason": StartReason,
+    "cost_status": CostStatus,
+    "chat_type": ChatType,
+    "busy_policy": BusyPolicy,
+}
+_SEQ_COUNTERS = ("last_seq", "message_count", "tool_call_count")
+_EVENT_KIND = re.compile(r"[a-z_]{1,40}")
+
+
+class SessionRestore:
+    """One session of the file while its lines are read."""
+
+    def __init__(self, record: Record, audiences: AudienceDirectory, now: int) -> None:
+        self._audiences = audiences
+        self._ref = audiences.check(record)
+        self._columns = _read_session(record)
+        self.id: str = self._columns["id"]
+        self._key = ItemKey(FORMAT, "conversation", "", self.id)
+        self._now = now
+        self._project = _get_optional_text(record, "project")
+        self._parent = _get_optional_text(record, "parent")
+        self._attachments = [check_text("attachments", each) for each in record.get("attachments") or ()]
+        self._marks = [
+            (check_text("person", each.get("person")), *decode_fields(READ_MARK_FIELDS, each))
+            for each in get_list(record, "read_marks")
+        ]
+        self._last_seq = 0
+        self._event_count = 0
+        self._message_count = 0
+        self._ends_hidden = False  # what has hidden the last event is missing
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every event of the log was in the file: the last one, too, which nothing can have hidden."""
+        return bool(self._event_count == self._columns["last_seq"] == self._last_seq) and not self._ends_hidden
+
+    def start(self, tx: Transaction, batch: Batch) -> None:
+        """Insert the session, unless it is here; remember its number if there is something to write."""
+        item = imports.find(tx, self._key)
+        no = find_value(tx, "session", "no", {"id": self.id})
+        if item is not None and no is None:
+            batch.add_outcome("deleted")
+        elif no is not None and (item is None or item.is_done):
+            batch.add_outcome("unchanged")
+        elif no is not None:
+            batch.set(SESSION, CURRENT, (self.id, no))
+        else:
+            audience_no = self._audiences.resolve(tx, batch, self._ref)
+            no = import_rows.start_session(tx, self._columns | {"audience_no": audience_no})
+            imports.add(tx, self._key, self._now, session_id=self.id, is_done=False)
+            batch.set(SESSION, CURRENT, (self.id, no))
+
+    def _get_no(self, batch: Batch) -> int | None:
+        """Return the number of the session if it is being written; None if it is here already."""
+        session_id, no = batch.get(SESSION, CURRENT) or ("", None)
+        return no if session_id == self.id else None
+
+    def read_event(self, record: Mapping[str, Any]) -> EventRow:
+        """Read an event of this session; raises InvalidRecord."""
+        values = decode_fields(get_event_fields(record.get("kind")), record)
+        row: Any = tuple(values)
+        if row[0] <= self._last_seq:
+            raise InvalidRecord(f"seq: {row[0]} is not after {self._last_seq}", key="seq")
+        if not _EVENT_KIND.fullmatch(row[1]):
+            raise InvalidRecord(f"kind: {row[1][:40]!r} is not allowed", key="kind")
+        self._last_seq = row[0]
+        self._ends_hidden = row[EVENT_COLUMNS.index("hidden_by")] is not None
+        self._event_count += 1
+        if row[1] == EventKind.MESSAGE:
+            self._message_count += 1
+        return row  # type: ignore[no-any-return]
+
+    def make_events_step(self, rows: list[EventRow]) -> Step:
+        person_index = EVENT_COLUMNS.index("person_id")
+
+        def run(tx: Transaction, batch: Batch) -> None:
+            no = self._get_no(batch)
+            if no is None:
+                return
+            stored = find_value(tx, "session", "last_seq", {"no": no}) or 0
+            missing = []
+            for row in rows:
+                if row[0] > stored:
+                    person_id = row[person_index]
+                    mapped = person_id and (batch.get(PERSON, person_id) or person_id)
+                    missing.append((*row[:person_index], mapped, *row[person_index + 1 :]))
+            import_rows.append_events(tx, no, missing)  # type: ignore[arg-type]
+
+        return run
+
+    def make_usage_step(self, rows: list[tuple[dict[str, Any], int | None]]) -> Step:
+        def run(tx: Transaction, batch: Batch) -> None:
+            no = self._get_no(batch)
+            for columns, ref in rows if no is not None else ():
+                audience_no = None if ref is None else self._audiences.resolve(tx, batch, ref)
+                insert_row_if_new(tx, "usage", columns | {"session_no": no, "audience_no": audience_no})
+
+        return run
+
+    def finish(self, tx: Transaction, batch: Batch) -> None:
+        """Show the session in lists, with its title, counters, project and files."""
+        no = self._get_no(batch)
+        if no is None:
+            return
+        title = self._columns["title"]
+        columns: dict[str, Any] = {
+            name: self._columns[name]
+            for name in ("active_at", "last_seq", "message_count", "compaction_seq", "redo_seq")
+        }
+        columns["parent_no"] = None if self._parent is None else find_value(tx, "session", "no", {"id": self._parent})
+        columns["project_no"] = None if self._project is None else batch.get(PROJECT, self._project)
+        columns["unindexed"] = int(self._message_count > 0)
+        if not self.is_complete:
+            columns["last_seq"] = max(self._last_seq, find_value(tx, "session", "last_seq", {"no": no}) or 0)
+        import_rows.update_session(tx, no, columns)
+        if not self.is_complete:
+            import_rows.repair_session(tx, no)
+        if title is not None:
+            free = import_rows.set_free_title(tx, no, title, is_own_format=True)
+            if free != title:
+                batch.add_outcome(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+        file_nos = (batch.get(ATTACHMENT, each) for each in self._attachments)
+        attachments.use_in_session(tx, no, [each for each in file_nos if each is not None])
+        for file_person, read_seq, updated_at in self._marks:
+            person_id = batch.get(PERSON, file_person)
+            if person_id is not None:
+                mark = {"session_no": no, "person_id": person_id, "read_seq": read_seq, "updated_at": updated_at}
+                insert_row_if_new(tx, "read_mark", mark)
+        imports.save_progress(
+            tx, self._key, entry_count=self._event_count, digest="", last_seq=self._last_seq, is_done=True
+        )
+        batch.add_outcome(("conversations", 1))
+        batch.add_outcome(("messages", self._message_count))
+
+
+def _read_session(record: Record) -> dict[str, Any]:
+    columns = dict(zip([each.name for each in SESSION_FIELDS], decode_fields(SESSION_FIELDS, record), strict=True))
+    if not SESSION_ID_PATTERN.fullmatch(columns["id"]):
+        raise InvalidRecord(f"id: {columns['id'][:40]!r} is not the id of a session", key="id")
+    for name, choices in _ENUMS.items():
+        if columns[name] is not None:
+            try:
+                choices(columns[name])
+            except ValueError:
+                raise InvalidRecord(f"{name}: {columns[name][:40]!r} is not allowed", key=name) from None
+    Platform(columns["platform"])
+    decode_source(columns["source"])
+    if (columns["ended_at"] is None) != (columns["end_reason"] is None):
+        raise InvalidRecord("end_reason: a session has it if, and only if, it has ended", key="end_reason")
+    if any(columns[name] < 0 for name in _SEQ_COUNTERS):
+        raise InvalidRecord("message_count: a number can't be negative", key="message_count")
+    if columns["title"] is not None:
+        columns["title"] = clean_title(columns["title"])
+        slot = parse_title_slot(columns["title"])
+        columns |= {"title_base": slot.base, "title_number": slot.number}
+    return columns
+
+
+def read_usage(record: Mapping[str, Any], audiences: AudienceDirectory) -> tuple[dict[str, Any], int | None]:
+    """Read a line of usage: its columns, and the ref of its audience."""
+    columns = dict(zip([each.name for each in USAGE_FIELDS], decode_fields(USAGE_FIELDS, record), strict=True))
+    try:
+        CostStatus(columns["cost_status"])
+    except ValueError:
+        raise InvalidRecord("cost_status is not allowed", key="cost_status") from None
+    return columns, audiences.check(record) if "audience" in record else None
+
+
+def make_orphan_usage_step(record: Record, audiences: AudienceDirectory) -> Step:
+    """Return the step that adds usage of a session that was deleted."""
+    columns, ref = read_usage(record, audiences)
+    same = {name: columns[name] for name in ("created_at", "turn_id", "model")}
+
+    def run(tx: Transaction, batch: Batch) -> None:
+        if find_value(tx, "usage", "session_no", same) is None:
+            audience_no = None if ref is None else audiences.resolve(tx, batch, ref)
+            number = import_rows.find_free_usage_no(tx)
+            insert_row(tx, "usage", columns | {"session_no": number, "audience_no": audience_no})
+
+    return run
+
+
+def make_lane_step(record: Record, audiences: AudienceDirectory) -> Step:
+    """Return the step that adds a lane with its moves, unless the lane is here already."""
+    columns = dict(zip([each.name for each in LANE_FIELDS], decode_fields(LANE_FIELDS, record), strict=True))
+    SessionSource.from_dict(record["source"]) if "source" in record else decode_source(columns["source"])
+    ref = audiences.check(record)
+    session_id = _get_optional_text(record, "session")
+    moves = [
+        (decode_fields(LANE_MOVE_FIELDS, each), check_text("from", each.get("from")), check_text("to", each.get("to")))
+        for each in get_list(record, "moves")
+    ]
+
+    def run(tx: Transaction, batch: Batch) -> None:
+        if has_row(tx, "lane", "key", columns["key"]):
+            batch.add_outcome("unchanged")
+            return
+        session_no = None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
+        audience_no = audiences.resolve(tx, batch, ref)
+        insert_row(tx, "lane", columns | {"session_no": session_no, "audience_no": audience_no})
+        for (reason, moved_at, undone_at), from_id, to_id in moves:
+            from_no, to_no = (find_value(tx, "session", "no", {"id": each}) for each in (from_id, to_id))
+            if from_no is not None and to_no is not None:
+                move = {"lane_key": columns["key"], "from_session_no": from_no, "to_session_no": to_no}
+                insert_row(tx, "lane_move", move | {"reason": reason, "moved_at": moved_at, "undone_at": undone_at})
+        batch.add_outcome("lanes")
+
+    return run
+
+
+def _get_optional_text(record: Mapping[str, Any], key: str) -> str | None:
+    return None if record.get(key) is None else check_text(key, record[key])
+
+
+REMEMBERED = frozenset({AUDIENCE, PERSON, PROJECT, SESSION, ATTACHMENT})

@@ -1,0 +1,207 @@
+"""Commands that undo: exchanges, moves of the lane, summaries. What they hide is never deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from palaver.commands.command import BadArguments, Command, CommandReply, parse_no_arguments, parse_number, write_action
+from palaver.commands.context import build_arrival, describe_last_exchange, find_event
+from palaver.commands.reply_text import format_code, format_count, format_session_name, quote_text
+from palaver.commands.scopes import WRITE, CommandScopes
+from palaver.core.errors import NothingToCompact, NothingToRestore, SessionNotFound
+from palaver.core.timestamps import to_micros
+from palaver.people.model import Action
+from palaver.sessions import (
+    compactions_table as compactions,
+    lanes_table as lanes,
+    log_table as events,
+    turns_table as turns,
+)
+from palaver.sessions.turn import TurnKind
+
+if TYPE_CHECKING:
+    from palaver.commands.command import CommandCall
+    from palaver.commands.context import CommandContext
+    from palaver.sessions.model import SessionEntry, UndoResult
+
+MAX_UNDO_TURNS = 1000
+MIN_MESSAGES_TO_COMPACT = 6
+MAX_FOCUS_CHARS = 500
+
+
+# ---- exchanges ---------------------------------------------------------------------------------------------
+
+
+@write_action("undo", changes_many_events=True)
+def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
+    row = context.require_idle_session(Action.UNDO)
+    undone = events.undo_turns(context.tx, row.no, turns, context.now_micros, context.person_id)
+    text = f"Undone: {_describe_result(undone)}"
+    if undone.turns < turns:
+        text += " There were no more."
+    text += " Use /redo to bring it back, until the next message."
+    return CommandReply(text=text, data=_build_result_data(undone))
+
+
+@write_action("redo", changes_many_events=True)
+def redo_turns(context: CommandContext) -> CommandReply:
+    row = context.require_idle_session(Action.UNDO)
+    redone = events.redo_turns(context.tx, row.no, context.now_micros, context.person_id)
+    text = f"Redone: {_describe_result(redone)} Use /undo to hide it again."
+    return CommandReply(text=text, data=_build_result_data(redone))
+
+
+def _describe_result(result: UndoResult) -> str:
+    exchanges, messages = format_count(result.turns, "exchange"), format_count(result.messages, "message")
+    return f"{exchanges} ({messages}), starting with {quote_text(result.prompt)}."
+
+
+def _build_result_data(result: UndoResult) -> dict[str, Any]:
+    return {"turns": result.turns, "messages": result.messages, "prompt": result.prompt}
+
+
+# ---- moves and summaries -----------------------------------------------------------------------------------
+
+
+@write_action("restore")
+def restore_session(context: CommandContext) -> CommandReply:
+    """Revert what came last: the end of the lane's session by its reset policy, its last summary or its last move."""
+    expired = _continue_expired_session(context)
+    if expired is not None:
+        return expired
+    moved_at = lanes.find_last_move_time(context.tx, context.lane_key)
+    row = context.session_row
+    compaction = compactions.find_current(context.tx, row.no) if row else None
+    if row is not None and compaction is not None:
+        event = find_event(context, row, compaction.seq)
+        if moved_at is None or event is None or to_micros(event.at) >= moved_at:
+            return _remove_summary(context)
+    return _move_back(context)
+
+
+def _continue_expired_session(context: CommandContext) -> CommandReply | None:
+    lane_row, row = lanes.find_current_session(context.tx, context.lane_key), context.session_row
+    if lane_row is None or row is None or lane_row.no != row.no:
+        return None
+    entry = lanes.continue_expired_session(context.tx, build_arrival(context), context.person_id)
+    return None if entry is None else _enter_restored(context, entry)
+
+
+def _remove_summary(context: CommandContext) -> CommandReply:
+    row = context.require_idle_session()
+    compaction = compactions.undo_last(context.tx, row.no, context.now_micros, context.person_id)
+    messages_text = format_count(compaction.message_count, "message")
+    text = "" if compaction.omitted_count else f"Removed the summary of {messages_text}. "
+    earlier = compactions.find_current(context.tx, row.no)
+    if earlier is None:
+        text += "The agent sees all messages again. Use /compress to create a new summary."
+    else:
+        messages = format_count(earlier.message_count, "message")
+        text += f"The agent now sees the earlier summary of {messages}. Use /restore to remove that too."
+    return CommandReply(text=text, data={"removed_summary_seq": compaction.seq})
+
+
+def _move_back(context: CommandContext) -> CommandReply:
+    entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
+    return _enter_restored(context, entry)
+
+
+def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandReply:
+    try:
+        row = context.scope.get_session_row(context.tx, entry.session_id, Action.READ)
+    except SessionNotFound:
+        raise NothingToRestore from None  # a session without access looks like one that doesn't exist
+    text = f"Back in {format_session_name(row.session)}."
+    left = context.session_row
+    if left is not None and left.no != row.no and left.session.message_count:
+        command = format_code(f"/resume {left.session.id}")
+        text += f" The other conversation is saved. Use {command} to return to it."
+    return CommandReply(
+        text=text + describe_last_exchange(context, row),
+        session_id=row.session.id,
+        data={"id": row.session.id, "title": row.session.title},
+    )
+
+
+@write_action("compress")
+def compact_session(context: CommandContext, *, focus: str | None = None) -> CommandReply:
+    """Queue a turn that replaces the older messages with a summary, for the agent."""
+    if focus is not None and len(focus) > MAX_FOCUS_CHARS:
+        raise BadArguments(f"The focus can have up to {MAX_FOCUS_CHARS} characters; yours has {len(focus)}.")
+    row = context.require_idle_session()
+    compaction = compactions.find_last_summary(context.tx, row.no)
+    last = events.list_messages(context.tx, row.no, limit=MIN_MESSAGES_TO_COMPACT)
+    uncompacted = [event for event in last if compaction is None or not compaction.covers(event.seq)]
+    if len(uncompacted) < MIN_MESSAGES_TO_COMPACT:
+        since = "since the last summary" if compaction else "in this conversation"
+        raise NothingToCompact(
+            f"Not enough to summarize: {format_count(len(uncompacted), 'message')} {since},"
+            f" at least {MIN_MESSAGES_TO_COMPACT} needed.",
+            limit=MIN_MESSAGES_TO_COMPACT,
+        )
+    request = turns.TurnRequest(
+        session_no=row.no,
+        input_seq=last[-1].seq,
+        kind=TurnKind.COMPACT,
+        person_id=context.person_id,
+        address=context.address,
+        reply_to=context.reply_to,
+        facts={"focus": focus} if focus else None,
+    )
+    turn_id = turns.enqueue(context.tx, request, context.now_micros)
+    about = f" with a focus on {quote_text(focus)}" if focus else ""
+    text = f"Summarizing the conversation{about}… I'll tell you when it's done. Use /restore to revert it."
+    return CommandReply(text=text, turn_id=turn_id, data={"focus": focus})
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_undo(text: str) -> CommandCall:
+    turns = parse_number(text or "1", minimum=1, maximum=MAX_UNDO_TURNS)
+    if turns is None:
+        raise BadArguments(f"How many exchanges? Use a number from 1 to {MAX_UNDO_TURNS}, as in `/undo 2`.")
+    return undo_turns.call(turns=turns)
+
+
+UNDO = Command(
+    name="undo",
+    scopes=CommandScopes(write=WRITE),
+    usage="[n]",
+    summary="Undo the last exchange, or the last n",
+    help="An exchange is your message and everything that answered it. It's hidden, not deleted: /redo brings it back.",
+    example="/undo 2",
+    parse=_parse_undo,
+)
+REDO = Command(
+    name="redo",
+    scopes=CommandScopes(write=WRITE),
+    summary="Bring back what /undo hid",
+    help="Use it again to bring back earlier exchanges. It works until the next message.",
+    example="/redo",
+    parse=parse_no_arguments(redo_turns),
+)
+RESTORE = Command(
+    name="restore",
+    scopes=CommandScopes(write=WRITE),
+    summary="Go back to the previous conversation, or remove the last summary",
+    help=(
+        "Reverts whatever came last: an automatic restart, /new, /resume, /branch or /compress. Use it again to go"
+        " further back."
+    ),
+    example="/restore",
+    parse=parse_no_arguments(restore_session),
+)
+COMPRESS = Command(
+    name="compress",
+    scopes=CommandScopes(write=WRITE),
+    usage="[focus]",
+    summary="Summarize older messages for the agent",
+    help=(
+        "The agent then sees a summary of the older messages and the latest exchanges in full. You still see and search"
+        " everything. The focus says what the summary has to keep. Use /restore to revert it."
+    ),
+    example="/compress the prices we agreed on",
+    aliases=("compact",),
+    parse=lambda text: compact_session.call(focus=text or None),
+)

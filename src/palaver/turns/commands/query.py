@@ -1,0 +1,281 @@
+"""Commands that list, search and export conversations. They only read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from palaver.commands.command import BadArguments, Command, CommandReply, parse_number, read_action
+from palaver.commands.reply_text import (
+    format_age,
+    format_code,
+    format_count,
+    format_session_name,
+    format_title,
+    quote_text,
+)
+from palaver.commands.scopes import READ, CommandScopes
+from palaver.core.errors import InvalidInput
+from palaver.core.invocation import format_command
+from palaver.core.text import make_storable
+from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.export import export_session
+from palaver.sessions.inbound import ExportRequest
+from palaver.sessions.markdown_export import export_markdown
+from palaver.sessions.search_filter import ArchivedFilter, parse_filter_text
+from palaver.sessions.search_text import parse_query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.commands.command import CommandCall
+    from palaver.commands.context import CommandContext
+    from palaver.sessions.model import SearchHit, Session
+    from palaver.sessions.search_filter import FilterText
+    from palaver.sessions.session_rows import SessionRow
+
+PAGE_SESSIONS = 10
+MAX_PAGES = 50
+MAX_HITS = 8
+MAX_CHAT_EXPORT_CHARS = 3500  # what fits into one message of a chat
+MAX_CHAT_EXPORT_MESSAGES = 100  # the headings of more messages are longer than that
+INDEXING_NOTE = "Some messages are still being indexed and may be missing. Search again in a moment."
+MAX_SNIPPET_CHARS = 200
+
+
+class ExportFormat(StrEnum):
+    """The format of an exported conversation."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSONL = "jsonl"
+    JSON = "json"
+
+    @property
+    def label(self) -> str:
+        return "Markdown" if self is ExportFormat.MARKDOWN else self.value.upper()
+
+    @property
+    def file_format(self) -> DocumentFormat:
+        """The format of the file that a chat gets: JSON is written line by line there."""
+        return DocumentFormat.JSONL if self is ExportFormat.JSON else DocumentFormat(self.value)
+
+
+# ---- lists and searches ------------------------------------------------------------------------------------
+
+
+@read_action("sessions")
+def list_sessions(context: CommandContext, *, page: int = 1) -> CommandReply:
+    found = context.view.list(limit=page * PAGE_SESSIONS)
+    sessions = found[(page - 1) * PAGE_SESSIONS :]
+    if not sessions:
+        text = "No conversations here yet." if page == 1 else f"There's no page {page}."
+        return CommandReply(text=text, data={"sessions": []})
+    more = f" Use `/sessions {page + 1}` to see more." if found.cursor and page < MAX_PAGES else ""
+    return _build_session_list(context, "Conversations, newest first:", sessions, more)
+
+
+@read_action("sessions")
+def find_sessions(context: CommandContext, *, typed: FilterText, query: str) -> CommandReply:
+    """List the sessions that pass the filters and have all the words in their title or last message."""
+    session_filter = typed.to_filter(context.config.default_reset_policy.zone)
+    matches = context.view.list(
+        state="archived" if typed.archived is ArchivedFilter.ONLY else "active",
+        limit=PAGE_SESSIONS + 1,
+        person=session_filter.person,
+        project=session_filter.project,
+        platform=session_filter.platform,
+        after=session_filter.after,
+        before=session_filter.before,
+        text=typed.words,
+    )
+    if not matches:
+        where = " in its title or last message" if typed.words else ""
+        text = f"No conversation matches {quote_text(query)}{where}."
+        return CommandReply(text=f"{text} Use `/search words` to search all messages.", data={"sessions": []})
+    more = " More match; add words to narrow it down." if len(matches) > PAGE_SESSIONS else ""
+    return _build_session_list(context, f"Conversations with {quote_text(query)}:", matches[:PAGE_SESSIONS], more)
+
+
+def _build_session_list(context: CommandContext, heading: str, sessions: Sequence[Session], more: str) -> CommandReply:
+    current_id = context.session_row.session.id if context.session_row else None
+    lines = [
+        f"- {format_session_name(session)}, {format_age(session.active_at, context.now)},"
+        f" {format_count(session.message_count, 'message')},"
+        f" {'**here**' if session.id == current_id else format_code(session.id)}"
+        for session in sessions
+    ]
+    text = f"{heading}\n\n" + "\n".join(lines) + f"\n\nUse `/resume` with a title or id to go back to one.{more}"
+    return CommandReply(text=text, data={"sessions": [_build_session_data(session) for session in sessions]})
+
+
+def _build_session_data(session: Session) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "title": session.title,
+        "preview": session.preview,
+        "messages": session.message_count,
+        "active_at": session.active_at and session.active_at.isoformat(),
+    }
+
+
+@read_action("search", searches=True)
+def search_messages(context: CommandContext, *, typed: FilterText, query: str) -> CommandReply:
+    search_filter = typed.to_filter(context.config.default_reset_policy.zone)
+    hits = context.view.search(typed.words, limit=MAX_HITS, search_filter=search_filter)
+    data = {
+        "hits": [
+            {"id": hit.session_id, "seq": hit.seq, "title": hit.title, "snippet": hit.snippet.text} for hit in hits
+        ],
+        "is_indexing": hits.is_indexing,
+    }
+    note = f" {INDEXING_NOTE}" if hits.is_indexing else ""
+    if not hits:
+        return CommandReply(text=f"No messages found for {quote_text(query)}.{note}", data=data)
+    lines = "\n".join(_format_hit(context, hit) for hit in hits)
+    more = f" Only the newest {MAX_HITS} are shown." if len(hits) == MAX_HITS else ""
+    text = f"Messages for {quote_text(query)}, newest first:\n\n{lines}\n\nUse `/resume` with an id to go there.{more}"
+    return CommandReply(text=text + note, data=data)
+
+
+def _format_hit(context: CommandContext, hit: SearchHit) -> str:
+    title = format_title(hit.title) if hit.title else "untitled"
+    is_here = context.session_row is not None and context.session_row.session.id == hit.session_id
+    place = "**here**" if is_here else format_code(f"/resume {hit.session_id}")
+    return f"- {quote_text(hit.snippet.text, MAX_SNIPPET_CHARS)} – {title}, {format_age(hit.at, context.now)}, {place}"
+
+
+# ---- export ------------------------------------------------------------------------------------------------
+
+
+@read_action("export", makes_file=True)
+def export_conversation(
+    context: CommandContext, *, export_format: ExportFormat = ExportFormat.MARKDOWN
+) -> CommandReply:
+    """Export the session: into the data, or as a file where one can be sent, or else into the text of a chat."""
+    row = context.require_session()
+    session = row.session
+    name = f"{format_session_name(session)}, {format_count(session.message_count, 'message')}"
+    data: dict[str, Any] = {"format": export_format, "id": session.id, "messages": session.message_count}
+    done = f"Exported as {export_format.label}: {name}."
+    if context.address is not None and context.max_file_bytes:
+        request = ExportRequest(
+            principal=context.principal,
+            session_id=session.id,
+            format=export_format.file_format,
+            max_bytes=context.max_file_bytes,
+            fallback_reply=_explain_other_ways(row, name, "This conversation is too large to send here"),
+        )
+        return CommandReply(text=done, data=data, export=request)
+    if context.address is not None:
+        return CommandReply(text=_export_for_chat(context, row, export_format, name), data=data)
+    is_short = session.message_count <= MAX_CHAT_EXPORT_MESSAGES
+    match export_format:
+        case ExportFormat.JSON if is_short:
+            data["document"] = export_session(context.tx, row)
+        case ExportFormat.MARKDOWN if is_short:
+            data["text"] = export_markdown(context.tx, row)
+        case _:
+            done = f"Download as {export_format.label}: {name}."
+    data["download"] = f"api/sessions/{session.id}/export?format={export_format}"
+    return CommandReply(text=done, data=data)
+
+
+def _export_for_chat(context: CommandContext, row: SessionRow, export_format: ExportFormat, name: str) -> str:
+    """Return a short Markdown export, or how to get the export, for a chat that takes no files."""
+    reason = f"{export_format.label} exports can't be sent to this chat"
+    if export_format is ExportFormat.MARKDOWN:
+        reason = "This conversation is too long to send here"
+        if row.session.message_count <= MAX_CHAT_EXPORT_MESSAGES:
+            text = export_markdown(context.tx, row)
+            if len(text) <= MAX_CHAT_EXPORT_CHARS:
+                return text
+    return _explain_other_ways(row, name, reason)
+
+
+def _explain_other_ways(row: SessionRow, name: str, reason: str) -> str:
+    command = format_code(format_command(f"sessions export {row.session.id}", hide_folders=True))
+    return f"{reason}: {name}. Export it on the web page, or run {command} in a terminal."
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_sessions(text: str) -> CommandCall:
+    if not text:
+        return list_sessions.call()
+    if not text.isdecimal():
+        typed = _parse_filters(text)
+        if typed.role is not None:
+            raise BadArguments("`role:` only works with `/search`, which searches messages.")
+        return find_sessions.call(typed=typed, query=text)
+    page = parse_number(text, minimum=1, maximum=MAX_PAGES)
+    if page is None:
+        raise BadArguments(f"Pages go from 1 to {MAX_PAGES}. Use `/search words` to find older conversations.")
+    return list_sessions.call(page=page)
+
+
+def _parse_search(text: str) -> CommandCall:
+    typed = _parse_filters(text)
+    if parse_query(typed.words).is_empty:
+        raise BadArguments('What are you looking for? Use `/search words`, or "a phrase" in quotes for an exact match.')
+    return search_messages.call(typed=typed, query=text)
+
+
+def _parse_filters(text: str) -> FilterText:
+    try:
+        return parse_filter_text(make_storable(text))
+    except InvalidInput as error:
+        raise BadArguments(str(error)) from None
+
+
+def _parse_export(text: str) -> CommandCall:
+    name = {"": "markdown", "md": "markdown", "htm": "html"}.get(text.lower(), text.lower())
+    if name not in set(ExportFormat):
+        raise BadArguments(
+            "Use `/export markdown` or `/export html` for what you see, or `/export jsonl` for the complete log,"
+            " which can be imported again."
+        )
+    return export_conversation.call(export_format=ExportFormat(name))
+
+
+_FILTER_HELP = (
+    "Filters: `platform:telegram`, `after:2026-01-01` (that day or later), `before:2026-02-01` (earlier than that day),"
+    ' `project:name` or `project:"two words"`, `person:name`, `archived:only`.'
+)
+SESSIONS = Command(
+    name="sessions",
+    scopes=CommandScopes(read=READ),
+    usage="[page | words and filters]",
+    summary="List your conversations",
+    help=(
+        "Newest first. With words, lists the conversations that have all of them in the title or last message; -word"
+        f" excludes a word. {_FILTER_HELP} Use /search to search all messages."
+    ),
+    example="/sessions lisbon platform:telegram",
+    parse=_parse_sessions,
+)
+SEARCH = Command(
+    name="search",
+    scopes=CommandScopes(read=READ),
+    usage="words and filters",
+    summary="Search your messages",
+    help=(
+        'Newest first. All words have to match. "a phrase" matches exactly, word* a prefix, -word excludes a word.'
+        f" {_FILTER_HELP} `role:user`, `role:assistant` and `role:tool` limit who wrote the message."
+    ),
+    example='/search "night train" lisbon after:2026-01-01',
+    parse=_parse_search,
+)
+EXPORT = Command(
+    name="export",
+    scopes=CommandScopes(read=READ),
+    usage="[markdown | html | jsonl | json]",
+    summary="Export this conversation",
+    help=(
+        "Markdown and HTML contain what you see; JSONL and JSON the complete log, and JSONL can be imported again."
+        " Chats get a file; where that isn't possible, they only get short Markdown exports."
+    ),
+    example="/export html",
+    parse=_parse_export,
+)

@@ -1,0 +1,350 @@
+"""Commands that show what is going on in a conversation: its status, its usage, its history. They only read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from palaver.agent import profiles
+from palaver.commands.command import Command, CommandReply, parse_no_arguments, read_action
+from palaver.commands.context import read_settings
+from palaver.commands.reply_text import (
+    escape_markdown,
+    format_age,
+    format_code,
+    format_cost,
+    format_count,
+    format_reset_policy,
+    format_session_name,
+    format_title,
+    quote_text,
+)
+from palaver.commands.scopes import READ, CommandScopes
+from palaver.core.errors import SessionNotFound
+from palaver.sessions import (
+    compactions_table as compactions,
+    delivery_queries,
+    lanes_table as lanes,
+    log_table as events,
+    session_activity,
+    turns_table as turns,
+    versions_table as versions,
+)
+from palaver.sessions.delivery import DeliveryState
+from palaver.sessions.events import EventKind
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, StartReason
+from palaver.sessions.reset_explanation import describe_origin, explain_automatic_start
+from palaver.sessions.turn import InterruptReason
+from palaver.turns.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from palaver.commands.context import CommandContext
+    from palaver.core.source import Platform, SessionSource
+    from palaver.sessions.events import Event
+    from palaver.sessions.model import Session
+    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.settings_table import SessionSettings
+
+MAX_REASON_CHARS = 200
+MAX_RECENT_EVENTS = 5
+MAX_QUOTE_CHARS = 60
+
+
+# ---- status and usage --------------------------------------------------------------------------------------
+
+
+@read_action("usage")
+def show_usage(context: CommandContext) -> CommandReply:
+    session = context.require_session().session
+    usage = session.usage
+    data = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost_usd": None if usage.cost is None else str(usage.cost),
+        "cost_status": usage.cost_status,
+        "unpriced_turns": usage.unpriced_turns,
+        "model": session.model,
+    }
+    if not usage.total_tokens and usage.cost is None and not usage.unpriced_turns:
+        return CommandReply(text="This conversation hasn't used any tokens yet.", data=data)
+    lines = [
+        f"**Tokens**: {usage.input_tokens:,} in, {usage.output_tokens:,} out{_format_token_details(session)}",
+        f"**Cost**: {_format_session_cost(session)}",
+    ]
+    if session.model_name:
+        lines.append(f"**Model**: {format_code(session.model_name)} (last used)")
+    if session.last_prompt_tokens:
+        lines.append(f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer")
+    return CommandReply(text="This conversation:\n\n" + "\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _format_token_details(session: Session) -> str:
+    usage = session.usage
+    kinds = (("read from cache", usage.cache_read_tokens), ("for reasoning", usage.reasoning_tokens))
+    details = [f"{tokens:,} {kind}" for kind, tokens in kinds if tokens]
+    return f" ({', '.join(details)})" if details else ""
+
+
+def _format_session_cost(session: Session) -> str:
+    usage = session.usage
+    unpriced = format_count(usage.unpriced_turns, "turn")
+    if usage.cost is None:
+        return f"unknown ({unpriced} without a known price)"
+    text = f"{format_cost(usage.cost)} ({usage.cost_status})"
+    return f"{text}, plus {unpriced} without a known price" if usage.unpriced_turns else text
+
+
+@read_action("status")
+def show_status(context: CommandContext) -> CommandReply:
+    row = context.require_session() if context.session_row else None
+    settings = read_settings(context)
+    model = settings.model or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
+    busy = settings.busy_policy or context.rules.get_busy_policy(context.source)
+    reset_source = _find_reset_source(context, row)
+    reset_key, reset_policy = context.config.find_reset_rule(
+        reset_source.platform, reset_source.chat_type, settings.profile
+    )
+    open_turns = turns.summarize_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
+    is_owner = context.is_owner
+    unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
+    lines = [
+        f"**Agent**: {context.agent.description}",
+        f"**Model**: {format_code(model)} ({format_origin(settings.model)})",
+        *_describe_choices(settings),
+        *(
+            [f"**Tools off**: {', '.join(map(format_code, settings.disabled_toolsets))}"]
+            if settings.disabled_toolsets
+            else []
+        ),
+        *(_describe_state(context, row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
+        f"**While responding**: new messages {BUSY_POLICY_EFFECTS[busy]} ({format_code(busy)})",
+        f"**Automatic restart**: {format_reset_policy(reset_policy)} ({describe_origin(reset_key)})",
+        *_describe_unconnected(unconnected),
+    ]
+    data = {
+        "unconnected_platforms": [str(platform) for platform in unconnected],
+        "model": model,
+        "profile": settings.profile,
+        "personality": settings.personality,
+        "workspace": settings.workspace,
+        "busy": busy,
+        "toolsets_off": list(settings.disabled_toolsets),
+        "running": open_turns.running_no is not None,
+        "queued": open_turns.queued_count,
+        "id": row.session.id if row else None,
+        "title": row.session.title if row else None,
+        "messages": row.session.message_count if row else 0,
+        "tool_calls": row.session.tool_call_count if row else 0,
+        "context_tokens": row.session.last_prompt_tokens if row else 0,
+        "ended_at": row.session.ended_at.isoformat() if row and row.session.ended_at else None,
+        "end_reason": row.session.end_reason if row else None,
+        "reset": reset_policy.mode,
+        "reset_setting": reset_key,
+    }
+    return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _describe_unconnected(platforms: Sequence[Platform]) -> Iterator[str]:
+    if platforms:
+        names = ", ".join(platform.label for platform in platforms)
+        yield f"**Not connected**: {names}. Messages there are neither received nor sent; see `/platforms`."
+
+
+def _describe_choices(settings: SessionSettings) -> Iterator[str]:
+    if settings.profile:
+        yield f"**Profile**: {format_code(settings.profile)}"
+    if settings.personality:
+        yield f"**Personality**: {format_code(settings.personality)}"
+    if settings.workspace:
+        yield f"**Workspace**: {format_code(settings.workspace)}"
+
+
+def _find_reset_source(context: CommandContext, row: SessionRow | None) -> SessionSource:
+    """Return the source whose reset policy applies: for a session that the page shows, the chat it takes place in."""
+    if (
+        row is None
+        or context.source.platform not in MULTI_SESSION_PLATFORMS
+        or not lanes.belongs_to_its_lane(context.tx, row.no)
+    ):
+        return context.source
+    return row.session.origin
+
+
+def _describe_state(context: CommandContext, session: Session, open_turns: turns.OpenTurns) -> Iterator[str]:
+    title = format_title(session.shown_title) if session.shown_title else "untitled"
+    yield f"**Conversation**: {title}, {format_code(session.id)}, {format_count(session.message_count, 'message')}"
+    if session.tool_call_count:
+        yield f"**Tool calls**: {session.tool_call_count:,}"
+    if session.last_prompt_tokens:
+        yield f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer"
+    state = "responding" if open_turns.running_no is not None else "idle"
+    queued = f", {format_count(open_turns.queued_count, 'message')} queued" if open_turns.queued_count else ""
+    yield f"**Now**: {state}{queued}"
+    if (end := _describe_end(context, session)) is not None:
+        yield f"**Ended**: {end}"
+
+
+def _describe_end(context: CommandContext, session: Session) -> str | None:
+    """Say when and why a session has ended, and how it continues; None if it is open."""
+    if session.ended_at is None or session.end_reason is None:
+        return None
+    reason = _END_REASONS[session.end_reason]
+    if context.source.platform in MULTI_SESSION_PLATFORMS:
+        advice = "A message here continues it."
+    elif session.is_expired:
+        advice = "Your next message starts a new conversation. Use /restore to continue this one."
+    else:
+        advice = f"Use {format_code(f'/resume {session.id}')} to continue it."
+    return f"{format_age(session.ended_at, context.now)}, {reason}. {advice}"
+
+
+# ---- history ------------------------------------------------------------------------------------------
+
+_RECENT_EVENTS = {
+    EventKind.TURN_INTERRUPTED: "an answer was interrupted",
+    EventKind.TURN_FAILED: "an answer failed",
+    EventKind.COMPACTED: "the agent's view of older messages was shortened",
+    EventKind.COMPACTION_UNDONE: "a summary was removed",
+    EventKind.ANSWER_RESENT: "an answer was sent again",
+}
+_END_REASONS = {
+    EndReason.IDLE: "after a period of inactivity",
+    EndReason.DAILY: "because conversations here restart every day",
+    EndReason.MANUAL: "because someone started a new one",
+    EndReason.FORCED: "because a program started a new one",
+    EndReason.SWITCHED: "because the chat moved to another one",
+    EndReason.RESTORED: "because the chat went back to an earlier one",
+}
+_DELIVERY_PROBLEMS = {
+    DeliveryState.FAILED: "wasn't delivered",
+    DeliveryState.UNCERTAIN: "may not have been delivered",
+}
+
+
+@read_action("why")
+def explain_session(context: CommandContext) -> CommandReply:
+    """Say why the session started, what came before it, and what happened in it lately."""
+    row = context.require_session()
+    previous = _find_previous(context, row)
+    lines = [
+        f"{_describe_start(context, row)} Started {format_age(row.session.created_at, context.now)}.",
+        *([f"Ended {end}"] if (end := _describe_end(context, row.session)) else []),
+        *_describe_previous(row.session, previous),
+        *_describe_compaction(context, row),
+        *_describe_versions(context, row),
+    ]
+    recent = session_activity.list_recent_events(context.tx, row.no, _RECENT_EVENTS, MAX_RECENT_EVENTS)
+    lines += [_describe_event(context, event) for event in recent]
+    lines += _describe_delivery_problems(context, row)
+    data = {
+        "reason": row.session.start_reason,
+        "end_reason": row.session.end_reason,
+        "previous_id": previous and previous.id,
+        "recent_events": [{"kind": event.kind, "at": event.at.isoformat()} for event in recent],
+    }
+    return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _describe_start(context: CommandContext, row: SessionRow) -> str:
+    reason = row.session.start_reason
+    if reason in AUTOMATIC_START_REASONS:
+        return explain_automatic_start(context.tx, context.config, row.no, row.session)
+    return {
+        StartReason.FIRST: "This conversation started with the first message here.",
+        StartReason.MANUAL: "Someone asked for a new conversation here.",
+        StartReason.FORCED: "A program asked for a new conversation here.",
+        StartReason.FORK: "This conversation is a copy of another one.",
+    }[reason]
+
+
+def _find_previous(context: CommandContext, row: SessionRow) -> Session | None:
+    """Return the session before this one, or the copied one, if it still exists and the person has access to it."""
+    previous_id: object = row.session.parent_id
+    if previous_id is None:
+        previous_id = events.list_events(context.tx, row.no, limit=1)[0].facts.get("previous")
+    with suppress(SessionNotFound):
+        if isinstance(previous_id, str):
+            return context.view.get(previous_id)
+    return None
+
+
+def _describe_previous(session: Session, previous: Session | None) -> Iterator[str]:
+    if previous is not None:
+        relation = "It was copied from" if session.start_reason is StartReason.FORK else "The previous one is"
+        command = format_code(f"/resume {previous.id}")
+        yield f"{relation} {format_session_name(previous)}. Use {command} to go back to it."
+
+
+def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[str]:
+    compaction = compactions.find_current(context.tx, row.no)
+    if compaction is not None:
+        messages = format_count(compaction.message_count, "message")
+        if compaction.omitted_count:
+            yield f"The agent no longer sees the first {messages}; you still see them. Use /restore to undo this."
+        else:
+            yield f"The agent sees a summary of the first {messages}; you still see them. Use /restore to remove it."
+
+
+def _describe_versions(context: CommandContext, row: SessionRow) -> Iterator[str]:
+    info = versions.find_last_info(context.tx, row.no)
+    if info is not None:
+        chosen = versions.load_chosen(context.tx, row.no, info)
+        question = quote_text(chosen.question, MAX_QUOTE_CHARS)
+        yield (
+            f"The agent sees version {info.number} of {info.count} of {question} and its answer. Use /versions to list"
+            f" all of them, {format_code('/version 1')} to go to another one."
+        )
+
+
+def _describe_event(context: CommandContext, event: Event) -> str:
+    reason = next((fact for name in ("error", "reason") if isinstance(fact := event.facts.get(name), str)), "")
+    if event.kind is EventKind.TURN_INTERRUPTED and reason in set(InterruptReason):
+        reason = InterruptReason(reason).explain(event.facts.get("minutes"))
+    text = f"{format_age(event.at, context.now)}: {_RECENT_EVENTS[event.kind]}"
+    return f"{text} ({escape_markdown(reason, MAX_REASON_CHARS)})" if reason else text
+
+
+def _describe_delivery_problems(context: CommandContext, row: SessionRow) -> Iterator[str]:
+    for delivery in delivery_queries.list_for_session(context.tx, row.no, MAX_RECENT_EVENTS):
+        if delivery.state in _DELIVERY_PROBLEMS:
+            age = format_age(delivery.created_at, context.now)
+            error = f" ({escape_markdown(delivery.error, MAX_REASON_CHARS)})" if delivery.error else ""
+            yield f"{age}: {quote_text(delivery.content, 40)} {_DELIVERY_PROBLEMS[delivery.state]}{error}"
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+WHY = Command(
+    name="why",
+    scopes=CommandScopes(read=READ),
+    summary="Explain how this conversation started and what happened to it",
+    help=(
+        "Shows the previous conversation and how to get back to it, summaries, versions, interrupted or failed answers,"
+        " and delivery problems."
+    ),
+    example="/why",
+    parse=parse_no_arguments(explain_session),
+)
+USAGE = Command(
+    name="usage",
+    scopes=CommandScopes(read=READ),
+    summary="Show the tokens and cost of this conversation",
+    help="A cost that isn't known is shown as unknown, never as zero.",
+    example="/usage",
+    parse=parse_no_arguments(show_usage),
+)
+STATUS = Command(
+    name="status",
+    scopes=CommandScopes(read=READ),
+    summary="Show the agent, the model and what's going on here",
+    help="Also shows the title and id, queued messages, the context size, and when conversations restart.",
+    example="/status",
+    parse=parse_no_arguments(show_status),
+)

@@ -1,0 +1,253 @@
+"""Compacts a conversation: the agent sees a summary instead of older messages. The messages themselves stay.
+
+When no summary can be made, the older messages leave the agent's view without one (`omit`); the next summary covers
+them again. Both are events in the log, and in a chat the person gets a notice in the same transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from palaver.agent import compaction as summaries
+from palaver.agent.base import Notice, TextDelta, UsageReport
+from palaver.agent.context_fitting import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
+from palaver.agent.history import build_messages
+from palaver.agent.notices import CUT_OFF_NOTICE
+from palaver.agent.tokens import estimate_message_tokens
+from palaver.config.budget_rules import CallPurpose
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import AgentError, ContextOverflow, NothingToCompact
+from palaver.core.timestamps import to_micros
+from palaver.delivery import table as deliveries
+from palaver.memory.model import MemoryTurnKind
+from palaver.memory.queue import queue_memory_turn
+from palaver.sessions import (
+    compactions_table as compactions,
+    log_table as events,
+    settings_table as session_settings,
+    table as sessions,
+    turn_leases,
+    turns_table as turns,
+)
+from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.turn import TurnKind
+from palaver.sessions.turn_codes import NoticeCode
+from palaver.turns.choices import load_turn_choices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from palaver.agent.base import AgentRequest
+    from palaver.core.engines.base import Transaction
+    from palaver.sessions.compaction import Compaction
+    from palaver.sessions.events import Event
+    from palaver.sessions.turn_leases import TurnLease
+    from palaver.turns.dependencies import RunDependencies
+
+_MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often
+LIMITED_SUMMARY_ERROR = "What is left of the budget is not enough for a summary, so nothing was changed."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What a compaction replaces."""
+
+    old: Sequence[Event]
+    visible_seqs: Sequence[int]
+    previous: Compaction | None  # the one that it continues
+    shared: bool  # several people write in the conversation
+    model: str | None
+
+    def build(self, summary: str, *, omitted_count: int = 0, focus: str | None = None) -> compactions.NewCompaction:
+        previous = self.previous
+        first_kept_seq, carried_seqs = summaries.find_carried_seqs(self.visible_seqs, self.old, previous)
+        return compactions.NewCompaction(
+            summary=summary,
+            first_kept_seq=first_kept_seq,
+            last_replaced_seq=max(event.seq for event in self.old),
+            message_count=len(self.old) + (previous.message_count if previous else 0),
+            carried_seqs=carried_seqs,
+            omitted_count=omitted_count,
+            focus=focus,
+        )
+
+
+class Compactor:
+    """Compacts the conversation of one turn."""
+
+    def __init__(
+        self,
+        dependencies: RunDependencies,
+        lease: TurnLease,
+        *,
+        add_usage: Callable[[UsageReport], None],
+        send_notice: Callable[[Notice], None],
+    ) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._lease = lease
+        self._add_usage = add_usage  # the usage of a summary belongs to the turn
+        self._send_notice = send_notice
+        self._is_limited = False  # the budget allows a shorter summary only
+
+    async def compact(self, focus: str | None, up_to_seq: int, *, exchanges: int, min_tokens: float = 0) -> Compaction:
+        """Let the model of the conversation summarize everything before the last exchanges.
+
+        When that fails, the conversation is unchanged. Raises NothingToCompact when there is nothing to summarize, or
+        fewer than `min_tokens`: the summary would cost more than it frees.
+        """
+        lease, files = self._lease, self._dependencies.files
+        plan = await self._store.engine.arun(
+            Read(lambda tx: self._plan(tx, compactions.find_last_summary(tx, lease.session_no), up_to_seq, exchanges))
+        )
+        previous = plan.previous
+        if lease.kind is TurnKind.COMPACT and previous is not None and previous.seq > lease.input_seq:
+            return previous  # a worker that died had already stored it
+        if not plan.old:
+            raise NothingToCompact
+        last_seq = max(event.seq for event in plan.old)
+        messages: Sequence[Mapping[str, Any]] = build_messages(
+            sorted(plan.old, key=lambda event: event.seq), input_seq=last_seq, compaction=None, shared=plan.shared
+        )
+        if files is not None:  # later turns see only the summary, so it must include what was in the files
+            messages = await files.prepare_for_model(lease.session_id, messages, images=False)
+        if estimate_message_tokens(messages) < min_tokens:
+            raise NothingToCompact
+        self._send_notice(Notice("Summarizing older messages…", NoticeCode.SUMMARIZING))
+
+        meter = self._dependencies.budgets.make_meter(lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice)
+
+        def build_request(part: Sequence[Mapping[str, Any]], previous_summary: str | None) -> AgentRequest:
+            request = summaries.build_summary_request(part, focus, previous_summary)
+            return replace(request, model=plan.model, meter=meter)
+
+        summary = await self._summarize(messages, build_request, previous.summary if previous else None)
+        return await self._store_compaction(plan.build(summary, focus=focus))
+
+    def _handle_budget_notice(self, notice: Notice) -> None:
+        if notice.code == NoticeCode.ANSWER_LIMITED:  # it would be about the summary, which people did not ask for
+            self._is_limited = True
+        else:
+            self._send_notice(notice)
+
+    async def omit(self, up_to_seq: int, *, exchanges: int) -> Compaction:
+        """Let the messages before the last exchanges leave the agent's view, without a summary of them.
+
+        Raises NothingToCompact when there are none.
+        """
+        plan = await self._store.engine.arun(
+            Read(lambda tx: self._plan(tx, compactions.find_current(tx, self._lease.session_no), up_to_seq, exchanges))
+        )
+        if not plan.old:
+            raise NothingToCompact
+        summary, omitted = (plan.previous.summary, plan.previous.omitted_count) if plan.previous else ("", 0)
+        return await self._store_compaction(plan.build(summary, omitted_count=omitted + len(plan.old)))
+
+    def _plan(self, tx: Transaction, previous: Compaction | None, up_to_seq: int, exchanges: int) -> _Plan:
+        session_no = self._lease.session_no
+        visible, _ = compactions.load_view(tx, session_no, previous, events.END_OF_LOG)
+        log = [
+            event
+            for event in visible
+            if event.message is not None and (event.message.role != "user" or event.seq <= up_to_seq)
+        ]
+        settings = session_settings.load(tx, session_no)
+        choices = load_turn_choices(tx, self._dependencies, self._lease, settings)
+        return _Plan(
+            old=summaries.find_old_messages(
+                log, exchanges, input_seq=up_to_seq, open_seqs=turns.list_open_seqs(tx, session_no)
+            ),
+            visible_seqs=[event.seq for event in visible],
+            previous=previous,
+            shared=sessions.get_by_no(tx, session_no).session.shared,
+            model=choices.model,
+        )
+
+    async def _store_compaction(self, new: compactions.NewCompaction) -> Compaction:
+        lease, now = self._lease, to_micros(self._store.clock.now())
+
+        def write(tx: Transaction) -> Compaction:
+            turn_leases.check_lease(tx, lease)
+            compaction = compactions.create(tx, lease.session_no, new, now, lease.person_id)
+            rules = self._dependencies.rules
+            queue_memory_turn(
+                tx, rules, lease.session_no, MemoryTurnKind.COMPACTION, now, up_to_seq=new.last_replaced_seq
+            )
+            if lease.kind is TurnKind.ANSWER and rules.compaction.notify:
+                self._enqueue_notice(tx, format_compaction_notice(compaction), now)
+            return compaction
+
+        crash_point("turn.before_compaction")
+        compaction = await self._store.engine.arun(Write(write))
+        crash_point("turn.compacted")
+        return compaction
+
+    def _enqueue_notice(self, tx: Transaction, text: str, now: int) -> None:
+        """Tell the people in the chat; where people read the conversation itself, they see the event."""
+        if self._lease.address is None:
+            return
+        notice = deliveries.NewDelivery(
+            address=self._lease.address, content=text, kind=DeliveryKind.NOTICE, session_no=self._lease.session_no
+        )
+        deliveries.enqueue(tx, notice, now)
+
+    async def _summarize(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        build_request: Callable[[Sequence[Mapping[str, Any]], str | None], AgentRequest],
+        previous_summary: str | None,
+        depth: int = 0,
+    ) -> str:
+        """Ask the model for a summary; if the messages are too long for it, of one half after the other."""
+        text = []
+        try:
+            run = self._dependencies.agent.run(build_request(messages, previous_summary))
+            async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
+                async for event in agent_events:
+                    if isinstance(event, TextDelta):
+                        text.append(event.text)
+                    elif isinstance(event, UsageReport):  # its prompt says nothing about the length of the conversation
+                        self._add_usage(replace(event, usage=replace(event.usage, last_prompt_tokens=None)))
+                    elif event == CUT_OFF_NOTICE and self._is_limited:
+                        raise AgentError(LIMITED_SUMMARY_ERROR)
+        except ContextOverflow:
+            if depth < _MAX_SPLIT_DEPTH and len(messages) > 1:
+                half = len(messages) // 2
+                first_summary = await self._summarize(messages[:half], build_request, previous_summary, depth + 1)
+                return await self._summarize(messages[half:], build_request, first_summary, depth + 1)
+            smaller = _halve(messages)
+            if smaller is None:
+                raise
+            return await self._summarize(smaller, build_request, previous_summary, depth)
+        return summaries.check_summary("".join(text), messages)
+
+
+def _halve(messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]] | None:
+    """Return the messages at about half of their length: shortened, or without the oldest; None if they are short."""
+    tokens = count_tokens(messages)
+    shortened = shorten_messages(messages, tokens // 2)
+    if count_tokens(shortened) <= tokens * 3 // 4:
+        return shortened if tokens > MIN_CONTEXT_TOKENS else None
+    return messages[len(messages) // 2 :] if len(messages) > 1 else None
+
+
+def format_compaction_notice(compaction: Compaction) -> str:
+    """Format what people in a chat are told about a compaction that they did not ask for."""
+    count = compaction.message_count
+    messages = "1 older message" if count == 1 else f"{count} older messages"
+    change = f"no longer sees {messages}" if compaction.omitted_count else f"now sees a summary of {messages}"
+    return (
+        f"This conversation is getting too long for the model, so the agent {change}. Nothing was deleted. Use /restore"
+        " to undo this."
+    )
+
+
+def format_compaction_reply(compaction: Compaction) -> str:
+    """Format the reply to the person who asked for the compaction."""
+    return (
+        f"The agent now sees a summary of {compaction.message_count} older messages. You still see all of them."
+        f" Use /restore to undo this.\n\n{compaction.summary}"
+    )

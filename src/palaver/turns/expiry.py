@@ -1,0 +1,215 @@
+"""The expiry watcher: ends conversations when their reset policy runs out, rather than with the next message.
+
+One process per database does it, by a lease. That only saves work: each session is checked again in the transaction
+that ends it (`sessions/expiry_table.py`), so two watchers, or a watcher and a message, never do it twice. Without a
+watcher, the next message does the same (`sessions/lanes_table.py`).
+
+Always true: a session is looked at once for each policy after its last activity, however many sessions there are; those
+that continue for good, because a lane without a policy is on them, cost nothing until the next complete pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from palaver.core import leases as named_leases
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.poll_loop import run_poll_loop
+from palaver.core.process_identity import create_lease_owner, is_owner_dead
+from palaver.core.timestamps import from_micros, to_micros
+from palaver.memory.model import MemoryTurnKind
+from palaver.memory.queue import queue_memory_turn
+from palaver.sessions import expiry_table as expiry, table as sessions
+from palaver.sessions.expiry_table import ExpiryOutcome
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.sessions.policy import compute_reset_cutoff, compute_reset_time
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from palaver.config.agent_rules import TurnRules
+    from palaver.core.engines.base import Transaction
+    from palaver.sessions.expiry_table import PlaceType, Position
+    from palaver.sessions.policy import ResetPolicy
+    from palaver.sessions.store import SessionStore
+
+LEASE_NAME: Final = "expiry"
+LEASE_TIME: Final = timedelta(minutes=3)
+MAX_WAIT_SECONDS: Final = 60.0  # between two looks at the clock, which can be set and may stand still
+MIN_WAIT_SECONDS: Final = 1.0
+SESSIONS_PER_READ: Final = 200
+MAX_PINNED: Final = 10_000  # remembered, to look at them again; more of them wait for the next complete pass
+COMPLETE_PASS_INTERVAL: Final = timedelta(days=1)  # finds what has expired since a lane has left it
+
+log = logging.getLogger(__name__)
+
+
+class ExpiryWatcher:
+    """Ends the expired sessions of one store."""
+
+    def __init__(self, store: SessionStore, rules: TurnRules, *, on_change: Callable[[], None] = lambda: None) -> None:
+        self._store = store
+        self._rules = rules
+        self._on_change = on_change  # called when there may be something to learn from
+        self._owner = create_lease_owner()
+        self._policies = store.config.list_active_policies()
+        # How far each range of the index has been looked through, for each policy.
+        self._positions: dict[tuple[ResetPolicy, PlaceType], Position] = {}
+        self._pinned: dict[int, None] = {}  # numbers of sessions
+        self._pass_started_at: datetime | None = None
+        self._last_run_at: datetime | None = None
+        self._wake_event = asyncio.Event()
+        self._is_stopping = False
+        self._loop: asyncio.Task[None] | None = None
+        self._has_started = False
+
+    async def start(self) -> None:
+        """Start to watch, if conversations are reset anywhere."""
+        self._has_started = True
+        self._start_loop()
+
+    def _start_loop(self) -> None:
+        if self._loop is None and self._has_started and self._policies:
+            self._loop = asyncio.create_task(self._run_loop(), name="palaver-expiry")
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules and the reset policies of the store. With other policies, all is looked at again."""
+        self._rules = rules
+        policies = self._store.config.list_active_policies()
+        if policies != self._policies:
+            self._policies = policies
+            self._positions = {}
+            self._pass_started_at = None
+        self._start_loop()
+        self.wake()
+
+    async def stop(self) -> None:
+        """Finish with the session in hand, and let another process watch."""
+        self._is_stopping = True
+        self._wake_event.set()
+        if self._loop is not None:
+            await self._loop
+            self._loop = None
+            await self._store.engine.arun(Write(lambda tx: named_leases.release(tx, LEASE_NAME, self._owner)))
+
+    def wake(self) -> None:
+        """Look now for expired sessions."""
+        self._wake_event.set()
+
+    async def _run_loop(self) -> None:
+        await run_poll_loop(
+            self.run_once,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="expiry_failed",
+        )
+
+    async def run_once(self) -> float:
+        """End what has expired, if this process is the one to do it; return the seconds until the next time."""
+        if not self._policies or not await self._take_lease():
+            return MAX_WAIT_SECONDS
+        now = self._store.clock.now()
+        if self._should_start_pass(now):
+            self._positions.clear()
+            self._pass_started_at = now
+        self._last_run_at = now
+        ended_count = 0
+        for session_no in list(self._pinned):
+            ended_count += await self._check(session_no)
+        async for session_no in self._iterate_silent_sessions(now):
+            ended_count += await self._check(session_no)
+        if ended_count:
+            log.info("sessions_expired", extra={"count": ended_count})
+            self._on_change()
+        return await self._store.engine.arun(Read(self._compute_wait))
+
+    def _should_start_pass(self, now: datetime) -> bool:
+        """Whether to look at all sessions again: once in a while, and when the clock was set back."""
+        if self._pass_started_at is None or self._last_run_at is None or now < self._last_run_at:
+            return True
+        return now - self._pass_started_at >= COMPLETE_PASS_INTERVAL
+
+    async def _take_lease(self) -> bool:
+        now = to_micros(self._store.clock.now())
+        until = now + LEASE_TIME // timedelta(microseconds=1)
+
+        def take(tx: Transaction) -> bool:
+            return named_leases.take(tx, LEASE_NAME, self._owner, until, now, is_owner_dead)
+
+        def try_without_write(tx: Transaction) -> bool | None:
+            return False if named_leases.is_held_by_other(tx, LEASE_NAME, self._owner, now, is_owner_dead) else None
+
+        return await self._store.engine.arun(Write(take, read_first=try_without_write))
+
+    async def _iterate_silent_sessions(self, now: datetime) -> AsyncIterator[int]:
+        """Yield the numbers of open sessions that have become silent for long enough since the last time."""
+        for place_type in await self._list_place_types():
+            for policy in self._policies:
+                cutoff = to_micros(compute_reset_cutoff(policy, now) or now)
+                key = policy, place_type
+                while batch := await self._read_batch(place_type, self._positions.get(key, expiry.START), cutoff):
+                    for each in batch:
+                        if self._is_stopping:
+                            return
+                        if each.is_on_lane:
+                            yield each.position.session_no
+                        self._positions[key] = each.position
+                    if len(batch) < SESSIONS_PER_READ:
+                        break
+                    if not await self._take_lease():
+                        return
+
+    async def _list_place_types(self) -> list[PlaceType]:
+        found = await self._store.engine.arun(Read(expiry.list_place_types))
+        return [place_type for place_type in found if place_type.platform not in MULTI_SESSION_PLATFORMS]
+
+    async def _read_batch(self, place_type: PlaceType, after: Position, cutoff: int) -> list[expiry.OpenSession]:
+        read = Read(lambda tx: expiry.list_open_sessions(tx, place_type, after, cutoff, SESSIONS_PER_READ))
+        return await self._store.engine.arun(read)
+
+    async def _check(self, session_no: int) -> bool:
+        """End a session if it has expired and nothing pins it; return whether it was ended now."""
+        now = self._store.clock.now()
+
+        def end(tx: Transaction) -> ExpiryOutcome:
+            row = sessions.find_by_no(tx, session_no, tx.for_update)
+            checked = expiry.check_session(tx, self._store.config, row, now, self._store.get_busy_since)
+            if isinstance(checked, ExpiryOutcome):
+                return checked
+            sessions.end_on_lanes(tx, session_no, checked, to_micros(now))
+            queue_memory_turn(tx, self._rules, session_no, MemoryTurnKind.EXPIRY, to_micros(now))
+            return ExpiryOutcome.ENDED
+
+        def try_without_write(tx: Transaction) -> ExpiryOutcome | None:
+            row = sessions.find_by_no(tx, session_no)
+            checked = expiry.check_session(tx, self._store.config, row, now, self._store.get_busy_since)
+            return checked if isinstance(checked, ExpiryOutcome) else None
+
+        crash_point("expiry.before_end")
+        outcome = await self._store.engine.arun(Write(end, read_first=try_without_write))
+        crash_point("expiry.ended")
+        if outcome is not ExpiryOutcome.PINNED:
+            self._pinned.pop(session_no, None)
+        elif len(self._pinned) < MAX_PINNED:
+            self._pinned[session_no] = None
+        return outcome is ExpiryOutcome.ENDED
+
+    def _compute_wait(self, tx: Transaction) -> float:
+        """Return the seconds until the next session may expire."""
+        now = self._store.clock.now()
+        wait = MAX_WAIT_SECONDS
+        for place_type in expiry.list_place_types(tx):
+            if place_type.platform in MULTI_SESSION_PLATFORMS:
+                continue
+            for policy in self._policies:
+                since = to_micros(compute_reset_cutoff(policy, now) or now)
+                activity = expiry.find_first_activity(tx, place_type, since)
+                due_at = None if activity is None else compute_reset_time(policy, from_micros(activity))
+                if due_at is not None:
+                    wait = min(wait, (due_at - now).total_seconds())
+        return max(wait, MIN_WAIT_SECONDS)

@@ -1,0 +1,415 @@
+"""One run of the agent: from a claimed turn to its end in the log.
+
+A run reads the conversation, lets the agent write its answer into a draft, and ends the turn in one transaction with
+the answer, its usage and its delivery. The database refuses everything that a run writes after it has lost its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from palaver.agent.base import Notice, TextDelta, ToolCall
+from palaver.agent.notices import CUT_OFF_NOTICE
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import (
+    AgentError,
+    ContextOverflow,
+    InvalidInput,
+    LeaseLost,
+    NothingToDo,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+from palaver.core.timestamps import to_micros
+from palaver.jobs.run_context import is_job_run
+from palaver.jobs.run_reports import RunReports
+from palaver.live.live_run import LiveRun
+from palaver.sessions import drafts, log_table as events, turn_leases
+from palaver.sessions.draft import PieceKind, Position
+from palaver.sessions.turn import InterruptReason, TurnKind, TurnState
+from palaver.sessions.turn_codes import FailureCode, NoticeCode
+from palaver.turns.answer_recorder import AnswerRecorder
+from palaver.turns.compaction import Compactor, format_compaction_reply
+from palaver.turns.finish import build_text_only_messages, finish_turn
+from palaver.turns.overflow import SHORTENED_NOTICE, OverflowHandler
+from palaver.turns.request_builder import RequestBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.core.engines.base import Transaction
+    from palaver.sessions.compaction import Compaction
+    from palaver.sessions.draft import Piece
+    from palaver.sessions.events import Event
+    from palaver.sessions.turn_leases import TurnLease
+    from palaver.sessions.usage import TurnUsage
+    from palaver.turns.dependencies import RunDependencies
+
+STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canceled
+END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
+MIN_COMPACTION_GAIN = 0.1  # fraction of the context window; compacting less than that is not worth its price
+INTERNAL_ERROR_REASON = "Internal error in Palaver ({kind}). See its log for details."
+# The facts of an error that are stored with the failed turn.
+FAILURE_FACTS = (
+    *("code", "provider", "provider_title", "model", "seconds", "limit", "status", "detail"),
+    *("scope", "subject", "period", "unit", "used", "resets_at", "timezone"),  # of a budget
+)
+NEARLY_FULL_NOTICE = Notice(
+    "This conversation nearly filled the model's context, so the agent now sees a summary of it.",
+    NoticeCode.NEARLY_FULL,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Run:
+    """A turn that this process runs."""
+
+    def __init__(self, dependencies: RunDependencies, lease: TurnLease) -> None:
+        self.lease = lease
+        self.task: asyncio.Task[None] | None = None
+        self.release_agent: Callable[[], None] = lambda: None
+        self.is_ending = False  # the answer is complete, and is being stored
+        self.end_state: TurnState | None = None  # once it is stored
+        self.has_side_effects = False
+        self.saved_position = Position()  # how much of the draft is stored
+        self.save_lock = asyncio.Lock()  # held while more of the draft is being stored, so that nothing is stored twice
+        self._dependencies = dependencies
+        self._engine = dependencies.store.engine
+        self._live = LiveRun(lease.turn_no, lease.turn_id, lease.session_no, lease.attempt)
+        self._recorder = AnswerRecorder(self._live, dependencies.store.clock, lease.input_seq)
+        self._request_builder = RequestBuilder(
+            dependencies=dependencies,
+            lease=lease,
+            wrap_tool=self._watch_tool,
+            take_steering=self._take_steering,
+            send_notice=self._send_notice_once,
+        )
+        self._has_started = False
+        self._is_begin_recorded = lease.attempt == 1  # of later attempts it is, because processes died before
+        self._chat_notices: list[str] = []  # what people in a chat are told, before the answer
+        self._closing_notices: list[str] = []  # what people in a chat are told, after the answer
+        self._end_facts: dict[str, object] = {}  # why it was interrupted, or what the provider itself said
+        self._give_up_at = time.monotonic() + dependencies.rules.timeout.total_seconds() + STOP_TIMEOUT_SECONDS
+        self._stop_reason: InterruptReason | None = None
+
+    def stop(self, reason: InterruptReason) -> None:
+        """End the run as interrupted, with what the agent has said so far."""
+        if self._stop_reason is None and not self.is_ending and self.task is not None:
+            self._stop_reason = reason
+            self._give_up_at = time.monotonic() + STOP_TIMEOUT_SECONDS
+            if self._has_started:  # a task that is canceled before its first step could not store how it ended
+                self.task.cancel()
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the run should have ended long ago and has not: its lease is no longer extended."""
+        return time.monotonic() > self._give_up_at and not self.is_ending
+
+    @property
+    def usage(self) -> list[TurnUsage]:
+        return self._recorder.usage
+
+    @property
+    def unrecorded_usage(self) -> list[TurnUsage]:
+        """What the run has used and the meter does not record."""
+        return self._recorder.unrecorded_usage
+
+    def get_unsaved_pieces(self) -> tuple[list[Piece], Position]:
+        """Return the pieces of the draft that are not stored yet, and the position after them."""
+        draft = self._recorder.draft
+        return draft.get_pieces_since(self.saved_position), draft.position
+
+    # -- the run -------------------------------------------------------------------------------------------
+
+    async def execute(self) -> None:
+        """Run the agent, and store how the turn ended. A run canceled without `stop` leaves the turn as it is."""
+        self._has_started = True
+        feed = self._dependencies.feed
+        feed.start_run(self._live)
+        try:
+            state, error = await self._run_agent()
+            self.is_ending = True
+            crash_point("turn.before_end")
+            try:
+                await self._store_end(partial(self._finish, state=state, error=error))
+                self.end_state = state
+            except (StoreError, LeaseLost):
+                raise
+            except Exception as mistake:  # noqa: BLE001  (the driver produced what the log cannot hold: store its text)
+                await self._store_end(partial(self._finish_with_text, error=self._report_mistake(mistake)))
+            crash_point("turn.ended")
+        finally:
+            feed.end_run(self._live)
+
+    async def _run_agent(self) -> tuple[TurnState, str | None]:
+        """Answer or compact; return how the turn ended and why."""
+        if self._stop_reason is not None:
+            return self._explain_interruption(self._stop_reason)
+        limit = asyncio.timeout(self._dependencies.rules.timeout.total_seconds())
+        try:
+            async with limit:
+                if self.lease.kind is TurnKind.COMPACT:
+                    compaction = await self._compact(self.lease.facts.get("focus"))
+                    reply = format_compaction_reply(compaction)
+                    self._chat_notices.append(reply)
+                    self._record(TextDelta(reply))
+                else:
+                    await self._answer()
+        except asyncio.CancelledError as error:
+            if self._stop_reason is None and self.task is not None and self.task.cancelling():
+                raise
+            return self._explain_failure(error, timed_out=False)
+        except (StoreError, LeaseLost):
+            raise
+        except Exception as error:  # noqa: BLE001  (drivers raise anything; it is logged, and the person is told)
+            return self._explain_failure(error, timed_out=limit.expired())
+        return TurnState.DONE, None
+
+    def _explain_failure(self, error: BaseException, *, timed_out: bool) -> tuple[TurnState, str]:
+        """Return the end of a turn whose agent raised `error`. A stop takes precedence over that error."""
+        if self._stop_reason is not None:
+            if self.task is not None:
+                self.task.uncancel()
+            return self._explain_interruption(self._stop_reason)
+        if timed_out:
+            return self._explain_interruption(InterruptReason.TIMED_OUT)
+        if isinstance(error, AgentError | NothingToDo | InvalidInput):
+            known_facts = {key: error.facts[key] for key in FAILURE_FACTS if error.facts.get(key) is not None}
+            self._end_facts = {"code": error.code} | known_facts
+            if isinstance(error, AgentError):
+                facts = {"turn": self.lease.turn_id, "session": self.lease.session_id, "error": str(error)}
+                log.warning("turn_failed", extra=facts | self._end_facts)
+            return TurnState.FAILED, str(error)
+        return TurnState.FAILED, self._report_mistake(error)
+
+    def _explain_interruption(self, reason: InterruptReason) -> tuple[TurnState, str]:
+        self._end_facts = {"reason": reason.value}
+        minutes = round(self._dependencies.rules.timeout.total_seconds() / 60)
+        if reason is InterruptReason.TIMED_OUT:
+            self._end_facts["minutes"] = minutes
+        return TurnState.INTERRUPTED, reason.explain(minutes)
+
+    def _report_mistake(self, error: BaseException) -> str:
+        """Log an unexpected error of a driver in full, and return what the person is told of it."""
+        log.error("turn_internal_error", extra={"turn": self.lease.turn_id}, exc_info=error)
+        self._end_facts = {"code": FailureCode.INTERNAL_ERROR, "error": type(error).__name__}
+        return INTERNAL_ERROR_REASON.format(kind=type(error).__name__)
+
+    async def _answer(self) -> None:
+        agent_tools = await self._dependencies.agent.load_tools()
+        request, last_prompt_tokens = await self._build_request(agent_tools)
+        if await self._compact_if_nearly_full(request.model, last_prompt_tokens):
+            request, _ = await self._build_request(agent_tools)
+        overflow = OverflowHandler(
+            self._dependencies.rules.compaction,
+            self._make_compactor(),
+            build_request=lambda: self._build_first(agent_tools),
+            get_input_seq=lambda: self._recorder.input_seq,
+            send_notice=self._send_notice_once,
+            on_shortened=self._report_shortening,
+        )
+        async with contextlib.aclosing(overflow.iterate_requests()) as smaller_requests:
+            while True:
+                try:
+                    await self._record_answer(request)
+                except ContextOverflow:
+                    smaller_request = await anext(smaller_requests, None) if self._can_ask_again() else None
+                    if smaller_request is None:
+                        raise
+                    request = smaller_request
+                else:
+                    return
+
+    def _report_shortening(self) -> None:
+        self._send_notice_once(SHORTENED_NOTICE)
+        if self._dependencies.rules.compaction.notify and not self._chat_notices:
+            self._chat_notices.append(SHORTENED_NOTICE.text)
+
+    def _can_ask_again(self) -> bool:
+        """Whether the model has said nothing yet, or only used tools, so that it can be asked again with less."""
+        pieces = self._recorder.draft.pieces
+        return not pieces or pieces[-1].kind is PieceKind.RESULT
+
+    async def _build_request(self, agent_tools: Sequence[Tool]) -> tuple[AgentRequest, int]:
+        answer_so_far = self._recorder.build_answer(TurnState.DONE)
+        return await self._request_builder.build(self._recorder.input_seq, agent_tools, answer_so_far)
+
+    async def _build_first(self, agent_tools: Sequence[Tool]) -> AgentRequest:
+        return (await self._build_request(agent_tools))[0]
+
+    async def _compact_if_nearly_full(self, model: str | None, last_prompt_tokens: int) -> bool:
+        """Compact before the model has to refuse: when the last request nearly filled its context window.
+
+        A conversation that cannot be compacted, or is not worth it, is answered as it is.
+        """
+        agent = self._dependencies.agent
+        window = await agent.get_context_window(model or agent.model) if last_prompt_tokens else None
+        if window is None or not self._dependencies.rules.compaction.is_due(last_prompt_tokens, window):
+            return False
+        try:
+            await self._compact(None, min_tokens=MIN_COMPACTION_GAIN * window)
+        except (NothingToDo, AgentError, InvalidInput) as error:
+            log.info("turn_compaction_skipped", extra={"turn": self.lease.turn_id, "error": str(error)})
+            return False
+        self._record(NEARLY_FULL_NOTICE)
+        return True
+
+    async def _compact(self, focus: str | None, *, min_tokens: float = 0) -> Compaction:
+        await self._record_begin()
+        exchanges = self._dependencies.rules.compaction.keep_exchanges
+        return await self._make_compactor().compact(
+            focus, self._recorder.input_seq, exchanges=exchanges, min_tokens=min_tokens
+        )
+
+    def _make_compactor(self) -> Compactor:
+        return Compactor(
+            self._dependencies, self.lease, add_usage=self._recorder.add_usage, send_notice=self._send_notice_once
+        )
+
+    async def _record_begin(self) -> None:
+        """Store durably that the agent is called, before it is: if it kills the process, that counts.
+
+        What the agent loads first is no part of the call: a process that dies meanwhile is not the message's fault.
+        """
+        if not self._is_begin_recorded:
+            with contextlib.suppress(AgentError):  # the call itself says what is wrong
+                await self._dependencies.agent.warm_up()
+            await self._engine.arun(Write(partial(turn_leases.mark_begun, lease=self.lease)))
+            self._is_begin_recorded = True
+
+    async def _record_answer(self, request: AgentRequest) -> None:
+        await self._record_begin()
+        async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
+            async for event in agent_events:
+                self._record(event)
+                if event == CUT_OFF_NOTICE:
+                    self._report_cut_off()
+                if isinstance(event, ToolCall) and is_job_run(self.lease):
+                    await self._check_granted(event, request.tools)
+                crash_point("turn.agent_event")
+
+    def _report_cut_off(self) -> None:
+        """Tell people in a chat that the answer is not complete, and why if the budget has shortened it."""
+        reasons = [notice.text for notice in self._live.notices if notice.code == NoticeCode.ANSWER_LIMITED]
+        self._closing_notices.insert(0, " ".join([CUT_OFF_NOTICE.text, *reasons]))
+
+    async def _check_granted(self, call: ToolCall, tools: Sequence[Tool]) -> None:
+        """Record that a run of a job wanted a tool that it does not have; its driver refuses the call."""
+        if all(call.name != tool.name for tool in tools):
+            await RunReports(self._engine, self.lease).add_refused_tool(call.name)
+
+    def _record(self, event: AgentEvent) -> None:
+        self._recorder.record(event)
+        self._dependencies.feed.notify_progress(self._live)
+
+    def _send_notice_once(self, notice: Notice) -> None:
+        if notice not in self._live.notices:
+            self._record(notice)
+            if notice.code == NoticeCode.BUDGET_NEARLY_USED:
+                self._closing_notices.append(notice.text)
+
+    # -- tools and steering --------------------------------------------------------------------------------
+
+    def _watch_tool(self, tool: Tool) -> Tool:
+        """Store durably that a tool with side effects runs, before it does: from then on the turn is never retried."""
+        if not tool.has_side_effects:
+            return tool
+
+        async def run(arguments: Mapping[str, Any]) -> str:
+            async with self.save_lock:
+                pieces, position = self.get_unsaved_pieces()
+
+                def mark(tx: Transaction) -> None:
+                    turn_leases.mark_side_effects(tx, self.lease)
+                    if pieces:
+                        drafts.append_pieces(tx, self.lease, pieces)
+
+                crash_point("turn.before_tool_mark")
+                await self._engine.arun(Write(mark))
+                self.has_side_effects, self.saved_position = True, position
+            crash_point("turn.before_tool")
+            result = await tool.run(arguments)
+            crash_point("turn.after_tool")
+            return result
+
+        return replace(tool, run=run)
+
+    async def _take_steering(self) -> Sequence[str]:
+        """Take over the messages that were sent to steer this run; return their texts."""
+        now = self._now()
+
+        def take(tx: Transaction) -> list[Event]:
+            seqs = turn_leases.take_steering_turns(tx, self.lease, now)
+            return events.list_events_at(tx, self.lease.session_no, seqs)
+
+        def try_without_write(tx: Transaction) -> list[Event] | None:
+            return None if turn_leases.has_steering_turns(tx, self.lease) else []
+
+        crash_point("turn.before_steering")
+        taken = await self._engine.arun(Write(take, read_first=try_without_write))
+        crash_point("turn.steered")
+        if not taken:
+            return ()
+        self._recorder.start_part(taken[-1].seq)
+        return [event.message.text for event in taken if event.message is not None and not event.hidden]
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    async def _store_end(self, finish: Callable[..., None]) -> None:
+        """Store how the turn ended; try again while the store is away, because the answer is complete and paid for."""
+        now = self._now()
+        has_failed = False
+        while True:
+            try:
+                await self._engine.arun(Write(partial(finish, now=now)))
+            except (StoreUnavailable, StoreBusy, StoreFull) as error:
+                if not has_failed:
+                    log.warning("turn_end_delayed", extra={"turn": self.lease.turn_id, "error": str(error)})
+                has_failed = True
+                await asyncio.sleep(END_RETRY_SECONDS)
+            except LeaseLost:  # perhaps because it was stored when the connection broke
+                if not has_failed or not await self._engine.arun(Read(partial(self._is_end_stored, now=now))):
+                    raise
+                return
+            else:
+                return
+
+    def _is_end_stored(self, tx: Transaction, now: int) -> bool:
+        return turn_leases.has_ended_at(tx, self.lease, now)
+
+    def _finish(self, tx: Transaction, state: TurnState, error: str | None, now: int) -> None:
+        config = self._dependencies.store.config
+        messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(state)
+        finish_turn(
+            tx,
+            config,
+            self.lease,
+            messages,
+            self.unrecorded_usage,
+            state,
+            error,
+            now,
+            facts=self._end_facts,
+            notices=self._chat_notices,
+            closing_notices=self._closing_notices,
+        )
+
+    def _finish_with_text(self, tx: Transaction, error: str, now: int) -> None:
+        """End a turn whose driver produced something that the log cannot hold: keep the text of its answer."""
+        config = self._dependencies.store.config
+        messages = build_text_only_messages(self._recorder.draft, self.lease.input_seq)
+        finish_turn(tx, config, self.lease, messages, self.unrecorded_usage, TurnState.FAILED, error, now)
+
+    def _now(self) -> int:
+        return to_micros(self._dependencies.store.clock.now())

@@ -1,0 +1,353 @@
+"""The turn worker: claims queued turns, runs them, stores their drafts, extends their leases, recovers orphans.
+
+There is one `TurnWorker` in a process, and any number of processes may work on the same store. The database decides
+between them: which worker claims a turn, how many turns run at once, and which worker recovers a dead worker's turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from palaver.core.crash_points import crash_point
+from palaver.core.engines.base import WorkKind, Write, write_kind
+from palaver.core.errors import LeaseLost, StoreError
+from palaver.core.poll_loop import run_poll_loop
+from palaver.core.process_identity import create_lease_owner
+from palaver.core.timestamps import to_micros
+from palaver.sessions import drafts, turn_leases
+from palaver.sessions.turn import InterruptReason, StopRequest
+from palaver.turns import claims, recovery
+from palaver.turns.finish import record_orphan_usage
+from palaver.turns.run import Run
+from palaver.turns.title_writer import TitleWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import TurnId
+    from palaver.sessions.draft import Piece, Position
+    from palaver.turns.dependencies import RunDependencies
+
+    UnsavedDraft = tuple[Run, list[Piece], Position]
+
+LEASE_SECONDS = 30.0
+HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
+STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
+DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
+POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
+CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
+
+log = logging.getLogger(__name__)
+
+
+class TurnWorker:
+    """Runs the queued turns."""
+
+    def __init__(self, dependencies: RunDependencies, *, on_change: Callable[[], None] = lambda: None) -> None:
+        self._dependencies = dependencies
+        self._engine = dependencies.store.engine
+        self._title_writer = TitleWriter(dependencies)
+        self._owner = create_lease_owner()
+        self._runs: dict[int, Run] = {}  # by turn number
+        self._has_runs = asyncio.Event()  # an idle worker saves no drafts
+        self._wake_event = asyncio.Event()
+        self._is_stopping = False
+        self._claim_loop: asyncio.Task[None] | None = None
+        self._upkeep_loops: list[asyncio.Task[None]] = []
+        self._on_change = on_change  # called when there may be something to send
+
+    def use_dependencies(self, dependencies: RunDependencies) -> None:
+        """Apply other settings from the next turn on; turns that run keep theirs."""
+        self._dependencies = dependencies
+        self._title_writer.use_dependencies(dependencies)
+        self.wake()
+
+    async def start(self) -> None:
+        """Recover the turns of dead workers, then start to claim turns."""
+        await self.recover_orphans()
+        await self._dependencies.budgets.recover_calls()
+        self._dependencies.feed.add_work_listener(self.wake)
+        self._claim_loop = asyncio.create_task(self._run_claim_loop(), name="palaver-turns")
+        self._upkeep_loops = [
+            asyncio.create_task(self._run_draft_loop(), name="palaver-drafts"),
+            asyncio.create_task(self._run_lease_loop(), name="palaver-leases"),
+        ]
+        self.wake()
+
+    def wake(self) -> None:
+        """Look now for turns to run or to stop."""
+        self._wake_event.set()
+
+    @property
+    def running_count(self) -> int:
+        """How many turns this process is running."""
+        return len(self._runs)
+
+    async def stop(self, grace_seconds: float = 20.0) -> None:
+        """Claim no further turn, give the running ones some time to finish, and leave the rest to other workers."""
+        self._is_stopping = True
+        self._wake_event.set()
+        if self._claim_loop is not None:
+            # Not canceled at once: what it has just claimed must not be forgotten.
+            await asyncio.wait([self._claim_loop], timeout=CANCEL_TIMEOUT_SECONDS)
+            self._claim_loop.cancel()  # the store does not answer: the lease of what it may have claimed expires
+            self._claim_loop = None
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace_seconds)
+        await asyncio.gather(*(self._hand_over(run) for run in list(self._runs.values())))
+        await self._title_writer.stop()
+        loops, self._upkeep_loops = self._upkeep_loops, []
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+
+    async def _hand_over(self, run: Run) -> None:
+        """Stop a run. Without side effects another worker starts it again; otherwise it ends as interrupted."""
+        if run.has_side_effects:
+            run.stop(InterruptReason.SERVER_STOPPED)
+        elif run.task is not None and not run.is_ending:  # a complete answer is stored: its usage is recorded with it
+            run.task.cancel()
+        if run.task is not None:  # a task that does not end cannot write anything after its turn is released
+            await asyncio.wait([run.task], timeout=CANCEL_TIMEOUT_SECONDS)
+            if run.has_side_effects or run.is_ending:
+                run.task.cancel()  # it could not store how it ended
+        if run.has_side_effects:
+            return
+
+        def release(tx: Transaction) -> None:
+            turn_leases.release_turn(tx, run.lease)
+            drafts.delete(tx, run.lease.turn_no)
+
+        crash_point("turn.before_release")
+        try:
+            async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS):
+                await self._engine.arun(Write(release))
+        except LeaseLost:
+            log.debug("turn_already_ended", extra={"turn": run.lease.turn_id})
+        except (StoreError, TimeoutError) as error:  # another worker recovers the turn when its lease has expired
+            log.warning("turn_release_failed", extra={"turn": run.lease.turn_id, "error": str(error)})
+        crash_point("turn.released")
+
+    # -- claiming and running ------------------------------------------------------------------------------
+
+    async def _run_claim_loop(self) -> None:
+        await run_poll_loop(
+            self._poll,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="turn_claim_failed",
+            kind=WorkKind.TURN,
+        )
+
+    async def _poll(self) -> float:
+        """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
+        rules = self._dependencies.rules
+        now = self._now()
+        is_reserved = any(run.lease.runs_alone for run in self._runs.values())
+        claim_request = turn_leases.ClaimRequest(
+            owner=self._owner,
+            lease_until=now + _seconds_to_micros(LEASE_SECONDS),
+            max_turns=0 if is_reserved else rules.max_running - len(self._runs),
+            is_idle=not self._runs,
+            max_running=rules.max_running,
+            max_running_per_person=rules.max_running_per_person,
+        )
+
+        def claim(tx: Transaction) -> turn_leases.WorkSummary:
+            claimed = claims.claim_turns(tx, self._dependencies.store.config, rules, claim_request, now)
+            return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
+
+        def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:
+            work = turn_leases.find_work(tx, self._owner, now)
+            return None if work.has_queued and claim_request.max_turns > 0 else work
+
+        crash_point("turn.before_claim")
+        work = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
+        for lease in work.claimed:
+            crash_point("turn.claimed")
+            run = Run(self._dependencies, lease)
+            run.release_agent = self._dependencies.acquire_agent()
+            self._runs[lease.turn_no] = run
+            self._has_runs.set()
+            run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
+        self._stop_requested_runs(work.stop_requests)
+        return POLL_SECONDS if work.next_due_at is None else min(POLL_SECONDS, (work.next_due_at - now) / 1e6)
+
+    async def _execute(self, run: Run) -> None:
+        turn_id = run.lease.turn_id
+        try:
+            await run.execute()
+            self._title_writer.handle_ended_run(run)
+        except asyncio.CancelledError:  # the lease is lost, or the process stops: another worker takes the turn
+            log.info("turn_abandoned", extra={"turn": turn_id})
+            await self._record_orphan_usage(run)
+        except LeaseLost:  # the answer is dropped
+            log.warning("turn_lease_lost", extra={"turn": turn_id})
+            await self._record_orphan_usage(run)
+        except StoreError as error:
+            log.error("turn_not_stored", extra={"turn": turn_id, "error": str(error)})
+            await self._recover_broken_run(run)
+        except Exception:  # the same, but by a mistake of ours: the log has to show where
+            log.exception("turn_not_stored", extra={"turn": turn_id})
+            await self._recover_broken_run(run)
+        finally:
+            run.release_agent()
+            self._runs.pop(run.lease.turn_no, None)
+            if not self._runs:
+                self._has_runs.clear()
+            self.wake()
+            self._on_change()
+
+    async def _recover_broken_run(self, run: Run) -> None:
+        """Requeue or end the turn of a run that broke off, as soon as the store is available.
+
+        If this process stops before, another worker recovers the turn when its lease has expired.
+        """
+        run.is_ending = True
+
+        def recover(tx: Transaction, now: int) -> None:
+            recovery.recover_broken_run(tx, self._dependencies.store.config, run.lease, now)
+            record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
+
+        while not self._is_stopping:
+            try:
+                await self._engine.arun(Write(partial(recover, now=self._now())))
+            except LeaseLost:
+                await self._record_orphan_usage(run)
+                return
+            except StoreError as error:
+                log.debug("turn_recovery_failed", extra={"turn": run.lease.turn_id, "error": str(error)})
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+            else:
+                log.info("turns_recovered", extra={"count": 1})
+                return
+
+    async def _record_orphan_usage(self, run: Run) -> None:
+        """Record what a run used before it lost its turn: it has to be paid for, whichever run answers."""
+        record = partial(record_orphan_usage, lease=run.lease, usages=run.unrecorded_usage, now=self._now())
+        try:
+            await self._engine.arun(Write(record))
+        except StoreError as error:
+            log.error("turn_usage_not_recorded", extra={"turn": run.lease.turn_id, "error": str(error)})
+
+    def _stop_requested_runs(self, stop_requests: Mapping[TurnId, StopRequest]) -> None:
+        for run in self._runs.values():
+            stop_request = stop_requests.get(run.lease.turn_id)
+            if stop_request is not None:
+                is_stop = stop_request is StopRequest.STOP
+                run.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
+
+    # -- drafts and leases ---------------------------------------------------------------------------------
+
+    async def _run_draft_loop(self) -> None:
+        """Save all growing drafts at a steady interval: one transaction, however many runs there are."""
+        write_kind.set(WorkKind.TURN)
+        while True:
+            await self._has_runs.wait()
+            await asyncio.sleep(DRAFT_SAVE_SECONDS)
+            try:
+                await self._save_drafts()
+            except StoreError as error:
+                log.warning("draft_save_failed", extra={"error": str(error)})
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+            except Exception:  # whatever it is, later drafts must still be saved
+                log.exception("draft_save_failed")
+
+    async def _save_drafts(self) -> None:
+        candidates = [
+            (run, *run.get_unsaved_pieces())
+            for run in self._runs.values()
+            if not run.is_ending and not run.save_lock.locked()
+        ]
+        unsaved = [each for each in candidates if each[1]]
+        if not unsaved:
+            return
+        async with contextlib.AsyncExitStack() as locks:
+            for run, _, _ in unsaved:
+                await locks.enter_async_context(run.save_lock)  # free, as checked above: this does not wait
+            crash_point("turn.before_draft_save")
+            saved = await self._engine.arun(Write(partial(_append_drafts, unsaved=unsaved)))
+            crash_point("turn.draft_saved")
+            for run, _, position in unsaved:
+                if run.lease.turn_no in saved:
+                    run.saved_position = position
+                else:
+                    self._abandon(run)
+
+    async def _run_lease_loop(self) -> None:
+        """Extend the leases of running turns, and recover the turns of dead workers, at a steady interval."""
+        write_kind.set(WorkKind.TURN)
+        wait = HEARTBEAT_SECONDS
+        while True:
+            await asyncio.sleep(wait)
+            wait = STORE_RETRY_SECONDS
+            try:
+                await self._extend_leases()
+                await self.recover_orphans()
+                await self._dependencies.budgets.recover_calls()
+                wait = HEARTBEAT_SECONDS
+            except StoreError as error:
+                log.warning("turn_lease_extension_failed", extra={"error": str(error)})
+            except Exception:  # whatever it is: without this loop every running turn loses its lease
+                log.exception("turn_lease_extension_failed")
+
+    async def _extend_leases(self) -> None:
+        if not self._runs:
+            return
+        until = self._now() + _seconds_to_micros(LEASE_SECONDS)
+        runs = [run for run in self._runs.values() if not run.is_overdue]
+        extend = partial(turn_leases.extend_leases, leases=[run.lease for run in runs], until=until)
+        extended = await self._engine.arun(Write(extend))
+        for run in runs:
+            if run.lease.turn_no not in extended:
+                self._abandon(run)
+
+    def _abandon(self, run: Run) -> None:
+        """Cancel a run that has lost its lease: another worker has its turn, and this answer no longer counts."""
+        if self._runs.get(run.lease.turn_no) is run and run.task is not None and not run.is_ending:
+            run.task.cancel()
+
+    # -- recovery ------------------------------------------------------------------------------------------
+
+    async def recover_orphans(self) -> int:
+        """Recover the turns of dead workers; return how many there were."""
+        now = self._now()
+        crash_point("turn.before_recovery")
+        recovered = await self._engine.arun(
+            Write(
+                lambda tx: recovery.recover_orphans(tx, self._dependencies.store.config, now),
+                read_first=lambda tx: None if recovery.has_orphans(tx, now) else 0,
+            )
+        )
+        crash_point("turn.recovered")
+        if recovered:
+            log.info("turns_recovered", extra={"count": recovered})
+            self.wake()
+            self._on_change()
+        return recovered
+
+    def _now(self) -> int:
+        return to_micros(self._dependencies.store.clock.now())
+
+
+def _append_drafts(tx: Transaction, unsaved: list[UnsavedDraft]) -> set[int]:
+    """Store more of several drafts; return the numbers of the turns that still had their lease."""
+    saved = set()
+    for run, pieces, _ in unsaved:
+        with contextlib.suppress(LeaseLost):
+            turn_leases.check_lease(tx, run.lease)
+            drafts.append_pieces(tx, run.lease, pieces)
+            saved.add(run.lease.turn_no)
+    return saved
+
+
+def _seconds_to_micros(seconds: float) -> int:
+    return round(seconds * 1e6)
