@@ -17,8 +17,7 @@ from palaver.delivery.capabilities import Capabilities, Pace
 from palaver.delivery.view import DeliveryOperations
 from palaver.media.attachments import Attachments
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
-from palaver.sessions.delivery import DeliveryPart, DeliveryState
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Button, DeliveryPart, DeliveryState
 from palaver.testing import FakeClock, ScriptedAgent
 from support.deliveries import (
     FailingTransport,

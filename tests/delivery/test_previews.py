@@ -19,9 +19,8 @@ from palaver.delivery.capabilities import Capabilities, Pace
 from palaver.delivery.preview_text import build_preview_text
 from palaver.delivery.previews import REPLACED_TEXT, STOPPED_TEXT
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.sessions.delivery import Address, DeliveryState
+from palaver.sessions.delivery import Address, Button, DeliveryState
 from palaver.sessions.draft import Piece, PieceKind
-from palaver.sessions.platform_updates import Button
 from palaver.testing import ScriptedAgent
 from support.deliveries import list_deliveries, wait_for_delivery
 from support.gateway import wait_for_turn, wait_until

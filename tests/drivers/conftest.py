@@ -10,7 +10,8 @@ import pytest
 
 from palaver.agent.base import AgentRequest, TextDelta, Tool
 from palaver.config.agent_rules import AgentProfile, Provider
-from palaver.drivers.model import ModelAgent, Timeouts
+from palaver.drivers.model import ModelAgent
+from palaver.drivers.providers import Timeouts
 
 from .openai_server import KEY, OpenAIServer
 

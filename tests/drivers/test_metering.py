@@ -14,7 +14,7 @@ from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import AgentError, BudgetExceeded
 from palaver.drivers.demo import DEMO_MODEL, DemoAgent
-from palaver.drivers.model import Timeouts
+from palaver.drivers.providers import Timeouts
 
 from .conftest import collect_events, collect_events_into, get_text, make_request, make_tool
 from .openai_server import (

@@ -12,7 +12,7 @@ import pytest
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
 from palaver.config.agent_rules import Provider
 from palaver.core.errors import AgentRejected, InvalidInput
-from palaver.drivers.model import Timeouts
+from palaver.drivers.providers import Timeouts
 from palaver.sessions.draft import START_POSITION, Draft, Piece, PieceKind, build_turn_messages
 from palaver.sessions.usage import CostStatus
 

@@ -8,7 +8,7 @@ import pytest
 from palaver.agent.base import Notice, TextDelta, ToolResult
 from palaver.config.agent_rules import Provider
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
-from palaver.drivers.model import Timeouts
+from palaver.drivers.providers import Timeouts
 from palaver.sessions.turn_codes import FailureCode, NoticeCode
 from support.process import find_free_port
 

@@ -14,9 +14,9 @@ from palaver.config.agent_rules import AgentProfile, Provider
 from palaver.config.budget_rules import TokenPrice
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, InvalidInput
 from palaver.drivers import speech_command
-from palaver.drivers.speech import Recording, choose_speaker, choose_transcriber
+from palaver.drivers.speech import choose_speaker, choose_transcriber
 from palaver.drivers.speech_command import fill_arguments
-from palaver.sessions.speech import SpeechRules, make_spoken_text, split_spoken_text
+from palaver.sessions.speech import Recording, SpeechRules, make_spoken_text, split_spoken_text
 from support import local_speech
 
 from .openai_server import (

@@ -99,6 +99,6 @@ def make_account(local: LocalPlatform, tmp_path: Path) -> ConfiguredAccount:
     place = AccountPlace(account="", folder=tmp_path / f"{local.platform}-keys", webhook_url=None)
 
     async def create() -> Adapter:
-        return manifest.create(settings, place)
+        return manifest.create_adapter(settings, place)
 
     return ConfiguredAccount(platform=local.platform, account="", create=create, capabilities=manifest.capabilities)

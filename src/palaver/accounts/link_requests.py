@@ -29,9 +29,8 @@ from palaver.people.account import hash_secret
 from palaver.people.model import ROLE_RANKS
 from palaver.people.pairing_model import LINK_CODE_LIFETIME, generate_code
 from palaver.people.pairing_table import LinkClaim
-from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
-from palaver.sessions.platform_updates import Button
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

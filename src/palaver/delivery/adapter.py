@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from palaver.delivery.capabilities import Capabilities
-from palaver.sessions.delivery import DeliveryKind
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Button, DeliveryKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence

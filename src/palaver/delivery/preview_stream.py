@@ -20,8 +20,8 @@ from palaver.delivery.adapter import OutgoingMessage
 from palaver.delivery.preview_text import render_preview
 from palaver.live.feed_events import DraftGrew
 from palaver.people.model import Principal, Role
+from palaver.sessions.delivery import Button
 from palaver.sessions.draft import Draft
-from palaver.sessions.platform_updates import Button
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -39,8 +39,7 @@ from palaver.delivery.part_outcomes import (
 from palaver.delivery.part_rendering import build_parts
 from palaver.media import table as attachments
 from palaver.sessions.attachment import AttachmentNotFound
-from palaver.sessions.delivery import DeliveryPart, DeliveryState, NextStep, format_part_key
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Button, DeliveryPart, DeliveryState, NextStep, format_part_key
 from palaver.sessions.turn import TurnState
 
 if TYPE_CHECKING:

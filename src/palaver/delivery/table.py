@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
-    from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.platform_updates import Button
+    from palaver.sessions.delivery import AccountKey, Button
 
 _UNREACHABLE = "This address can no longer be reached: {reason}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.agent.notices import make_fallback_notice
@@ -17,7 +17,7 @@ from palaver.agent.retry import RetryPolicy
 from palaver.core.errors import AgentError, AgentRejected, ConfigError, InvalidInput
 from palaver.drivers.mcp_servers import McpServers
 from palaver.drivers.pricing import ModelPrices, find_context_window
-from palaver.drivers.providers import KNOWN_PROVIDERS, add_environment_keys, check_reachable, parse_model_name
+from palaver.drivers.providers import KNOWN_PROVIDERS, Timeouts, add_environment_keys, check_reachable, parse_model_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from palaver.drivers.providers import ModelName
 
 MAX_TOOL_ROUNDS = 25  # in one turn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """How long to wait for a provider."""
-
-    connect_seconds: float = 5.0
-    read_seconds: float = 120.0  # between two pieces of an answer; a model may think before the first one
 
 
 class ModelAgent:

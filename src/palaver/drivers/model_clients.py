@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider as ModelProvider
 
     from palaver.config.agent_rules import Provider
-    from palaver.drivers.model import Timeouts
-    from palaver.drivers.providers import ModelName
+    from palaver.drivers.providers import ModelName, Timeouts
 
 _DUMMY_KEY = "none"  # for servers without keys, because the client insists on sending one
 

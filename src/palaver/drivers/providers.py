@@ -18,6 +18,7 @@ from palaver.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 OLLAMA: Final = "ollama"
 INSTALL_COMMAND: Final = "pip install 'palaver[models]'"
 
@@ -126,3 +127,11 @@ def is_loopback_url(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long to wait for a provider."""
+
+    connect_seconds: float = 5.0
+    read_seconds: float = 120.0  # between two pieces of an answer; a model may think before the first one

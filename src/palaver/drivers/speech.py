@@ -7,16 +7,14 @@ program on this machine). Nothing is downloaded at run time.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from palaver.core.errors import InvalidInput
 from palaver.drivers.providers import add_environment_keys, check_reachable, parse_model_name
-from palaver.sessions.speech import AUTO, COMMAND, OFF
+from palaver.sessions.speech import AUTO, COMMAND, OFF, Recording, SpokenAudio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from palaver.agent.base import CallMeter
     from palaver.config.agent_rules import AgentProfile
@@ -27,24 +25,6 @@ DEFAULT_SPEAKING_MODEL = "openai:gpt-4o-mini-tts"
 PROVIDERS_WITHOUT_SPEECH = frozenset({"anthropic", "google", "ollama"})
 # Speaks without a model file; {voice} and {language} are filled in, and an argument that lacks its value is left out.
 ESPEAK_COMMAND = ("espeak-ng", "-v", "{voice}", "--stdout", "--stdin")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
-    """A recording on disk."""
-
-    path: Path
-    name: str
-    media_type: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class SpokenAudio:
-    """Audio of a spoken text."""
-
-    data: bytes = field(repr=False)
-    media_type: str
 
 
 class Transcriber(Protocol):

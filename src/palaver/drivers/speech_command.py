@@ -19,16 +19,15 @@ from palaver.agent.base import ModelCall
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import AgentRejected, AgentUnavailable
 from palaver.core.text import make_storable
-from palaver.drivers.speech import SpokenAudio
 from palaver.sessions.attachment import UnsupportedFileType, detect_media_type
-from palaver.sessions.speech import MAX_TRANSCRIPT_CHARS, TOKENS_PER_SPOKEN_CHAR, estimate_audio_tokens
+from palaver.sessions.speech import MAX_TRANSCRIPT_CHARS, TOKENS_PER_SPOKEN_CHAR, SpokenAudio, estimate_audio_tokens
 from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.agent.base import CallMeter
-    from palaver.drivers.speech import Recording
+    from palaver.sessions.speech import Recording
 
 COMMAND_SECONDS: Final = 300.0
 END_SECONDS: Final = 5.0  # for a program that was ended

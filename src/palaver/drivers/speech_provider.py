@@ -15,11 +15,11 @@ from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, Age
 from palaver.core.logs import remove_secrets
 from palaver.core.text import make_storable
 from palaver.drivers.providers import explain_api_key, explain_invalid_address, get_provider_title, is_loopback_url
-from palaver.drivers.speech import SpokenAudio
 from palaver.sessions.speech import (
     MAX_TRANSCRIPT_CHARS,
     TOKENS_PER_AUDIO_SECOND,
     TOKENS_PER_SPOKEN_CHAR,
+    SpokenAudio,
     estimate_audio_tokens,
 )
 from palaver.sessions.turn_codes import FailureCode
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from palaver.config.agent_rules import Provider
     from palaver.drivers.pricing import ModelPrices
     from palaver.drivers.providers import ModelName
-    from palaver.drivers.speech import Recording
-    from palaver.sessions.speech import SpeechRules
+    from palaver.sessions.speech import Recording, SpeechRules
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 CONNECT_SECONDS: Final = 10.0

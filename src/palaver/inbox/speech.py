@@ -17,11 +17,11 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
 from palaver.core.process_identity import create_lease_owner
 from palaver.core.timestamps import to_micros
-from palaver.drivers.speech import Recording, choose_speaker, choose_transcriber
+from palaver.drivers.speech import choose_speaker, choose_transcriber
 from palaver.money import call_records
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions
-from palaver.sessions.speech import Transcript, make_spoken_text, split_spoken_text
+from palaver.sessions.speech import Recording, Transcript, make_spoken_text, split_spoken_text
 from palaver.sessions.usage_table import NO_SESSION_NO
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from palaver.config.agent_rules import AgentProfile
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
-    from palaver.drivers.speech import Speaker, SpokenAudio, Transcriber
+    from palaver.drivers.speech import Speaker, Transcriber
     from palaver.media.attachments import Attachments
     from palaver.money.meter import BudgetMeter, Budgets
     from palaver.people.model import Person, Principal
     from palaver.sessions.attachment import Attachment
+    from palaver.sessions.speech import SpokenAudio
     from palaver.sessions.store import SessionStore
 
 MAX_RUNNING: Final = 4  # calls of engines in this process

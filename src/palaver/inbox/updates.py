@@ -25,17 +25,10 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.delivery import Address, DeliveryKind
+from palaver.sessions.delivery import Address, Button, DeliveryKind
 from palaver.sessions.events import EventKind
 from palaver.sessions.inbound import Outcome, Receipt
-from palaver.sessions.platform_updates import (
-    Button,
-    ChatMoved,
-    MembersChanged,
-    MessageDeleted,
-    MessageEdited,
-    MessageReaction,
-)
+from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
 
 if TYPE_CHECKING:
     from datetime import datetime

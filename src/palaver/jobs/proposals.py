@@ -15,9 +15,8 @@ from palaver.jobs.model import MAX_JOB_NAME_CHARS
 from palaver.jobs.proposal import format_cost_per_day
 from palaver.sessions import log_table as events
 from palaver.sessions.context import clean_chat_text
-from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.events import EventKind
-from palaver.sessions.platform_updates import Button
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction

@@ -24,8 +24,8 @@ from palaver.core.engines.backup_folder import DATABASE_NAME
 from palaver.core.engines.base import Write
 from palaver.core.engines.folder_lock import FolderLock
 from palaver.core.engines.open import open_engine
-from palaver.core.engines.sqlite_backup import check_copy, fold_log, is_file_in_use
-from palaver.core.engines.sqlite_file import get_restore_marker
+from palaver.core.engines.sqlite_backup import check_copy, fold_log
+from palaver.core.engines.sqlite_file import get_restore_marker, is_file_in_use
 from palaver.core.errors import StoreBusy
 from palaver.core.folder_files import copy_file, flush_folder, link_or_copy, make_private_folder
 from palaver.core.timestamps import to_micros

@@ -8,6 +8,7 @@ its SDK.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -45,13 +46,20 @@ class PlatformManifest:
 
     platform: Platform
     settings: type[AccountSettings]
-    create: Callable[[Any, AccountPlace], Adapter]  # settings and place → adapter; imports the SDK
+    # Makes an adapter: a function, or `package.module:name` of one whose module imports the SDK.
+    create: str | Callable[[Any, AccountPlace], Adapter]
     capabilities: Capabilities = field(default_factory=Capabilities)  # of its adapters: the same value
     extra: str | None = None  # the extra to install: `pip install 'palaver[telegram]'`
     modules: tuple[str, ...] = ()  # that the extra brings; to say what is missing
     environment: Mapping[str, str] = field(default_factory=dict)  # variable → setting, for the account without a name
     addresses: tuple[str, ...] | None = None  # settings that say where secrets are sent; None: all that are not secret
     summary: str = ""  # one line for people
+
+    def create_adapter(self, settings: AccountSettings, place: AccountPlace) -> Adapter:
+        """Create the adapter of an account; only now its SDK is imported."""
+        create = resolve_name(self.create) if isinstance(self.create, str) else self.create
+        adapter: Adapter = create(settings, place)
+        return adapter
 
     def list_addresses(self) -> frozenset[str]:
         """Return the settings that say where the secrets of an account are sent."""

@@ -155,7 +155,7 @@ def _compute_fingerprint(values: Mapping[str, object], place: AccountPlace) -> s
 async def _create_adapter(manifest: PlatformManifest, settings: AccountSettings, place: AccountPlace) -> Adapter:
     try:
         await asyncio.to_thread(_import_modules, manifest)  # an SDK takes a while, and the event loop must not wait
-        adapter = manifest.create(settings, place)
+        adapter = manifest.create_adapter(settings, place)
     except ImportError as error:
         raise AccountRefused(_describe_missing_module(manifest, error.name or str(error))) from error
     adapter.account = place.account

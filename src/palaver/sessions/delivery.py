@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from palaver.core.errors import DeliveryError
     from palaver.core.ids import DeliveryId, SessionId, TurnId
     from palaver.core.source import SessionSource
-    from palaver.sessions.platform_updates import Button
+
 
 MAX_DELIVERY_ATTEMPTS = 8
 FIRST_RETRY_DELAY = timedelta(seconds=1)
@@ -194,3 +194,11 @@ def compute_retry_delay(
     full_delay = min(FIRST_RETRY_DELAY * factor, MAX_RETRY_DELAY)
     delay = full_delay * (0.5 + spread / 2)
     return max(delay, retry_after) if retry_after else delay
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message. `data` comes back in `ButtonPressed`; platforms allow 64 bytes."""
+
+    label: str
+    data: str  # `stop:t_…`, `retry:t_…`, `rerun:s:seq`, `confirm:j_…:time`, `reject:j_…:time`, `link-confirm:time`

@@ -93,11 +93,3 @@ def parse_button(data: str) -> tuple[str, str]:
     """Return the action of a button, such as `stop`, and what it applies to."""
     action, _, subject = data.partition(":")
     return action, subject
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """A button under a message. `data` comes back in `ButtonPressed`; platforms allow 64 bytes."""
-
-    label: str
-    data: str  # `stop:t_…`, `retry:t_…`, `rerun:s:seq`, `confirm:j_…:time`, `reject:j_…:time`, `link-confirm:time`

@@ -6,10 +6,14 @@ Always true: everything here takes time in proportion to its text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.plain_text import strip_markdown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 # What a recording or a spoken text counts in budgets, where a provider does not report tokens. Prices are dollars for
 # a million of these: a price of $0.006 a minute is 10, a price of $15 for a million characters is 15.
@@ -98,3 +102,21 @@ def _find_piece_end(text: str, start: int) -> int:
         space = text.rfind(" ", start, limit)
         end = space + 1 if space > start else limit
     return end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recording on disk."""
+
+    path: Path
+    name: str
+    media_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenAudio:
+    """Audio of a spoken text."""
+
+    data: bytes = field(repr=False)
+    media_type: str

@@ -194,7 +194,8 @@ async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
 
 async def _ask(access: ProviderAccess, model: str) -> str:
     from palaver.agent.retry import RetryPolicy
-    from palaver.drivers.model import ModelAgent, Timeouts
+    from palaver.drivers.model import ModelAgent
+    from palaver.drivers.providers import Timeouts
     from palaver.drivers.selection import has_provider_packages
 
     if not has_provider_packages():

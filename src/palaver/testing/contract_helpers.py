@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from palaver.delivery.adapter import Adapter
-    from palaver.sessions.platform_updates import Button
+    from palaver.sessions.delivery import Button
     from palaver.testing.contract_platform import ContractPlatform, Fault, ShownMessage
 
 RECONNECT_SECONDS = 0.05

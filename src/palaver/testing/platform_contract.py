@@ -28,7 +28,8 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.delivery.adapter import OutgoingFile
-from palaver.sessions.platform_updates import Button, ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.delivery import Button
+from palaver.sessions.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing.account_link import Death, MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import (
     Connection,

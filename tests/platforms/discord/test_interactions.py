@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import LeaseLost
-from palaver.sessions.platform_updates import Button, ButtonPressed
+from palaver.sessions.delivery import Button
+from palaver.sessions.platform_updates import ButtonPressed
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until

@@ -9,8 +9,7 @@ from palaver.delivery.adapter import OutgoingMessage
 from palaver.inbox.registry import COMMANDS
 from palaver.platforms.discord.account_check import describe_account
 from palaver.platforms.discord.outbound import build_commands, build_edit, build_message, render_markdown
-from palaver.sessions.delivery import Address
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Address, Button
 
 from .discord_data import ALL_PERMISSIONS, BOT, make_application
 from .discord_schemas import list_problems

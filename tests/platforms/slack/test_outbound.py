@@ -22,7 +22,7 @@ from palaver.platforms.slack.failures import (
 )
 from palaver.platforms.slack.outbound import build_blocks, build_fallback_text, build_metadata, read_key
 from palaver.platforms.slack.scopes import NEEDED_SCOPES, describe_missing_scopes
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Button
 
 from .slack_server import SCOPES
 from .slack_types import list_request_problems

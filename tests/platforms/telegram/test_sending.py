@@ -11,8 +11,7 @@ import pytest
 from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingFile
-from palaver.sessions.delivery import Address
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Address, Button
 
 from .bot_api_server import (
     BAD_GATEWAY,

@@ -43,7 +43,7 @@ NUMBERS = count(1)
 
 def make_adapter(account: str = "", *, secret: str = SECRET, **settings: Any) -> WebhookAdapter:
     place = make_place(account, webhook_url=None)
-    adapter = MANIFEST.create(WebhookSettings.model_validate({"secret": secret, **settings}), place)
+    adapter = MANIFEST.create_adapter(WebhookSettings.model_validate({"secret": secret, **settings}), place)
     assert isinstance(adapter, WebhookAdapter)
     return adapter
 

@@ -12,8 +12,8 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, Se
 from palaver.delivery.adapter import OutgoingFile, WebhookRequest
 from palaver.platforms.whatsapp.adapter import MAX_WEBHOOK_BYTES, NO_PUBLIC_URL, NOT_SUBSCRIBED
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_platform_error
+from palaver.sessions.delivery import Button
 from palaver.sessions.inbound import Outcome, Receipt
-from palaver.sessions.platform_updates import Button
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import WEBHOOK_URL

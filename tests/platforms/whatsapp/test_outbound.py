@@ -19,8 +19,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_late_error, make_platform_error
-from palaver.sessions.delivery import Address
-from palaver.sessions.platform_updates import Button
+from palaver.sessions.delivery import Address, Button
 
 from .cloud_types import check_request
 from .conftest import make_outgoing

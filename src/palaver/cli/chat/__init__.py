@@ -8,48 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 import click
 
+from palaver.cli.chat.chat_options import ChatMode, ChatOptions, StartMode
 from palaver.cli.options import json_option, load_cli_settings
-
-
-class StartMode(Enum):
-    """Which conversation the chat starts in."""
-
-    RECENT = "recent"  # the current one if it is not old, otherwise a new one
-    LAST = "last"
-    NEW = "new"
-    NAMED = "named"  # the one given with --resume
-
-
-class ChatMode(Enum):
-    """How the chat is shown and where the messages come from."""
-
-    SCREEN = "screen"  # a terminal with escape codes
-    LINES = "lines"  # a terminal that can only show lines
-    PIPE = "pipe"  # lines from another program
-    ONE_SHOT = "one_shot"  # one message from the command line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatOptions:
-    """The options of `palaver chat`."""
-
-    mode: ChatMode
-    start: StartMode = StartMode.RECENT
-    resume: str = ""  # title, id or number of a conversation
-    profile: str | None = None  # to choose in that conversation; "default" resets it
-    personality: str | None = None
-    workspace: str | None = None
-    message: str | None = None
-    files: tuple[Path, ...] = ()  # for the first message
-    as_json: bool = False
-    quiet: bool = False
-    is_temporary: bool = False  # in the memory of this process only
 
 
 @click.command()

@@ -17,7 +17,7 @@ import click
 
 from palaver import __version__
 from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings
-from palaver.cli.chat import ChatMode
+from palaver.cli.chat.chat_options import ChatMode
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped, get_exit_code, print_error
 from palaver.cli.options import open_store
@@ -27,7 +27,7 @@ from palaver.core.errors import PalaverError, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from palaver.cli.chat import ChatOptions
+    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.cli.chat.one_shot import AnswerOutput, OneShot
     from palaver.config import Settings
     from palaver.gateway.gateway import Gateway

@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.profiles import find_default_model
-from palaver.cli.chat import StartMode
 from palaver.cli.chat.attached_files import AttachedFiles
+from palaver.cli.chat.chat_options import StartMode
 from palaver.cli.errors import MessageRejected
 from palaver.cli.output import clean_text, format_relative_time
 from palaver.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
@@ -29,7 +29,7 @@ from palaver.turns.commands.setting_commands import DEFAULT
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from palaver.cli.chat import ChatOptions
+    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.commands.command import CommandAction, CommandCall
     from palaver.core.ids import SessionId, TurnId
     from palaver.gateway.gateway import Gateway

@@ -11,7 +11,7 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from palaver.cli.chat import ChatMode
+from palaver.cli.chat.chat_options import ChatMode
 from palaver.cli.chat.feed_presenter import Note
 from palaver.cli.chat.one_shot import Answer, PlainOutput
 from palaver.cli.errors import get_exit_code, print_error
@@ -32,7 +32,7 @@ from palaver.turns.commands.setting_commands import DEFAULT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.cli.chat import ChatOptions
+    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.cli.chat.one_shot import AnswerOutput
     from palaver.gateway.gateway import Gateway
     from palaver.inbox.temporary_request import AnswerEnded, TemporaryEvent

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
-from palaver.core.engines import table_copy
 from palaver.core.engines.integrity import check_before_use
 from palaver.core.engines.open import get_database_path
 from palaver.core.engines.sqlite import DIALECT, SqliteTransaction
 from palaver.core.engines.sqlite_file import connect
+from palaver.core.engines.table_copy import TargetContent, find_content
 from palaver.core.errors import MigrationFailed, StoreBusy
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Engine, Transaction, Write
-
-
-@dataclass(frozen=True, slots=True)
-class TargetContent:
-    """What a database holds that is not empty."""
-
-    is_unfinished: bool  # an unfinished copy of a store
-    table: str  # one of those that have rows
+    from palaver.core.engines.base import Engine, Write
 
 
 def store_batch(engine: Engine, work: Write[None]) -> None:
@@ -52,13 +43,3 @@ def describe_target(url: str) -> TargetContent | None:
     check_before_use(path, DIALECT)
     with closing(connect(path, reader=True)) as db:
         return find_content(SqliteTransaction(db))
-
-
-def find_content(tx: Transaction) -> TargetContent | None:
-    """Return what the tables of a database hold, also of another program's."""
-    tables = table_copy.list_tables(tx)
-    names = {table.name for table in tables}
-    if "lane_move" in names and table_copy.is_started(tx):
-        return TargetContent(is_unfinished=True, table="")
-    found = table_copy.find_rows(tx, tables)
-    return None if found is None else TargetContent(is_unfinished=False, table=found)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from palaver.core.engine_upgrade import Upgrade
 from palaver.core.engines.base import Conflict, Read, Work, WorkKind, Write, get_kind, write_key
-from palaver.core.engines.copy_target import TargetContent, find_content
+from palaver.core.engines.table_copy import TargetContent, find_content
 from palaver.core.errors import ConfigError, StoreBusy, StoreClosed, StoreReadOnly, StoreUnavailable
 
 try:

@@ -532,7 +532,7 @@ class _Checkpointer:
 
 def _take_unused(path: Path, folder: Path) -> FolderLock | None:
     """Lock the folder of a file for this process alone; None if another process uses the file, locked or not."""
-    from palaver.core.engines.sqlite_backup import is_file_in_use  # imports this module
+    from palaver.core.engines.sqlite_file import is_file_in_use
 
     lock = FolderLock.take(folder)
     if lock is not None and is_file_in_use(path):  # by a version that locks no folders, or where none can be locked

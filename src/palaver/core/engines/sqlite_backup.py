@@ -158,23 +158,6 @@ def iterate_file_hashes(path: Path) -> Iterator[tuple[str, bool]]:
         )
 
 
-def is_file_in_use(path: Path) -> bool:
-    """Whether another program has a connection to a database: each holds a shared lock on its file."""
-    try:
-        file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
-    except apsw.CantOpenError:
-        return False
-    try:
-        for level in (apsw.SQLITE_LOCK_SHARED, apsw.SQLITE_LOCK_RESERVED, apsw.SQLITE_LOCK_EXCLUSIVE):
-            file.xLock(level)
-    except apsw.BusyError:
-        return True
-    finally:
-        file.xUnlock(apsw.SQLITE_LOCK_NONE)
-        file.xClose()
-    return False
-
-
 def fold_log(path: Path) -> bool:
     """Write a database's log back into its file; False if the database is damaged, which is then not changed.
 

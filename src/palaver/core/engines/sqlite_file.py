@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+
 # At most: only pages that were touched are cached. The system caches the whole file anyway, so larger caches save no
 # measurable time; they only fill for many minutes, and the process grows with them.
 WRITER_CACHE_KIB = 1024
@@ -179,3 +180,20 @@ def translate_error(error: apsw.Error, path: Path) -> Exception:
                 return make_damage_error(path, f"{error}.")
             return store_error(f"{inspect.getdoc(store_error)} ({path})", path=str(path), cause=str(error))
     return error
+
+
+def is_file_in_use(path: Path) -> bool:
+    """Whether another program has a connection to a database: each holds a shared lock on its file."""
+    try:
+        file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    except apsw.CantOpenError:
+        return False
+    try:
+        for level in (apsw.SQLITE_LOCK_SHARED, apsw.SQLITE_LOCK_RESERVED, apsw.SQLITE_LOCK_EXCLUSIVE):
+            file.xLock(level)
+    except apsw.BusyError:
+        return True
+    finally:
+        file.xUnlock(apsw.SQLITE_LOCK_NONE)
+        file.xClose()
+    return False

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Row, Transaction
 
+
 PROGRESS_TABLE: Final = "store_copy"
 # `search` is rebuilt; `migration` and `access_change` belong to each database; the last is our own.
 SKIPPED_TABLES: Final = frozenset({"search", "migration", "access_change", PROGRESS_TABLE})
@@ -323,3 +324,21 @@ def choose_batch_size(size: int, rows: Sequence[Row]) -> int:
     """Return how many rows to read next, so that a batch has about `BATCH_BYTES`."""
     total = sum(len(value) for row in rows for value in row if isinstance(value, str)) + 1
     return max(1, min(MAX_BATCH_ROWS, size * 2, size * BATCH_BYTES // total))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetContent:
+    """What a database holds that is not empty."""
+
+    is_unfinished: bool  # an unfinished copy of a store
+    table: str  # one of those that have rows
+
+
+def find_content(tx: Transaction) -> TargetContent | None:
+    """Return what the tables of a database hold, also of another program's."""
+    tables = list_tables(tx)
+    names = {table.name for table in tables}
+    if "lane_move" in names and is_started(tx):
+        return TargetContent(is_unfinished=True, table="")
+    found = find_rows(tx, tables)
+    return None if found is None else TargetContent(is_unfinished=False, table=found)

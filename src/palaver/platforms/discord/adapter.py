@@ -14,6 +14,7 @@ from palaver.core.errors import ConnectionLost, SendRejected
 from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
+from palaver.inbox.registry import COMMANDS
 from palaver.platforms.discord.account_check import describe_account, has_content_intent
 from palaver.platforms.discord.capabilities import CAPABILITIES
 from palaver.platforms.discord.client import DiscordClient
@@ -263,3 +264,7 @@ async def _run_until_one_ends(*coroutines: Coroutine[Any, Any, object]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def create_adapter(settings: DiscordSettings, place: AccountPlace) -> Adapter:
+    return DiscordAdapter(settings, place, commands=COMMANDS)

@@ -283,3 +283,7 @@ async def _read_file(file: OutgoingFile) -> bytes:
             if len(data) > MAX_FILE_BYTES:
                 raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
     return bytes(data)
+
+
+def create_adapter(settings: EmailSettings, place: AccountPlace) -> Adapter:
+    return EmailAdapter(settings, place)

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from palaver.core.source import Platform
 from palaver.platforms.email.capabilities import CAPABILITIES
 from palaver.platforms.email.settings import EmailSettings
 from palaver.platforms.manifest import PlatformManifest
 
-if TYPE_CHECKING:
-    from palaver.delivery.adapter import Adapter
-    from palaver.platforms.manifest import AccountPlace
-
-
-def _create(settings: EmailSettings, place: AccountPlace) -> Adapter:
-    from palaver.platforms.email.adapter import EmailAdapter
-
-    return EmailAdapter(settings, place)
-
-
 MANIFEST = PlatformManifest(
     platform=Platform.EMAIL,
     settings=EmailSettings,
-    create=_create,
+    create="palaver.platforms.email.adapter:create_adapter",
     capabilities=CAPABILITIES,
     extra="email",
     modules=("aiosmtplib", "markdown_it", "nh3"),

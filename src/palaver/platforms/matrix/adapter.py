@@ -319,3 +319,7 @@ def _remember(known: OrderedDict[_K, _V], key: _K, value: _V) -> None:
     known[key] = value
     while len(known) > MAX_REMEMBERED:
         known.popitem(last=False)
+
+
+def create_adapter(settings: MatrixSettings, place: AccountPlace) -> Adapter:
+    return MatrixAdapter(settings, place)

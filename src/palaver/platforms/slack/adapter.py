@@ -22,6 +22,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake
 from palaver.gateway.webhook_intake import WebhookIntake
+from palaver.inbox.registry import COMMANDS
 from palaver.platforms.slack.capabilities import CAPABILITIES
 from palaver.platforms.slack.catch_up import CatchUp
 from palaver.platforms.slack.client import SlackClient
@@ -445,3 +446,7 @@ async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     raise ConnectionLost("The connection to Slack has ended.")
+
+
+def create_adapter(settings: SlackSettings, place: AccountPlace) -> Adapter:
+    return SlackAdapter(settings, place, commands=[command.name for command in COMMANDS])

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from palaver.core.source import Platform
 from palaver.platforms.manifest import PlatformManifest
 from palaver.platforms.slack.capabilities import CAPABILITIES
 from palaver.platforms.slack.settings import SlackSettings
 
-if TYPE_CHECKING:
-    from palaver.delivery.adapter import Adapter
-    from palaver.platforms.manifest import AccountPlace
-
-
-def _create(settings: SlackSettings, place: AccountPlace) -> Adapter:
-    from palaver.inbox.registry import COMMANDS
-    from palaver.platforms.slack.adapter import SlackAdapter
-
-    return SlackAdapter(settings, place, commands=[command.name for command in COMMANDS])
-
-
 MANIFEST = PlatformManifest(
     platform=Platform.SLACK,
     settings=SlackSettings,
-    create=_create,
+    create="palaver.platforms.slack.adapter:create_adapter",
     capabilities=CAPABILITIES,
     extra="slack",
     modules=("slack_sdk", "aiohttp", "httpx2"),

@@ -11,7 +11,7 @@ from palaver.platforms.slack.mrkdwn import escape_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.sessions.platform_updates import Button
+    from palaver.sessions.delivery import Button
 
 MAX_FALLBACK_CHARS: Final = 3000
 MAX_BUTTON_CHARS: Final = 75

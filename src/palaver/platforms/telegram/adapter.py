@@ -14,6 +14,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake
 from palaver.gateway.webhook_intake import WebhookIntake
+from palaver.inbox.registry import COMMANDS
 from palaver.platforms.telegram.capabilities import CAPABILITIES
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.inbound import BotIdentity, parse_update
@@ -253,3 +254,7 @@ def _check_address(address: Address) -> None:
     for part in ("0" if is_name else address.chat_id, address.thread_id or "0"):
         if not part.removeprefix("-").isdecimal():
             raise SendRejected(f"{address} is not a chat on Telegram: its id is a number, such as -1001234567890.")
+
+
+def create_adapter(settings: TelegramSettings, place: AccountPlace) -> Adapter:
+    return TelegramAdapter(settings, place, commands=[(command.name, command.summary) for command in COMMANDS])

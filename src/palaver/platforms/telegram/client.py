@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.telegram.settings import TelegramSettings
-    from palaver.sessions.delivery import Address
-    from palaver.sessions.platform_updates import Button
+    from palaver.sessions.delivery import Address, Button
 
 log = logging.getLogger(__name__)
 

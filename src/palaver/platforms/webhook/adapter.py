@@ -115,3 +115,7 @@ def _answer_receipt(receipt: Receipt, conversation: str) -> WebhookResponse:
         return _answer(202, **fields)
     retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
     return _answer(403 if retry_after is None else 429, retry_after=retry_after, **fields)
+
+
+def create_adapter(settings: WebhookSettings, place: AccountPlace) -> Adapter:
+    return WebhookAdapter(settings, place)

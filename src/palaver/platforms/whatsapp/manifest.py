@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from palaver.core.source import Platform
 from palaver.platforms.manifest import PlatformManifest
 from palaver.platforms.whatsapp.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp.settings import WhatsAppSettings
 
-if TYPE_CHECKING:
-    from palaver.delivery.adapter import Adapter
-    from palaver.platforms.manifest import AccountPlace
-
-
-def _create(settings: WhatsAppSettings, place: AccountPlace) -> Adapter:
-    from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
-
-    return WhatsAppAdapter(settings, place)
-
-
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP,
     settings=WhatsAppSettings,
-    create=_create,
+    create="palaver.platforms.whatsapp.adapter:create_adapter",
     capabilities=CAPABILITIES,
     extra="whatsapp",
     modules=("httpx2", "markdown_it"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
-    from palaver.sessions.platform_updates import Button
+    from palaver.sessions.delivery import Button
 
 JSON = dict[str, Any]
 

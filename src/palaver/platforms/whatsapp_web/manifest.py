@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from palaver.core.source import Platform
 from palaver.platforms.manifest import PlatformManifest
 from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
 
-if TYPE_CHECKING:
-    from palaver.delivery.adapter import Adapter
-    from palaver.platforms.manifest import AccountPlace
-
-
-def _create(settings: WhatsAppWebSettings, place: AccountPlace) -> Adapter:
-    from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
-
-    return WhatsAppWebAdapter(settings, place)
-
-
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP_WEB,
     settings=WhatsAppWebSettings,
-    create=_create,
+    create="palaver.platforms.whatsapp_web.adapter:create_adapter",
     capabilities=CAPABILITIES,
     extra="whatsapp-web",
     modules=("markdown_it",),  # not neonize: it is loaded in a process of its own, never in the server
