@@ -126,7 +126,7 @@ def _delete_job(store: SessionStore, job_no: int) -> None:
 
     try:
         from palaver.core.operation import BlockingRunner
-        from palaver.jobs.job_deletion import delete
+        from palaver.jobs.table import delete
         from palaver.sessions.deletions import build_deletion
     except ImportError:  # an older checkout
         from palaver.jobs.table import delete  # type: ignore[attr-defined,no-redef]

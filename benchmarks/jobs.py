@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource, SessionStore
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRunKind, JobState
 from palaver.jobs.scheduler import Scheduler

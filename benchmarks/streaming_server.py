@@ -11,8 +11,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import TextDelta
-from palaver.agent.tokens import extract_text
+from palaver.agent.base import TextDelta, extract_text
 from palaver.drivers.demo import DemoAgent
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
+from palaver.agent.base import estimate_tokens
 from palaver.agent.compaction import check_summary
-from palaver.agent.tokens import estimate_tokens
 from palaver.cli.chat.renderer import format_arguments
 from palaver.cli.output import clean_line, clean_text, format_json, get_display_width, truncate_text
 from palaver.commands.reply_text import escape_markdown, quote_text
@@ -31,27 +31,25 @@ from palaver.core.ids import MemoryId, PersonId
 from palaver.core.logs import remove_secrets
 from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import clean_title, parse_title_slot, title_from
-from palaver.delivery.capabilities import Capabilities, LengthUnit
+from palaver.delivery.model import Capabilities, LengthUnit
 from palaver.delivery.splitting import split_markdown
 from palaver.drivers.demo import _RULES
 from palaver.inbox.registry import parse_command
-from palaver.media.attachment_texts import describe_document
-from palaver.media.document_types import find_archive_type
-from palaver.media.documents.extraction import DocumentText
+from palaver.media.attachments import describe_document
+from palaver.media.documents.extraction import DocumentText, find_archive_type
 from palaver.media.documents.html_text import decode_page, read_html
 from palaver.media.documents.office_text import read_word
 from palaver.memory.model import Memory, clean_memory, find_best_matches, find_similar, matches_query
-from palaver.people.account import normalize_name
+from palaver.people.model import normalize_name
 from palaver.platforms.telegram.outbound import render_markdown
-from palaver.sessions.attachment import Attachment
 from palaver.sessions.context import clean_chat_text, format_author_prefix, quote_chat_text
 from palaver.sessions.events import Event, EventKind
-from palaver.sessions.markdown_export import _format_message
+from palaver.sessions.export import _format_message
 from palaver.sessions.message import Message, make_preview
 from palaver.sessions.quoted_messages import choose_context, format_quotes
 from palaver.sessions.search_text import build_index_text, build_snippet, parse_query, split_words
 from palaver.sessions.share import build_shared_copy
-from palaver.sessions.speech import make_spoken_text, split_spoken_text
+from palaver.sessions.speech import Attachment, make_spoken_text, split_spoken_text
 from palaver.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
 
 if TYPE_CHECKING:

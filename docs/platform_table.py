@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.core.source import BUILT_IN_PLATFORMS
-from palaver.delivery.capabilities import LengthUnit
+from palaver.delivery.model import LengthUnit
 from palaver.platforms.registry import load_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
-    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.model import Capabilities
     from palaver.platforms.manifest import PlatformManifest
 
 README = Path(__file__).parent.parent / "README.md"

@@ -29,7 +29,7 @@ from support.warm_process import WarmLauncher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from palaver.sessions.redact import Redactor
+    from palaver.sessions.context import Redactor
     from scenarios.gateway_harness import GatewayLauncher
     from support.gateway import StartGateway
 

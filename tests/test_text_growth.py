@@ -18,7 +18,7 @@ from palaver.cli.output import clean_text
 from palaver.core.errors import AgentError, InvalidInput
 from palaver.core.logs import remove_secrets
 from palaver.core.text import normalize_unicode
-from palaver.delivery.capabilities import Capabilities, LengthUnit
+from palaver.delivery.model import Capabilities, LengthUnit
 from palaver.delivery.splitting import split_markdown
 from palaver.media.documents.html_text import read_html
 from palaver.sessions.events import Event, EventKind

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.core.engine_upgrade import Upgrade
+from palaver.core.engines.base import Upgrade
 from palaver.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -19,21 +19,20 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import Agent
     from palaver.config import Settings
-    from palaver.config.agent_rules import AgentProfile, WebRules
-    from palaver.config.web_page import WebToolRules
+    from palaver.config.agent_rules import AgentProfile, WebRules, WebToolRules
     from palaver.core.operation import AsyncRunner
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.account_link import ConfiguredAccount
     from palaver.gateway.gateway import Gateway
     from palaver.jobs.fields import JobEnvironment
     from palaver.jobs.service import Jobs
     from palaver.media.attachments import Attachments
-    from palaver.media.web.guarded_requests import GuardedRequests
+    from palaver.media.web.requests import GuardedRequests
     from palaver.media.web.tools import WebAccess
-    from palaver.operation.backup_scheduler import BackupScheduler
+    from palaver.operation.backups import BackupScheduler
     from palaver.operation.doctor.diagnosis import DoctorEnvironment
     from palaver.push.notifier import PushNotifier
+    from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.redact import Redactor
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.platform_catalog import PlatformCatalog
@@ -92,8 +91,8 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
 
 def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
     """Build what changes the settings in a store."""
-    from palaver.settings.agent_check import AgentCheck
     from palaver.settings.editor import SettingsEditor
+    from palaver.settings.model_catalog import AgentCheck
     from palaver.settings.reader import SettingsReader
 
     environ = base.fixed_layers.environ
@@ -105,8 +104,8 @@ def make_live_settings(
     gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None, catalog: PlatformCatalog | None = None
 ) -> LiveSettings:
     """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
-    from palaver.settings.agent_check import choose_available_agent
     from palaver.settings.live_settings import LiveSettings
+    from palaver.settings.model_catalog import choose_available_agent
     from palaver.settings.reader import SettingsReader
 
     store, environ = gateway.store, base.fixed_layers.environ
@@ -170,11 +169,11 @@ def make_gateway(
 
 def make_push_notifier(store: SessionStore, settings: Settings, trusted_hosts: Collection[str] = ()) -> PushNotifier:
     """Build what sends notifications to browsers; tests name the hosts of their push services."""
-    from palaver.push.key import load_push_key
+    from palaver.push.model import load_push_key
     from palaver.push.notifier import PushNotifier
 
     def make_requests() -> GuardedRequests:
-        from palaver.media.web.guarded_requests import GuardedRequests
+        from palaver.media.web.requests import GuardedRequests
 
         return GuardedRequests(trusted_hosts)
 
@@ -195,7 +194,7 @@ def choose_agent_for(loaded: LoadedSettings, base: Settings) -> Agent:
     With settings from the database that do not work, such as a key that can't be decrypted, it says so in its answers.
     """
     from palaver.drivers.selection import choose_agent
-    from palaver.settings.agent_check import choose_available_agent
+    from palaver.settings.model_catalog import choose_available_agent
 
     environ = base.fixed_layers.environ
     if loaded.settings.agent == base.agent and not loaded.unreadable:
@@ -205,7 +204,7 @@ def choose_agent_for(loaded: LoadedSettings, base: Settings) -> Agent:
 
 def make_jobs(store: SessionStore, loaded: LoadedSettings, base: Settings) -> tuple[Jobs[AsyncRunner], JobEnvironment]:
     """Build access to the jobs of a store without a gateway, for the terminal; nothing runs there."""
-    from palaver.agent.prices import ModelPrices
+    from palaver.agent.base import ModelPrices
     from palaver.core.operation import AsyncRunner
     from palaver.jobs.fields import JobEnvironment
     from palaver.jobs.service import Jobs
@@ -231,8 +230,8 @@ def make_importer(store: SessionStore, settings: Settings) -> Importer:
 
 
 def _make_importer(store: SessionStore, attachments: Attachments, profile: AgentProfile) -> Importer:
-    from palaver.transfer.import_request import ImportOptions
     from palaver.transfer.importer import Importer
+    from palaver.transfer.report import ImportOptions
 
     options = ImportOptions(profiles=frozenset(profile.profiles), personalities=frozenset(profile.personalities))
     return Importer(store, attachments, options)
@@ -240,7 +239,7 @@ def _make_importer(store: SessionStore, attachments: Attachments, profile: Agent
 
 def make_backup_scheduler(store: SessionStore, settings: Settings) -> BackupScheduler | None:
     """Build what makes backups of the store by itself; None for a store on a PostgreSQL server."""
-    from palaver.operation.backup_scheduler import BackupScheduler
+    from palaver.operation.backups import BackupScheduler
 
     if not settings.database_url.startswith("sqlite:///"):
         return None
@@ -262,12 +261,11 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
     from palaver.sessions.conversations import Conversations
     from palaver.sessions.shares import Shares
     from palaver.settings.model_catalog import ModelCatalog
-    from palaver.transfer.archive import PersonArchives
+    from palaver.transfer.archive import PersonArchives, PersonExports
     from palaver.transfer.documents import Documents
-    from palaver.transfer.person_exports import PersonExports
     from palaver.transfer.personal_imports import PersonalImports
     from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
-    from palaver.turns.policies import Policies
+    from palaver.turns.commands.status import Policies
     from palaver.web.state import WebState
 
     store, attachments = gateway.store, gateway.files
@@ -313,7 +311,7 @@ def make_doctor_environment(
     """Build what `palaver doctor` checks. Nothing is opened or loaded yet."""
     from palaver.config import find_home, load_settings
     from palaver.operation.doctor.diagnosis import DoctorEnvironment
-    from palaver.operation.doctor.fix_commands import FixCommands
+    from palaver.operation.doctor.finding import FixCommands
 
     folder = find_home(environ, home)
     return DoctorEnvironment(
@@ -350,6 +348,6 @@ def _make_redactor(settings: Settings) -> Redactor | None:
     if not settings.gateway.redact_pii:
         return None
     from palaver.config import load_install_secret
-    from palaver.sessions.redact import Redactor
+    from palaver.sessions.context import Redactor
 
     return Redactor(load_install_secret(settings.home))

@@ -9,12 +9,12 @@ import pytest
 
 from palaver import SessionSource
 from palaver.accounts.people import People
-from palaver.core.timestamps import to_micros
+from palaver.core.clock import to_micros
 from palaver.memory import table as memories
 from palaver.operation import person_erasure
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.platform_updates import ButtonPressed
+from palaver.sessions.inbound import ButtonPressed
 from support.people import Town, chat, find_code, group
 from support.store_content import dump_tables
 

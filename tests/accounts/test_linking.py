@@ -8,14 +8,14 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.accounts import merge_table as person_merge
-from palaver.core.timestamps import to_micros
+from palaver.core.clock import to_micros
 from palaver.memory import table as memories
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.prompts import table as saved_prompts
-from palaver.prompts.view import SavedPromptOperations
-from palaver.sessions import projects_table as projects, read_marks, table as sessions
+from palaver.prompts.service import SavedPromptOperations
+from palaver.sessions import hidden_ranges as read_marks, projects_table as projects, table as sessions
 from palaver.sessions.inbound import Outcome
 from palaver.sessions.keys import DmScope
 from support.people import Town, chat, find_code, group

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.accounts import pairing
 from palaver.people.model import Role
-from palaver.people.pairing_model import CODE_ALPHABET, MAX_PENDING_REQUESTS, generate_code, parse_code
+from palaver.people.pairing_table import CODE_ALPHABET, MAX_PENDING_REQUESTS, generate_code, parse_code
 from palaver.sessions.inbound import Outcome
 from support.people import Town, chat, find_code, group
 

@@ -15,8 +15,7 @@ from palaver.config.agent_rules import TurnRules
 from palaver.core.source import ChatType, Platform
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.inbound import Outcome
-from palaver.sessions.platform_updates import ChatMoved, MessageReaction
+from palaver.sessions.inbound import ChatMoved, MessageReaction, Outcome
 from support.people import Town, find_code
 
 if TYPE_CHECKING:

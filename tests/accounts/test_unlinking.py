@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
-from palaver.accounts import merge_table as person_merge, unmerge_table as person_unmerge
+from palaver.accounts import merge_table as person_merge
 from palaver.accounts.people import People
 from palaver.core.engines.base import Conflict, Read, Write
 from palaver.core.errors import StoreError
 from palaver.media.attachments import Attachments
 from palaver.memory import table as memories
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.operation.erasure import Erasures
 from palaver.people import linked_rows, table as people
 from palaver.people.linked_rows import MOVED_COLUMNS, UNMOVED_COLUMNS
 from palaver.people.model import Role
 from palaver.prompts import table as saved_prompts
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
 from palaver.sessions import projects_table as projects
 from palaver.sessions.keys import DmScope
 from support.erased_people import MARK, OTHER_MARK, execute, find_everywhere, leave_traces
@@ -132,7 +132,7 @@ async def test_linking_and_unlinking_leave_every_table_as_it_was(store: SessionS
         *("budget_limit",),  # the one that the survivor has, too
         *("identity",),  # of the page, where the id of the person is that of the account
     }, "nothing else is in their name"
-    store.engine.run(Write(lambda tx: person_unmerge.unmerge(tx, get_row(tx, ada), get_row(tx, bob), 1)))
+    store.engine.run(Write(lambda tx: person_merge.unmerge(tx, get_row(tx, ada), get_row(tx, bob), 1)))
     after = dump_tables(store, *tables)
     assert {table: after[table] for table in tables} == {table: before[table] for table in tables}
     assert list_members(store) == members
@@ -173,7 +173,7 @@ async def test_each_of_both_can_be_erased_completely_after_unlinking(
 
     def link_and_unlink(tx: Transaction) -> None:
         person_merge.merge_people(tx, get_row(tx, ada), get_row(tx, bob), 1)
-        person_unmerge.unmerge(tx, get_row(tx, ada), get_row(tx, bob), 1)
+        person_merge.unmerge(tx, get_row(tx, ada), get_row(tx, bob), 1)
 
     store.engine.run(Write(link_and_unlink))
     folder = tmp_path / "attachments"
@@ -356,7 +356,7 @@ async def test_a_person_who_was_linked_meanwhile_is_not_linked_or_unlinked_as_be
     for work in (
         lambda tx: person_merge.merge_people(tx, rows[1], rows[2], 1),
         lambda tx: person_merge.merge_people(tx, rows[2], rows[1], 1),
-        lambda tx: person_unmerge.unmerge(tx, rows[2], rows[1], 1),
+        lambda tx: person_merge.unmerge(tx, rows[2], rows[1], 1),
     ):
         with pytest.raises((Conflict, StoreError)):
             await town.write(work)

@@ -20,8 +20,7 @@ from palaver.agent.compaction import (
 from palaver.agent.history import SUMMARY_HEADING, build_messages, order_events
 from palaver.core.errors import AgentError
 from palaver.drivers.demo import DemoAgent
-from palaver.sessions.compaction import Compaction
-from palaver.sessions.events import Event, EventKind
+from palaver.sessions.events import Compaction, Event, EventKind
 from palaver.sessions.message import Message
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from palaver.agent.context_fitting import IMAGE_LEFT_OUT_TEXT, count_tokens, shorten_messages, shorten_text
-from palaver.agent.tokens import estimate_tokens
+from palaver.agent.base import estimate_tokens
+from palaver.agent.compaction import IMAGE_LEFT_OUT_TEXT, count_tokens, shorten_messages, shorten_text
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 

@@ -17,8 +17,7 @@ from palaver.agent.history import (
     SUMMARY_HEADING,
     build_messages,
 )
-from palaver.sessions.compaction import Compaction
-from palaver.sessions.events import Event, EventKind
+from palaver.sessions.events import Compaction, Event, EventKind
 from palaver.sessions.message import Message
 
 if TYPE_CHECKING:

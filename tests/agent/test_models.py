@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.agent.models import check_model_choice, list_allowed_models
-from palaver.agent.profiles import apply_choices
+from palaver.agent.profiles import apply_choices, check_model_choice, list_allowed_models
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.people.model import Role

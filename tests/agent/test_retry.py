@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.agent.retry import RetryPolicy
+from palaver.agent.base import RetryPolicy
 
 POLICY = RetryPolicy(max_tries=4, first_wait=1, max_wait=3, max_requested_wait=30)
 

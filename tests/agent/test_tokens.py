@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from palaver.agent.tokens import estimate_message_tokens, estimate_tokens
+from palaver.agent.base import estimate_message_tokens, estimate_tokens
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("four", 1), ("four and some", 4), ("你好世界", 4)])

@@ -12,8 +12,7 @@ from playwright.async_api import expect
 
 from browser.conftest import open_path, send_message, wait_for_answer
 from browser.page_checks import find_violations, measure_overflow
-from palaver.agent.base import TextDelta
-from palaver.agent.notices import CUT_OFF_NOTICE
+from palaver.agent.base import CUT_OFF_NOTICE, TextDelta
 from palaver.config.budget_rules import BudgetScope
 from palaver.core.engines.base import Write
 from palaver.drivers.demo import DemoAgent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.export import DocumentFormat
 from palaver.transfer.documents import Documents
 
 if TYPE_CHECKING:

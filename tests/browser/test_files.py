@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
 from palaver.drivers.demo import DemoAgent
-from palaver.sessions.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE
+from palaver.sessions.speech import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE
 
 if TYPE_CHECKING:
     from pathlib import Path

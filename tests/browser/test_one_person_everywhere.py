@@ -15,7 +15,7 @@ from palaver.drivers.demo import DemoAgent
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.matrix.adapter import MatrixAdapter
-from palaver.platforms.matrix.settings import MatrixSettings
+from palaver.platforms.matrix.manifest import MatrixSettings
 from palaver.sessions.keys import DmScope
 from platforms.matrix.homeserver import Person, share_synapse
 from platforms.telegram.bot_api_server import PRIVATE, BotApiServer

@@ -12,8 +12,7 @@ from palaver.core.engines.base import Write
 from palaver.drivers.demo import DemoAgent
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions.delivery import DeliveryKind
-from palaver.sessions.inbound import RepliedMessage
-from palaver.sessions.platform_updates import MessageDeleted, MessageEdited
+from palaver.sessions.inbound import MessageDeleted, MessageEdited, RepliedMessage
 from support.process import start_palaver
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from palaver import GatewayConfig, Platform, Role, SessionSource
 from palaver.config.agent_rules import MemoryRules, ToolsetRule
 from palaver.core.errors import AccountRefused, SendUncertain
 from palaver.drivers.demo import DemoAgent
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions.policy import ResetMode, ResetPolicy
 from palaver.sessions.turn import BusyPolicy

@@ -13,7 +13,7 @@ from browser.conftest import PHONE_VIEWPORT
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
 from palaver.core.errors import AccountRefused
 from palaver.delivery.adapter import AccountInfo
-from palaver.delivery.health_model import LinkingPrompt
+from palaver.delivery.model import LinkingPrompt
 from palaver.drivers.demo import DemoAgent
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.settings.editor import SettingsEdit

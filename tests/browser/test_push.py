@@ -32,7 +32,7 @@ from palaver.app import make_push_notifier
 from palaver.config.agent_rules import PushRules
 from palaver.core.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
-from palaver.turns import finish
+from palaver.turns import answer_recorder as finish
 from support.desktop_notifications import DesktopNotifications
 from support.gateway import wait_until
 from support.push_service import HOST, PushBrowser, PushService

@@ -12,9 +12,9 @@ from browser.conftest import open_path, send_message, wait_for_answer
 from browser.page_checks import find_violations
 from drivers.openai_server import OpenAIServer, reply_with_error
 from palaver import SessionSource
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.source import Platform
-from palaver.core.timestamps import to_micros
 from palaver.drivers.demo import DemoAgent
 from palaver.sessions.policy import ResetMode
 from support.gateway import wait_until

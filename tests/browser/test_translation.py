@@ -15,7 +15,7 @@ from browser.settings_walk import make_job, walk_places, walk_settings
 from palaver.agent.base import Notice, TextDelta
 from palaver.core.errors import AgentUnavailable
 from palaver.drivers.demo import DemoAgent
-from palaver.sessions.turn_codes import FailureCode, NoticeCode
+from palaver.sessions.turn import FailureCode, NoticeCode
 from palaver.testing import ScriptedAgent
 from support.settings import BOT_TOKEN
 

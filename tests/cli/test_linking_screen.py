@@ -10,7 +10,7 @@ import pytest
 
 from palaver.cli.output import get_display_width
 from palaver.cli.platforms.linking_screen import LinkingScreen
-from palaver.delivery.health_model import LinkingPrompt
+from palaver.delivery.model import LinkingPrompt
 from palaver.operation.qr_code import make_qr_code
 
 SIGNAL = "sgnl://linkdevice?uuid=9aXw3v0m2Tn1JqKc5bEd7g%3D%3D&pub_key=BUi6rtDkq0pA1nZr1E9w3c%2F8mQyH5sVt7xL4oG2bKj1c"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 
 if TYPE_CHECKING:
     from cli.conftest import Home

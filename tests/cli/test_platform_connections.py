@@ -12,8 +12,8 @@ import pytest
 from palaver.cli.platforms import link_command
 from palaver.core.errors import AccountRefused
 from palaver.delivery.adapter import AccountInfo
-from palaver.delivery.health_model import AccountState, LinkingPrompt
-from palaver.gateway import connected_platforms
+from palaver.delivery.model import AccountState, LinkingPrompt
+from palaver.gateway import supervisor as connected_platforms
 from palaver.live import feed
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_accounts import PigeonAccount, PigeonAdapter, is_live, run_gateways, wait_for_health

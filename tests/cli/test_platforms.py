@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.cli.running_servers import RunningServer, announce_server
+from palaver.core.background import create_lease_owner
 from palaver.core.engines.base import Read, Write
-from palaver.core.process_identity import create_lease_owner
 from palaver.core.source import Platform
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.health_model import AccountState, AccountStatus
+from palaver.delivery.model import AccountState, AccountStatus
 
 if TYPE_CHECKING:
     from cli.conftest import Home

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
 
 if TYPE_CHECKING:
     from cli.conftest import Home

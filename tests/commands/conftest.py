@@ -14,10 +14,10 @@ from palaver import GatewayConfig, Role
 from palaver.commands.command import CommandCall, CommandReply
 from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.config.budget_rules import TokenPrice
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, PalaverError, StoreError
 from palaver.core.ids import SessionId
-from palaver.core.timestamps import to_micros
 from palaver.inbox.registry import parse_command
 from palaver.inbox.runner import CommandRejected, CommandRunner, find_session
 from palaver.people import table as people

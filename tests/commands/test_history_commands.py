@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.core.timestamps import to_micros
+from palaver.core.clock import to_micros
 from palaver.sessions import compactions_table as compactions, turns_table as turns
 from palaver.sessions.turn import TurnKind, TurnState
 

@@ -8,7 +8,7 @@ import pytest
 
 from palaver import GatewayConfig
 from palaver.config.agent_rules import MemoryRules
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.sessions.inbound import Inbound
 from support.gateway import make_member
 

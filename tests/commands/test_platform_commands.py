@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, Platform, Role
-from palaver.core.timestamps import to_micros
+from palaver.core.clock import to_micros
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.health_model import AccountState, AccountStatus, LinkingPrompt
+from palaver.delivery.model import AccountState, AccountStatus, LinkingPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

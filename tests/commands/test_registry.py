@@ -29,8 +29,8 @@ from palaver.inbox.registry import (
     list_completions,
     parse_command,
 )
-from palaver.people.permissions import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS, OWNER_COMMANDS
-from palaver.sessions.search_filter import FilterText
+from palaver.people.model import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS, OWNER_COMMANDS
+from palaver.sessions.search_text import FilterText
 from palaver.sessions.turn import BusyPolicy
 from palaver.turns.commands.conversation import (
     branch_session,
@@ -41,7 +41,6 @@ from palaver.turns.commands.conversation import (
     start_session,
 )
 from palaver.turns.commands.history import compact_session, redo_turns, restore_session, undo_turns
-from palaver.turns.commands.profile import choose_personality, choose_profile, choose_workspace, list_profiles
 from palaver.turns.commands.query import (
     ExportFormat,
     export_conversation,
@@ -49,17 +48,20 @@ from palaver.turns.commands.query import (
     list_sessions,
     search_messages,
 )
-from palaver.turns.commands.setting_commands import (
+from palaver.turns.commands.settings import (
     choose_busy_policy,
     choose_model,
+    choose_personality,
+    choose_profile,
+    choose_workspace,
     list_models,
+    list_profiles,
     list_tools,
     show_busy_policy,
     switch_tools,
 )
 from palaver.turns.commands.status import explain_session, show_status, show_usage
-from palaver.turns.commands.turn import clear_queue, list_queue, stop_run
-from palaver.turns.commands.version import choose_version, list_versions, retry_turn
+from palaver.turns.commands.versions import choose_version, clear_queue, list_queue, list_versions, retry_turn, stop_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,7 +214,7 @@ def test_commands_that_change_nothing_are_declared_as_reading(name: str) -> None
 
 def test_every_action_belongs_to_a_command() -> None:
     from palaver.accounts import commands as people_commands
-    from palaver.delivery import commands as place_commands, platform_commands
+    from palaver.delivery import commands as place_commands
     from palaver.inbox import registry
     from palaver.jobs import commands as job_commands
     from palaver.memory import commands as memory_commands
@@ -220,17 +222,15 @@ def test_every_action_belongs_to_a_command() -> None:
     from palaver.turns.commands import (
         conversation as conversation_commands,
         history as history_commands,
-        profile as profile_commands,
         query as query_commands,
-        setting_commands,
+        settings as profile_commands,
         status as status_commands,
-        turn as turn_commands,
-        version as version_commands,
+        versions as version_commands,
     )
 
     modules = (
-        *(conversation_commands, history_commands, profile_commands, query_commands, registry, setting_commands),
-        *(status_commands, turn_commands, people_commands, place_commands, platform_commands, memory_commands),
+        *(conversation_commands, history_commands, profile_commands, query_commands, registry),
+        *(status_commands, people_commands, place_commands, memory_commands),
         *(job_commands, budget_commands, version_commands),
     )
     actions = [value for module in modules for value in vars(module).values() if isinstance(value, CommandAction)]

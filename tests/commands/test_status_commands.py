@@ -8,8 +8,8 @@ import pytest
 
 from palaver import GatewayConfig, Platform, ResetPolicy, SessionSource, TurnUsage
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.source import ChatType
-from palaver.core.timestamps import to_micros
 from palaver.delivery import table as deliveries
 from palaver.people import account_table as accounts
 from palaver.people.model import Role

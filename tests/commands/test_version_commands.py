@@ -8,7 +8,7 @@ import pytest
 
 from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, SessionNotFound
 from palaver.sessions import log_table as events
-from palaver.turns.commands.version import choose_version, edit_message, retry_turn
+from palaver.turns.commands.versions import choose_version, edit_message, retry_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable

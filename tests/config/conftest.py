@@ -8,7 +8,7 @@ import pytest
 
 from palaver import config
 from palaver.config import Settings, load_settings
-from palaver.config.machine_timezone import find_machine_timezone
+from palaver.config.environment import find_machine_timezone
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from palaver.config.budget_amounts import format_amount, format_dollars, nanos_to_text, parse_amount, parse_dollars
 from palaver.config.budget_rules import (
     BudgetKey,
     BudgetLimit,
@@ -14,7 +13,12 @@ from palaver.config.budget_rules import (
     BudgetRules,
     BudgetScope,
     BudgetUnit,
+    format_amount,
+    format_dollars,
     get_window_bounds,
+    nanos_to_text,
+    parse_amount,
+    parse_dollars,
 )
 from palaver.core.errors import InvalidInput
 

@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from palaver.config import list_setting_keys
 from palaver.config.layers import combine_settings, flatten
-from palaver.config.setting_keys import format_path, parse_key
-from palaver.config.setting_templates import find_template, list_templates
+from palaver.config.setting_templates import find_template, format_path, list_templates, parse_key
 from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform
 from palaver.sessions.turn import BusyPolicy

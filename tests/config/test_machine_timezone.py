@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import load_settings
-from palaver.config.machine_timezone import find_machine_timezone
+from palaver.config.environment import find_machine_timezone
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.config.agent_rules import TurnRules
-from palaver.config.platform_rules import get_platform_rules
+from palaver.config.agent_rules import TurnRules, get_platform_rules
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.sessions.gateway_config import GatewayConfig
 from palaver.sessions.policy import ResetMode, ResetPolicy

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.config.agent_rules import SearchProvider, WebToolRules
 from palaver.config.setting_templates import find_template
-from palaver.config.web_page import SearchProvider, WebToolRules
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.core.plain_text import strip_markdown
+from palaver.core.text import strip_markdown
 from palaver.sessions.message import make_preview
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.core import process_identity
+from palaver.core import background as process_identity
 
 if TYPE_CHECKING:
     import pytest

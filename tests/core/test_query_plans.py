@@ -19,26 +19,26 @@ import pytest
 from palaver import SessionSource, SessionStore
 from palaver.agent.base import TextDelta, ToolCall, ToolResult
 from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.postgres_connection import PostgresTransaction
 from palaver.core.engines.sqlite import SqliteTransaction
 from palaver.core.errors import SendRetryable, TargetUnreachable
 from palaver.core.source import Platform
-from palaver.core.timestamps import to_micros
-from palaver.delivery.capabilities import Capabilities, Pace
+from palaver.delivery.model import Capabilities, Pace
 from palaver.gateway.gateway import Gateway
-from palaver.jobs import job_deletion, runs_table as job_runs, table as jobs
-from palaver.jobs.job_deletion import ALL_PIECES
+from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRunKind
+from palaver.jobs.table import ALL_PIECES
 from palaver.media import table as attachments
 from palaver.people import account_table as accounts
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
 from palaver.push import table as push
 from palaver.push.model import PushSubscription
 from palaver.sessions import (
-    deletion_pieces,
+    deletions as deletion_pieces,
     log_table as events,
     message_edits,
     message_table as message_log,
@@ -48,19 +48,19 @@ from palaver.sessions import (
     transcript_table as transcript_pages,
     versions_table as versions,
 )
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.message import Message
-from palaver.sessions.platform_updates import (
+from palaver.sessions.inbound import (
     ButtonPressed,
     ChatMoved,
     Cursor,
+    Inbound,
     MembersChanged,
     MessageDeleted,
     MessageEdited,
     MessageReaction,
 )
-from palaver.sessions.search_filter import ArchivedFilter, SearchFilter
-from palaver.sessions.version import VersionInfo
+from palaver.sessions.message import Message
+from palaver.sessions.model import VersionInfo
+from palaver.sessions.search_text import ArchivedFilter, SearchFilter
 from palaver.testing import ScriptedAgent
 from support.gateway import make_member, wait_for_turn, wait_until
 from support.job_runs import insert_job
@@ -379,7 +379,7 @@ def use_deletions(store: SessionStore, session_id: str, person: Person) -> None:
         for minutes in (1, 2):
             slot = store.clock.now() + timedelta(minutes=minutes)
             job_runs.record_skipped(tx, job_row, slot, "It was off.", NOW)
-        job_deletion.delete(tx, job_row.no)
+        jobs.delete(tx, job_row.no)
         projects.delete(tx, person.id, "Deleted")
         while (hidden := deletion_pieces.find_hidden(tx, ALL_PIECES)) is not None:
             ALL_PIECES[hidden.table](tx, hidden.no)
@@ -393,7 +393,7 @@ def use_deletions(store: SessionStore, session_id: str, person: Person) -> None:
 def test_no_statement_about_versions_prompts_shares_push_and_deletions_scans_a_table(
     store: SessionStore, calls: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_deletion, "RUNS_PER_PIECE", 1)
+    monkeypatch.setattr(jobs, "RUNS_PER_PIECE", 1)
     monkeypatch.setattr(projects, "SESSIONS_PER_PIECE", 1)
     source = SessionSource("telegram", "ada", user_id="ada")
     person = store.get_or_create_person(source)

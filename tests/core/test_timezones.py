@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from palaver.core.clock import check_timezone
 from palaver.core.errors import InvalidInput
-from palaver.core.timezones import check_timezone
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.core.work_pause import MAX_PAUSE_SECONDS, compute_pause
+from palaver.core.clock import MAX_PAUSE_SECONDS, compute_pause
 
 
 @pytest.mark.parametrize(

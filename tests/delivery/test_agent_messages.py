@@ -14,11 +14,10 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LeaseLost
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.sessions import table as sessions, turn_leases, turns_table as turns
+from palaver.sessions.context import Redactor
 from palaver.sessions.gateway_config import HomeChannel
-from palaver.sessions.redact import Redactor
 from palaver.testing import ScriptedAgent
-from palaver.turns.agent_messages import MAX_SENDS_PER_TURN, MessageSenders
-from palaver.turns.tools import Toolbox
+from palaver.turns.tools import MAX_SENDS_PER_TURN, MessageSenders, Toolbox
 from support.gateway import ask, make_member, wait_until
 from support.messaging import add_writer, get_now
 

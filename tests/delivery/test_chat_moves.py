@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
+from palaver.core.clock import from_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.source import Platform
-from palaver.core.sources import encode_source
-from palaver.core.timestamps import from_micros
+from palaver.core.source import Platform, encode_source
 from palaver.delivery import chat_moves, table as deliveries
 from palaver.jobs import table as jobs
 from palaver.jobs.model import Job, JobState

@@ -16,15 +16,15 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.ids import TurnId
 from palaver.delivery import table as deliveries
 from palaver.delivery.chat_posts import post_to_chat
-from palaver.delivery.person_notices import notify_person
+from palaver.delivery.notices import notify_person
 from palaver.delivery.view import DeliveryOperations
 from palaver.inbox import Inbox
 from palaver.live.feed_events import EventAppended
 from palaver.people.model import Role
 from palaver.sessions import delivery_queries, lanes_table as lanes, message_edits, table as sessions
 from palaver.sessions.delivery import Address, DeliveryState
+from palaver.sessions.export import export_markdown
 from palaver.sessions.inbound import Inbound
-from palaver.sessions.markdown_export import export_markdown
 from palaver.sessions.policy import ResetMode, ResetPolicy
 from palaver.testing import ScriptedAgent
 from support.messaging import JOB_SENDER, add_writer, get_now, make_post, resolve

@@ -13,15 +13,15 @@ from palaver.core.errors import InvalidInput
 from palaver.core.ids import JobRunId, SessionId
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import table as jobs
+from palaver.jobs.fields import check_target
 from palaver.jobs.model import JobRun, JobRunKind, JobRunState
-from palaver.jobs.output import deliver_output, format_slot, make_folder_name
+from palaver.jobs.run_end import deliver_output, format_slot, make_folder_name
 from palaver.jobs.runs_table import RunRow
-from palaver.jobs.targets import check_target
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import delivery_queries, table as sessions
+from palaver.sessions.context import Redactor
 from palaver.sessions.gateway_config import HomeChannel
-from palaver.sessions.redact import Redactor
 from support.job_runs import insert_job
 from support.messaging import add_writer, get_now
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config.agent_rules import AgentProfile, TurnRules
-from palaver.core import poll_loop
+from palaver.core import background as poll_loop
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import SendRejected, SendRetryable, StoreUnavailable
 from palaver.core.source import Platform
-from palaver.core.timestamps import to_micros
-from palaver.delivery import delivery_parts, outbox, sender, table as deliveries
+from palaver.delivery import outbox, sender, table as deliveries
 from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState
@@ -169,7 +169,7 @@ async def test_a_recovery_that_another_process_has_overtaken_changes_nothing(
     [orphan] = found = await engine.arun(Read(lambda tx: deliveries.list_orphans(tx, now, lambda _owner: True)))
 
     def end(tx: Transaction) -> None:
-        delivery_parts.save_outcome(tx, orphan.no, replace(orphan.parts[0], state=DeliveryState.UNCERTAIN))
+        deliveries.save_outcome(tx, orphan.no, replace(orphan.parts[0], state=DeliveryState.UNCERTAIN))
         deliveries.finish(tx, orphan, DeliveryState.UNCERTAIN, now)
 
     await engine.arun(Write(end))

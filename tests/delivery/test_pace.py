@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from palaver.delivery import pace
-from palaver.delivery.capabilities import Capabilities, Pace
+from palaver.delivery.model import Capabilities, Pace
 from palaver.delivery.pace import Pacer
 
 

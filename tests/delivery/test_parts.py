@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ChatMovedAway, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
-from palaver.core.timestamps import to_micros
-from palaver.delivery import delivery_parts, part_outcomes, part_rendering, table as deliveries
-from palaver.delivery.capabilities import Capabilities, Pace
+from palaver.delivery import part_rendering, table as deliveries
+from palaver.delivery.model import Capabilities, Pace
 from palaver.delivery.view import DeliveryOperations
 from palaver.media.attachments import Attachments
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
@@ -59,7 +59,7 @@ class ParagraphAdapter(LoopbackAdapter):
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part_outcomes, "compute_retry_delay", lambda *_args, **_kwargs: timedelta(milliseconds=1))
+    monkeypatch.setattr(part_rendering, "compute_retry_delay", lambda *_args, **_kwargs: timedelta(milliseconds=1))
 
 
 async def deliver(gateway: Gateway, loopback: LoopbackAdapter, text: str = "hello") -> Delivery:
@@ -165,8 +165,8 @@ async def test_a_key_protects_only_for_its_lifetime(start_gateway: StartGateway)
     def die_while_sending_the_first_part(tx: Transaction) -> None:
         (lease,) = deliveries.claim_due(tx, "other-host/1/1/dead", now, now - 1, 9, (LOOPBACK, ""))
         parts = [DeliveryPart(no=no, body=body) for no, body in enumerate(ANSWER.split("\n\n"), 1)]
-        delivery_parts.add_parts(tx, lease.no, parts)
-        delivery_parts.mark_sending(tx, lease.no, 1, now)
+        deliveries.add_parts(tx, lease.no, parts)
+        deliveries.mark_sending(tx, lease.no, 1, now)
 
     await gateway.store.engine.arun(Write(die_while_sending_the_first_part))
     clock.advance(days=2)

@@ -12,7 +12,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.health_model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
+from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
     from palaver import SessionStore

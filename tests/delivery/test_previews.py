@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult
+from palaver.core.background import is_owner_dead
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, LeaseLost, SendRejected, SendRetryable, SendUncertain
-from palaver.core.process_identity import is_owner_dead
-from palaver.core.timestamps import to_micros
-from palaver.delivery import part_outcomes, preview_stream, previews_table as previews
-from palaver.delivery.capabilities import Capabilities, Pace
-from palaver.delivery.preview_text import build_preview_text
+from palaver.delivery import part_rendering as part_outcomes, preview_stream, previews_table as previews
+from palaver.delivery.model import Capabilities, Pace
+from palaver.delivery.preview_stream import build_preview_text
 from palaver.delivery.previews import REPLACED_TEXT, STOPPED_TEXT
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.sessions.delivery import Address, Button, DeliveryState

@@ -11,9 +11,9 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput
 from palaver.delivery.reachable_chats import ChatKind, Origin
 from palaver.sessions import home_channels, table as sessions
+from palaver.sessions.context import Redactor
 from palaver.sessions.gateway_config import HomeChannel
 from palaver.sessions.keys import DmScope
-from palaver.sessions.redact import Redactor
 from support.messaging import add_writer, get_now, list_targets, resolve
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from palaver.sessions.delivery import DeliveryState
 from palaver.sessions.inbound import Inbound, Outcome, ReplyTo
 from palaver.sessions.turn import BusyPolicy
 from palaver.testing import FakeClock, ScriptedAgent
-from palaver.turns.finish import format_quote
+from palaver.turns.answer_recorder import format_quote
 from support.deliveries import chat_source, list_statuses, start_in_chat_and_web, wait_for_deliveries
 from support.gateway import ask, load_texts, wait_for_turn, wait_until
 from support.linked_accounts import open_web_account, send_from_web

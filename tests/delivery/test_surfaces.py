@@ -8,8 +8,8 @@ import pytest
 
 from palaver import GatewayConfig, HomeChannel, Platform, SessionSource
 from palaver.people.model import Role
+from palaver.sessions.home_channels import list_home_channels
 from palaver.sessions.keys import DmScope
-from palaver.sessions.services_home_channels import list_home_channels
 from support.people import Town, chat, find_code, group
 
 if TYPE_CHECKING:

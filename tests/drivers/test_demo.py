@@ -11,7 +11,7 @@ from palaver.agent.base import ReasoningDelta, Tool, ToolCall, ToolFailed, ToolR
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.core.errors import InvalidInput
 from palaver.drivers.demo import DemoAgent
-from palaver.memory.learning_prompt import Statement, build_learning_messages
+from palaver.memory.queue import Statement, build_learning_messages
 from palaver.sessions.quoted_messages import format_quotes
 from palaver.sessions.usage import CostStatus
 

@@ -6,8 +6,7 @@ import pytest
 from genai_prices import Usage
 
 from palaver.config.budget_rules import TokenPrice
-from palaver.drivers.pricing import calculate_cost, find_context_window, find_list_price
-from palaver.drivers.providers import KNOWN_PROVIDERS
+from palaver.drivers.providers import KNOWN_PROVIDERS, calculate_cost, find_context_window, find_list_price
 
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
 

@@ -9,7 +9,7 @@ from palaver.agent.base import Notice, TextDelta, ToolResult
 from palaver.config.agent_rules import Provider
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.drivers.providers import Timeouts
-from palaver.sessions.turn_codes import FailureCode, NoticeCode
+from palaver.sessions.turn import FailureCode, NoticeCode
 from support.process import find_free_port
 
 from .conftest import MODEL, collect_events, collect_events_into, get_text, make_request, make_tool

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.agent.base import Notice
-from palaver.agent.retry import RetryPolicy
+from palaver.agent.base import Notice, RetryPolicy
 from palaver.config.agent_rules import AgentProfile, Provider
 from palaver.core.errors import AgentRejected, ConfigError
 from palaver.drivers.demo import DemoAgent

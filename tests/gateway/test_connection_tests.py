@@ -14,10 +14,10 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import AccountNotRunning, AccountRefused, ConnectionLost
 from palaver.delivery.accounts_table import load_status
 from palaver.delivery.adapter import AccountInfo
-from palaver.delivery.health_model import AccountState, LinkingPrompt
-from palaver.gateway import connected_platforms
+from palaver.delivery.model import AccountState, LinkingPrompt
+from palaver.gateway import supervisor as connected_platforms
+from palaver.gateway.account_runner import AccountLeases
 from palaver.gateway.connection_tests import probe_without_server, run_connection_test
-from palaver.gateway.leases import AccountLeases
 from palaver.live import feed
 from support.gateway import wait_until
 from support.log_lines import capture_log_lines
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import AsyncIterator, Iterator
 
-    from palaver.delivery.health_model import AccountStatus
+    from palaver.delivery.model import AccountStatus
     from support.platform_accounts import StartAccounts
 
 pytestmark = pytest.mark.both_engines

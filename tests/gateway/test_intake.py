@@ -10,15 +10,14 @@ import pytest
 from palaver.core.errors import LeaseLost
 from palaver.core.source import SessionSource
 from palaver.gateway.intake import MAX_WAITING_UPDATES, Intake
-from palaver.sessions.inbound import Inbound, InboundFile, Outcome, Receipt
-from palaver.sessions.platform_updates import Cursor
+from palaver.sessions.inbound import Cursor, Inbound, InboundFile, Outcome, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from palaver.core.errors import SendRejected
-    from palaver.delivery.health_model import LinkingPrompt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.delivery.model import LinkingPrompt
+    from palaver.sessions.inbound import AnyUpdate
 
 
 class SlowLink:

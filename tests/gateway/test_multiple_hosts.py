@@ -14,10 +14,10 @@ from palaver import GatewayConfig, SessionSource, SessionStore
 from palaver.agent.base import TextDelta
 from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.core.clock import SystemClock
-from palaver.core.engines import postgres_clock
+from palaver.core.engines import postgres_connection as postgres_clock
 from palaver.core.engines.base import Read
 from palaver.core.engines.postgres import PostgresEngine
-from palaver.core.engines.postgres_clock import ServerClock
+from palaver.core.engines.postgres_connection import ServerClock
 from palaver.gateway.gateway import Gateway
 from palaver.sessions.turn import TurnState
 from palaver.testing import ScriptedAgent

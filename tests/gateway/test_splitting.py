@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import example, given, strategies as st
 
-from palaver.core.graphemes import find_cut
-from palaver.delivery.capabilities import Capabilities, LengthUnit, measure_length
+from palaver.core.text import find_cut
+from palaver.delivery.model import Capabilities, LengthUnit, measure_length
 from palaver.delivery.splitting import FILL_PERCENT, split_markdown
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, Store
 from palaver.core.logs import hide_in_logs
 from palaver.core.source import SessionSource
 from palaver.delivery.adapter import AccountInfo
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.gateway.account_runner import ConnectionTiming
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.platform_updates import Cursor
+from palaver.sessions.inbound import Cursor, Inbound
 from support.gateway import wait_for_turn, wait_until
 from support.log_lines import capture_log_lines
 from support.platform_accounts import (

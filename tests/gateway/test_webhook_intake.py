@@ -9,15 +9,13 @@ import pytest
 
 from palaver.core.errors import LeaseLost, StoreBusy
 from palaver.core.source import SessionSource
-from palaver.gateway.webhook_intake import WebhookIntake
-from palaver.sessions.inbound import Inbound, Outcome
-from palaver.sessions.platform_updates import Cursor
+from palaver.gateway.intake import WebhookIntake
+from palaver.sessions.inbound import Cursor, Inbound, Outcome
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import wait_until
 
 if TYPE_CHECKING:
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 WAIT_SECONDS = 60.0
 
@@ -99,7 +97,7 @@ async def test_a_slow_file_is_not_begun_again_by_each_request(
 ) -> None:
     intake, link = WebhookIntake(), SlowLink(inbox, slow="file")
     with monkeypatch.context() as impatient:
-        impatient.setattr("palaver.gateway.webhook_intake.ACCEPT_SECONDS", 0.02)
+        impatient.setattr("palaver.gateway.intake.ACCEPT_SECONDS", 0.02)
         for _ in range(2):
             assert not await intake.accept(link, [say("file")])
     assert link.begun == ["file"]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.core.engines.base import Write
-from palaver.sessions.inbound import Outcome
-from palaver.sessions.platform_updates import ButtonPressed
+from palaver.sessions.inbound import ButtonPressed, Outcome
 from support.inbox import answer, list_notices, list_rows, make_dm, make_group, make_inbox, say
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from palaver.core.errors import InvalidMessage, LeaseLost
 from palaver.core.source import Platform
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.media.attachments import Attachments
-from palaver.sessions.inbound import Inbound, InboundFile, Outcome
-from palaver.sessions.platform_updates import Cursor, MessageEdited
+from palaver.sessions.inbound import Cursor, Inbound, InboundFile, MessageEdited, Outcome
 from support.inbox import list_rows, make_dm, make_inbox
 
 if TYPE_CHECKING:

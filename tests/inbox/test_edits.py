@@ -11,8 +11,7 @@ import pytest
 from palaver import GatewayConfig, Principal
 from palaver.core.engines.base import Write
 from palaver.delivery import table as deliveries
-from palaver.sessions.inbound import Outcome
-from palaver.sessions.platform_updates import MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import MessageDeleted, MessageEdited, MessageReaction, Outcome
 from palaver.testing import ScriptedAgent
 from support.gateway import StartGateway, wait_for_turn
 from support.inbox import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.core.engines.base import Read
-from palaver.delivery.capabilities import Capabilities
-from palaver.inbox import export_files
+from palaver.delivery.model import Capabilities
+from palaver.inbox import files as export_files
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.sessions.inbound import Outcome
 from palaver.testing import set_crash_hook

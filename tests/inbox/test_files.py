@@ -10,8 +10,8 @@ import pytest
 from palaver.core.errors import ConnectionLost
 from palaver.inbox import files as inbox_files
 from palaver.media.attachments import Attachments
-from palaver.sessions.attachment import MAX_FILES_PER_MESSAGE
 from palaver.sessions.inbound import Inbound, InboundFile, Outcome
+from palaver.sessions.speech import MAX_FILES_PER_MESSAGE
 from support.gateway import wait_until
 from support.inbox import list_rows, load_log, make_dm, make_group, make_inbox, say
 
@@ -175,7 +175,7 @@ async def test_an_album_is_not_rejected_halfway(store: SessionStore, tmp_path: P
 
 
 def to_micros(moment: datetime) -> int:
-    from palaver.core import timestamps
+    from palaver.core import clock as timestamps
 
     return timestamps.to_micros(moment)
 

@@ -8,12 +8,11 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.core.engines.base import Write
-from palaver.inbox.bot_limit import MAX_ANSWERS_PER_MINUTE, BotLimit
+from palaver.inbox.receipts import MAX_ANSWERS_PER_MINUTE, BotLimit
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions import group_messages
-from palaver.sessions.inbound import Inbound, Outcome, RepliedMessage
-from palaver.sessions.platform_updates import MembersChanged, MessageDeleted, MessageEdited
+from palaver.sessions import inbound_table as group_messages
+from palaver.sessions.inbound import Inbound, MembersChanged, MessageDeleted, MessageEdited, Outcome, RepliedMessage
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import StartGateway, wait_for_turn
 from support.inbox import TELEGRAM, list_kinds, list_rows, load_log, make_dm, make_group, make_inbox, say

@@ -19,8 +19,7 @@ from palaver.core.ids import SessionId
 from palaver.inbox import inbox, message_queue
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions.delivery import DeliveryKind
-from palaver.sessions.inbound import Inbound, Outcome, Receipt
-from palaver.sessions.platform_updates import Cursor
+from palaver.sessions.inbound import Cursor, Inbound, Outcome, Receipt
 from palaver.sessions.policy import ResetMode
 from palaver.sessions.turn import BusyPolicy, TurnState
 from palaver.testing import FakeClock, ScriptedAgent

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from palaver import GatewayConfig, Platform, SessionStore
 from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
 from palaver.gateway.gateway import Gateway
 from palaver.people import account_table as accounts, table as people
 from palaver.people.model import Role

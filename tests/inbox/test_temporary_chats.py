@@ -14,18 +14,20 @@ from palaver.config.agent_rules import AgentProfile, Profile
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.errors import ContextOverflow, InvalidInput, LimitReached, NotAllowed, TooManyAttempts
-from palaver.inbox.services_temporary_request import (
+from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
     TEMPORARY_INSTRUCTIONS,
+    AnswerEnded,
+    AnswerNotice,
+    AnswerReasoning,
+    AnswerText,
     TemporaryMessage,
     TemporaryQuestion,
 )
-from palaver.inbox.temporary_request import AnswerEnded, AnswerNotice, AnswerReasoning, AnswerText
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.turn import TurnState
-from palaver.sessions.turn_codes import NoticeCode
+from palaver.sessions.turn import NoticeCode, TurnState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.log_lines import capture_log_lines

@@ -12,17 +12,16 @@ from palaver.accounts.merge_table import merge_people
 from palaver.agent.base import TextDelta, ToolCall, ToolFailed, ToolResult
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NothingToDo
-from palaver.delivery.capabilities import Capabilities
-from palaver.jobs import proposals_table as job_proposals
+from palaver.delivery.model import Capabilities
+from palaver.jobs import table as job_proposals
 from palaver.jobs.model import JobState
 from palaver.people import account_table as accounts, table as people
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.sessions import session_activity
+from palaver.sessions import activity_table as session_activity
+from palaver.sessions.context import Redactor
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.events import EventKind
-from palaver.sessions.inbound import Inbound, Outcome
-from palaver.sessions.platform_updates import ButtonPressed
-from palaver.sessions.redact import Redactor
+from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, load_texts, make_member, send_message, wait_for_turn, wait_until
 

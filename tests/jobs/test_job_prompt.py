@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from palaver.core.source import SessionSource
-from palaver.jobs.job_prompt import JobRunContext, build_job_run_prompt
-from palaver.jobs.model import JobRunKind
+from palaver.jobs.model import JobRunContext, JobRunKind, build_job_run_prompt
 
 RUN = JobRunContext(
     job_name="Morning news",

@@ -12,9 +12,10 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource, TurnUsage
 from palaver.accounts import merge_table as person_merge
-from palaver.agent.prices import ModelPrices
+from palaver.agent.base import ModelPrices
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit, TokenPrice
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import (
     InvalidInput,
@@ -27,21 +28,19 @@ from palaver.core.errors import (
 )
 from palaver.core.ids import JobId
 from palaver.core.operation import BlockingRunner
-from palaver.core.timestamps import to_micros
-from palaver.jobs import job_deletion, job_history, runs_table as job_runs, table as jobs
-from palaver.jobs.details import CostBasis
+from palaver.jobs import runs_table as job_runs, table as jobs
+from palaver.jobs.editor import count_runs_per_day
 from palaver.jobs.fields import JobEnvironment
-from palaver.jobs.job_deletion import ALL_PIECES
-from palaver.jobs.model import JobRunKind, JobRunState, JobState
-from palaver.jobs.preview import count_runs_per_day
-from palaver.jobs.proposal import JobDraft
+from palaver.jobs.model import JobDraft, JobRunKind, JobRunState, JobState
 from palaver.jobs.schedule import parse_schedule
 from palaver.jobs.service import Jobs
+from palaver.jobs.table import ALL_PIECES
+from palaver.jobs.wire import CostBasis
 from palaver.money import table as budget_limits
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
 from palaver.sessions import table as sessions, turns_table as turns
-from palaver.sessions.deletion_pieces import delete_piece, find_hidden
+from palaver.sessions.deletions import delete_piece, find_hidden
 from palaver.transfer import export_rows
 
 if TYPE_CHECKING:
@@ -453,7 +452,7 @@ def test_removing_a_job_removes_its_limits(quick_desk: Desk) -> None:
 def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_deletion, "RUNS_PER_PIECE", 3)
+    monkeypatch.setattr(jobs, "RUNS_PER_PIECE", 3)
     monkeypatch.setattr(jobs, "MAX_JOBS_PER_PERSON", 1)
     ada = desk.add_person("ada")
     job = desk.add(ada, name="Plants").job
@@ -473,7 +472,7 @@ def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
     assert not desk.jobs.list(ada)
     assert desk.read(lambda tx: [job_runs.find_run(tx, run.id) for run in (last_run, open_run)]) == [None, None]
     assert not desk.read(job_runs.has_untold)
-    assert not desk.read(lambda tx: job_history.has_old(tx, 2**62))  # would delete conversations of runs
+    assert not desk.read(lambda tx: jobs.has_old(tx, 2**62))  # would delete conversations of runs
     assert desk.read(lambda tx: export_rows.list_jobs(tx, None, 0, 10)) == []
     assert desk.add(ada, name="Plants").job.id != job.id
 
@@ -489,7 +488,7 @@ def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
 def test_removing_a_job_completely_returns_when_its_last_run_is_gone(
     quick_desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_deletion, "RUNS_PER_PIECE", 1)
+    monkeypatch.setattr(jobs, "RUNS_PER_PIECE", 1)
     ada, bob = quick_desk.add_person("ada"), quick_desk.add_person("bob")
     job = quick_desk.add(ada).job
     for _ in range(3):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import TextDelta
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import AgentUnavailable
-from palaver.core.timestamps import to_micros
 from palaver.jobs import runs_table as job_runs
 from palaver.jobs.model import PAUSE_AFTER_FAILURES, JobResult, JobRunKind, JobRunState, JobState
 from palaver.platforms.loopback import LoopbackAdapter

@@ -10,10 +10,10 @@ import pytest
 from palaver import Role, SessionSource
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolFailed, ToolResult
 from palaver.config.agent_rules import AgentProfile, Profile, ToolsetRule
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.operation import AsyncRunner, BlockingRunner
-from palaver.core.timestamps import to_micros
-from palaver.jobs.proposal import JobDraft
+from palaver.jobs.model import JobDraft
 from palaver.jobs.service import Jobs
 from palaver.jobs.starting import StartAttempt, start_next_run
 from palaver.people import table as people

@@ -11,10 +11,10 @@ import pytest
 
 from palaver import Platform
 from palaver.agent.base import AgentRequest, TextDelta
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import JobRunning, SessionNotFound
-from palaver.core.timestamps import to_micros
-from palaver.jobs import firing, job_deletion, runs_table as job_runs, scheduler as scheduler_module, table as jobs
+from palaver.jobs import firing, runs_table as job_runs, scheduler as scheduler_module, table as jobs
 from palaver.jobs.model import JobResult, JobRunKind, JobRunState, JobState
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions import turns_table as turns
@@ -471,7 +471,7 @@ async def test_the_answer_of_a_deleted_job_is_not_sent(make_town: MakeTown) -> N
     agent = GatedAgent()
     town = await make_town(agent)
     job_row, run = await start_run(town)
-    town.store.engine.run(Write(lambda tx: job_deletion.delete(tx, job_row.no)))
+    town.store.engine.run(Write(lambda tx: jobs.delete(tx, job_row.no)))
     agent.gate.set()
     await town.wait_until_ended()
     assert town.sent == []

@@ -11,8 +11,16 @@ from hypothesis import given, strategies as st
 
 from palaver.core.errors import InvalidInput
 from palaver.jobs.cron import LAST, LAST_WEEKDAY, parse_cron
-from palaver.jobs.schedule import MIN_INTERVAL, Schedule, load_zone, parse_schedule, read_schedule
-from palaver.jobs.slots import get_period, iterate_slots, list_next_slots
+from palaver.jobs.schedule import (
+    MIN_INTERVAL,
+    Schedule,
+    get_period,
+    iterate_slots,
+    list_next_slots,
+    load_zone,
+    parse_schedule,
+    read_schedule,
+)
 
 NEW_YORK, BERLIN, SANTIAGO = "America/New_York", "Europe/Berlin", "America/Santiago"
 LORD_HOWE = "Australia/Lord_Howe"

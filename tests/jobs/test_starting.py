@@ -10,9 +10,9 @@ import pytest
 
 from palaver.accounts.people import People
 from palaver.agent.base import AgentRequest, TextDelta
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import PersonId
-from palaver.core.timestamps import to_micros
 from palaver.jobs import firing, runs_table as job_runs, starting, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.jobs.run_end import EndedTurn, finish_job_run

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from palaver.core.ids import PersonId, SessionId, TurnId
-from palaver.live.answer_assembly import AnswerAssembly, AnswerTextStream, split_message
-from palaver.live.feed_events import DraftGrew
+from palaver.live.feed_events import AnswerAssembly, AnswerTextStream, DraftGrew, split_message
 from palaver.sessions.draft import Piece, PieceKind, build_turn_messages
 from palaver.sessions.message import Message
 from palaver.sessions.turn import Turn, TurnKind, TurnState

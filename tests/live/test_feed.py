@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import AgentRequest, Notice, TextDelta, ToolCall, ToolResult
-from palaver.core.engines import sqlite_changes
+from palaver.core.engines import sqlite_watch as sqlite_changes
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import SessionNotFound, StoreBusy
 from palaver.live import feed

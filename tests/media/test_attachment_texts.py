@@ -10,10 +10,10 @@ import pytest
 from palaver.core.engines.base import Write
 from palaver.media import attachments, table as attachment_rows
 from palaver.media.attachments import Attachments
-from palaver.media.document_types import WORD_TYPE
 from palaver.media.documents import extraction
+from palaver.media.documents.extraction import WORD_TYPE
 from palaver.sessions import table as sessions
-from palaver.sessions.attachment import AttachmentNotFound, add_attachments
+from palaver.sessions.speech import AttachmentNotFound, add_attachments
 from support.documents import make_pdf, make_word
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Principal
-    from palaver.sessions.attachment import Attachment
+    from palaver.sessions.speech import Attachment
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ async def test_the_texts_together_are_bounded(
         file = await receive(files, ada, "letter.docx", word)
         await prepare(files, session, await attach(store, ada, session, file))
         os.utime(tmp_path / "files" / "texts" / file.sha256, (number, number))
-    monkeypatch.setattr("palaver.media.documents.text_cache.MAX_CACHE_BYTES", 250)
+    monkeypatch.setattr("palaver.media.documents.extraction.MAX_CACHE_BYTES", 250)
     await files.clean_up()
     kept = "".join(each.read_text() for each in list_texts(tmp_path))
     assert ["letter 0" in kept, "letter 1" in kept, "letter 2" in kept] == [False, True, True]

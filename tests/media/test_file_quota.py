@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, SessionSource
-from palaver.core import disk_space
+from palaver.core import files as disk_space
 from palaver.core.engines.base import Write
 from palaver.core.errors import StoreFull
 from palaver.media import table as attachment_rows
 from palaver.media.attachments import Attachments
-from palaver.sessions import attachment as attachment_domain
-from palaver.sessions.attachment import FileQuotaReached, FileUsage
+from palaver.sessions import speech as attachment_domain
+from palaver.sessions.speech import FileQuotaReached, FileUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

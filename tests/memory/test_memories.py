@@ -15,9 +15,8 @@ from palaver.core.errors import InvalidInput, NotAllowed, NotFound, SessionNotFo
 from palaver.core.ids import PersonId
 from palaver.memory import table as memories
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS, MAX_MEMORIES_PER_AUDIENCE, build_memory_key, matches_query
-from palaver.memory.service import ConversationMemory
+from palaver.memory.service import ConversationMemory, MemoryOperations
 from palaver.memory.table import NewMemory
-from palaver.memory.view import MemoryOperations
 from palaver.sessions import table as sessions
 from palaver.sessions.view import ViewScope
 

@@ -18,17 +18,16 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentUnavailable, BudgetExceeded, NotAllowed
 from palaver.core.ids import PersonId, SessionId
 from palaver.memory import learning_table as memory_turns
-from palaver.memory.learning_prompt import LEARNING_INSTRUCTIONS, MAX_STATEMENTS_CHARS
 from palaver.memory.model import MemoryOrigin, MemoryTurnKind
-from palaver.memory.queue import queue_memory_turn
-from palaver.memory.view import MemoryOperations
+from palaver.memory.queue import LEARNING_INSTRUCTIONS, MAX_STATEMENTS_CHARS, queue_memory_turn
+from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
 from palaver.sessions import table as sessions
 from palaver.sessions.inbound import Inbound, RepliedMessage
 from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from palaver.turns import learning as runner
-from palaver.turns.learned_memories import LearnedMemories
+from palaver.turns.learning import LearnedMemories
 from support.gateway import ask, make_member, send_message, wait_for_turn, wait_until
 
 if TYPE_CHECKING:

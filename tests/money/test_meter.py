@@ -27,12 +27,11 @@ from palaver.core.errors import BudgetExceeded
 from palaver.core.ids import PersonId
 from palaver.jobs import runs_table as job_runs
 from palaver.jobs.model import JobRunKind
-from palaver.money import call_records, table as budget_limits
+from palaver.money import calls_table as call_records, table as budget_limits
 from palaver.money.meter import BudgetMeter, Budgets
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.turn import JOB_RUN_KEY
-from palaver.sessions.turn_codes import FailureCode, NoticeCode
+from palaver.sessions.turn import JOB_RUN_KEY, FailureCode, NoticeCode
 from support.job_runs import insert_job
 from support.metered_work import (
     count_calls,

@@ -30,7 +30,7 @@ from palaver.config.budget_rules import (
 from palaver.core.engines.base import Write
 from palaver.core.errors import BudgetExceeded
 from palaver.core.ids import PersonId
-from palaver.money import call_records, table as budget_limits
+from palaver.money import calls_table as call_records, table as budget_limits
 from palaver.money.meter import BudgetMeter, Budgets
 from palaver.testing import FakeClock
 from support.metered_work import count_calls, make_call, make_usage, make_work, read_recorded, read_windows

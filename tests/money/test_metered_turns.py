@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.agent.base import TextDelta, UsageReport
-from palaver.agent.notices import CUT_OFF_NOTICE
+from palaver.agent.base import CUT_OFF_NOTICE, TextDelta, UsageReport
 from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
 from palaver.core.engines.base import Read, Write
 from palaver.money import table as budget_limits

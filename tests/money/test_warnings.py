@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.agent.base import TextDelta
-from palaver.agent.notices import CUT_OFF_NOTICE
+from palaver.agent.base import CUT_OFF_NOTICE, TextDelta
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit
 from palaver.core.engines.base import Read, Write
-from palaver.money import overview
+from palaver.money import service as overview
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions.turn import TurnState

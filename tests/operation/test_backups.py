@@ -14,13 +14,19 @@ import pytest
 
 from conftest import create_sqlite_database
 from palaver import SessionSource, SessionStore
-from palaver.config.backup_rules import BackupRules
+from palaver.config.agent_rules import BackupRules
 from palaver.core.engines import sqlite_backup
 from palaver.core.engines.base import Read
 from palaver.core.errors import BackupDamaged, BackupError, BackupStopped, StoreBusy, StoreDamaged, StoreFull
 from palaver.operation import backups as backups_module
-from palaver.operation.backup_scheduler import BackupScheduler
-from palaver.operation.backups import BackupRequest, delete_old_backups, list_backups, load_backup, verify_backup
+from palaver.operation.backups import (
+    BackupRequest,
+    BackupScheduler,
+    delete_old_backups,
+    list_backups,
+    load_backup,
+    verify_backup,
+)
 from palaver.operation.restores import lock_database, restore_backup
 from support.store_content import dump_tables, export_all, fill_store
 

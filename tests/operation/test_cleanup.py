@@ -15,9 +15,9 @@ from palaver.operation import cleanup
 from palaver.operation.cleanup import MAX_GROUP_MESSAGE_AGE, MAX_RECEIPT_AGE, Cleanup
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions import table as sessions
-from palaver.sessions.attachment import Attachment
 from palaver.sessions.inbound import Inbound, Outcome
 from palaver.sessions.shares import Shares
+from palaver.sessions.speech import Attachment
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
 from support.inbox import list_rows, make_group, make_inbox, say

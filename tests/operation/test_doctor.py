@@ -12,11 +12,10 @@ from palaver.core.engines.base import Write
 from palaver.core.engines.schema_state import load_schema_state
 from palaver.core.errors import AccountRefused, ConnectionLost, StoreUnavailable
 from palaver.delivery.adapter import AccountInfo
-from palaver.gateway.configured_account import ConfiguredAccount
-from palaver.operation.doctor import accounts, folders, machine
-from palaver.operation.doctor.database import check_database, check_everything
-from palaver.operation.doctor.finding import Severity
-from palaver.operation.doctor.fix_commands import FixCommands
+from palaver.gateway.account_link import ConfiguredAccount
+from palaver.operation.doctor import folders, machine
+from palaver.operation.doctor.finding import FixCommands, Severity
+from palaver.operation.doctor.folders import check_database, check_everything
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 
 if TYPE_CHECKING:
@@ -116,10 +115,10 @@ def test_clocks_are_compared_with_the_database_server(store: SessionStore) -> No
 
 def test_an_account_signs_in_only_when_asked_to(sqlite_store: SessionStore) -> None:
     account, adapter = configure(AccountInfo(name="@bot", details=("version 1",)))
-    (finding,) = accounts.check_accounts(sqlite_store, [account], COMMANDS, probes=False)
+    (finding,) = folders.check_accounts(sqlite_store, [account], COMMANDS, probes=False)
     assert not adapter.is_closed
     assert "--online" in finding.text
-    (finding,) = accounts.check_accounts(sqlite_store, [account], COMMANDS, probes=True)
+    (finding,) = folders.check_accounts(sqlite_store, [account], COMMANDS, probes=True)
     assert finding.text == "Signed in as @bot. version 1"
     assert adapter.is_closed
 
@@ -132,7 +131,7 @@ def test_an_account_that_cannot_sign_in_is_a_problem_without_its_secret(
     sqlite_store: SessionStore, error: Exception
 ) -> None:
     account, _ = configure(error)
-    (finding,) = accounts.check_accounts(sqlite_store, [account], COMMANDS, probes=True)
+    (finding,) = folders.check_accounts(sqlite_store, [account], COMMANDS, probes=True)
     assert finding.severity is Severity.PROBLEM
     assert SECRET not in finding.text
     assert finding.fix
@@ -140,13 +139,13 @@ def test_an_account_that_cannot_sign_in_is_a_problem_without_its_secret(
 
 def test_warnings_of_a_platform_are_passed_on(sqlite_store: SessionStore) -> None:
     account, _ = configure(AccountInfo(name="@bot", warnings=("Privacy mode is on.",)))
-    (finding,) = accounts.check_accounts(sqlite_store, [account], COMMANDS, probes=True)
+    (finding,) = folders.check_accounts(sqlite_store, [account], COMMANDS, probes=True)
     assert (finding.severity, finding.fix) == (Severity.WARNING, "Privacy mode is on.")
 
 
 def test_settings_that_do_not_work_are_a_problem(sqlite_store: SessionStore) -> None:
     account, _ = configure(AccountInfo(), problem="platforms.loopback.settings.token is required.")
-    (finding,) = accounts.check_accounts(sqlite_store, [account], COMMANDS, probes=False)
+    (finding,) = folders.check_accounts(sqlite_store, [account], COMMANDS, probes=False)
     assert finding.severity is Severity.PROBLEM
     assert "token is required" in finding.text
 

@@ -9,19 +9,19 @@ import pytest
 
 from palaver.accounts import merge_table as person_merge
 from palaver.core.engines.base import Read, Write
-from palaver.core.engines.sqlite_vacuum import rewrite_file
+from palaver.core.engines.sqlite_backup import rewrite_file
 from palaver.core.errors import NotAllowed, NotFound, OwnerRequired, SessionNotFound
 from palaver.core.ids import JobId
 from palaver.media.attachments import Attachments
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.operation import erasures_table as erasure_batches, shared_erasure
 from palaver.operation.erasure import Erasures
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
-from palaver.sessions import search_table as search, usage_reports
+from palaver.sessions import search_table as search, usage_table as usage_reports
 from palaver.sessions.events import EventKind
 from palaver.sessions.indexer import catch_up_index
-from palaver.sessions.usage_report import UsageGrouping
+from palaver.sessions.usage import UsageGrouping
 from palaver.transfer.imported import ImportedConversation
 from palaver.transfer.importer import ImportEnded, Importer
 from support.erased_people import (

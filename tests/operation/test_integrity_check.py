@@ -10,8 +10,7 @@ import pytest
 
 from palaver import SessionSource
 from palaver.core.engines.base import Write
-from palaver.operation.integrity_check import check_integrity
-from palaver.operation.store_repair import list_problems, repair_store
+from palaver.operation.integrity_check import check_integrity, list_problems, repair_store
 from support.store_content import fill_store
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import pytest
 from palaver import SessionSource
 from palaver.accounts import erasures_table as erasures
 from palaver.config.agent_rules import RetentionRules, TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
-from palaver.delivery import delivery_parts, table as deliveries
-from palaver.jobs import job_history, proposals_table as job_proposals, runs_table as job_runs, starting, table as jobs
+from palaver.delivery import table as deliveries
+from palaver.jobs import runs_table as job_runs, starting, table as jobs
 from palaver.jobs.model import JobRunKind, JobRunState
 from palaver.media.attachments import Attachments
 from palaver.memory import learning_table as memory_turns
@@ -25,7 +25,7 @@ from palaver.memory.model import MemoryTurnKind
 from palaver.money import windows_table as budget_windows
 from palaver.operation import cleanup
 from palaver.operation.cleanup import MAX_PROPOSAL_AGE, MAX_SENT_BODY_AGE, MAX_WINDOW_AGE, Cleanup
-from palaver.sessions import group_messages, inbound_table as inbound_messages, lanes_table as lanes, table as sessions
+from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, table as sessions
 from support.inbox import answer, list_rows, make_dm, make_inbox, say
 
 if TYPE_CHECKING:
@@ -293,11 +293,11 @@ async def test_the_cleanup_scans_no_table(sqlite_store: SessionStore, tmp_path: 
         monkeypatch.setattr(sqlite.SqliteTransaction, name, collect)
     checks = [
         (inbound_messages, "has_received_before"),
-        (group_messages, "has_older"),
-        (job_proposals, "has_expired"),
-        (job_history, "has_old"),
+        (inbound_messages, "has_older"),
+        (jobs, "has_expired"),
+        (jobs, "has_old"),
         (budget_windows, "has_older"),
-        (delivery_parts, "has_sent_body_before"),
+        (deliveries, "has_sent_body_before"),
         (deliveries, "has_ended_notice_before"),
         (lanes, "has_move_undone_before"),
         (erasures, "has_ended_before"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.operation.update_notes import find_section, load_update_notes
+from palaver.operation.metrics import find_section, load_update_notes
 
 CHANGELOG = """# Changelog
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from palaver.core.errors import InvalidInput, InvalidName, NotAllowed, WeakPassword
-from palaver.people.account import (
+from palaver.people.model import (
+    Role,
     Scope,
     check_password,
     clean_person_name,
@@ -17,7 +18,6 @@ from palaver.people.account import (
     normalize_name,
     parse_scopes,
 )
-from palaver.people.model import Role
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from palaver import GatewayConfig
-from palaver.gateway.configured_account import ConfiguredAccount
+from palaver.gateway.account_link import ConfiguredAccount
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.registry import load_manifests
 from palaver.sessions.keys import DmScope

@@ -20,11 +20,10 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.model import Capabilities
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.sessions.delivery import Address
-from palaver.sessions.inbound import Inbound, InboundFile
-from palaver.sessions.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import ButtonPressed, Inbound, InboundFile, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from palaver.core.source import SessionSource
     from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
 
 CAPABILITIES = Capabilities(
     max_length=500,

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.delivery.adapter import OutgoingMessage
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
 
 class ContractInAHurry(PlatformContract):

@@ -20,13 +20,13 @@ from palaver.config import load_settings
 from palaver.core.errors import AccountRefused
 from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
-from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.model import Capabilities
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace, AccountSettings, PlatformManifest
 from palaver.platforms.registry import list_configured_accounts, load_manifests
 
 if TYPE_CHECKING:
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.account_link import ConfiguredAccount
 
 GROUP = "palaver.platforms"
 PIGEON = Platform("pigeon")

@@ -74,7 +74,9 @@ class LineChatPlatform(ContractPlatform):
 
     def make_adapter(self) -> Adapter:
         settings = self.manifest.settings.model_validate({"token": TOKEN, "port": self.server.port})
-        return self.manifest.create_adapter(settings, AccountPlace(account="", folder=Path("/nonexistent"), webhook_url=None))
+        return self.manifest.create_adapter(
+            settings, AccountPlace(account="", folder=Path("/nonexistent"), webhook_url=None)
+        )
 
     async def say(self, text: str) -> str:
         return self.server.write_as_person(text)

@@ -8,7 +8,7 @@ import pytest
 
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, PromptNameTaken
 from palaver.prompts import table as saved_prompts
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from palaver import GatewayConfig, SessionStore
-from palaver.agent.prices import ModelPrices
+from palaver.agent.base import ModelPrices
 from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.core.operation import BlockingRunner
 from palaver.jobs.fields import JobEnvironment

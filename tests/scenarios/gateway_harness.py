@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.sessions.compaction import Compaction
+from palaver.sessions.events import Compaction
+from palaver.turns.answer_recorder import format_quote
 from palaver.turns.compaction import format_compaction_notice
-from palaver.turns.finish import format_quote
 from scenarios.gateway_process import (
     CALLS_FILE,
     ESTIMATED_TOKENS,

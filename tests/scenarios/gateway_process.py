@@ -30,17 +30,17 @@ from palaver.agent.base import ModelCall, TextDelta, Tool, ToolCall, ToolResult,
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.config.agent_rules import AgentProfile, MemoryRules, TurnRules
 from palaver.config.budget_rules import TokenPrice
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import set_crash_hook
 from palaver.core.engines import postgres_connection, postgres_pool
 from palaver.core.engines.base import Read, WorkKind, Write
 from palaver.core.errors import ContextOverflow, SendRejected
-from palaver.core.timestamps import to_micros
 from palaver.delivery import outbox, preview_stream, sender
-from palaver.delivery.capabilities import Capabilities, Pace
+from palaver.delivery.model import Capabilities, Pace
 from palaver.gateway.account_runner import ConnectionTiming
 from palaver.gateway.gateway import Gateway
 from palaver.media.attachments import Attachments
-from palaver.memory.learning_prompt import LEARNING_REQUEST
+from palaver.memory.queue import LEARNING_REQUEST
 from palaver.people import account_table as accounts, table as people
 from palaver.people.model import Role
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter

@@ -11,7 +11,7 @@ from pathlib import Path
 from palaver import GatewayConfig, SessionStore
 from palaver.core.crash_points import set_crash_hook
 from palaver.media.attachments import Attachments
-from palaver.transfer import conversation_writer, restore, write_queue
+from palaver.transfer import conversation_writer, report as write_queue, restore
 from palaver.transfer.importer import Importer
 from palaver.transfer.restore import restore_export
 from support.made_reader import MadeReader, make_compaction, make_conversation, make_exchange, make_file, make_message

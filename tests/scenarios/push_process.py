@@ -18,15 +18,15 @@ from palaver import GatewayConfig, SessionStore
 from palaver.app import make_push_notifier
 from palaver.config import Settings
 from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import set_crash_hook
 from palaver.core.engines.base import Read, Write
-from palaver.core.timestamps import to_micros
 from palaver.gateway.gateway import Gateway
 from palaver.people import account_table as accounts
 from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
 from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
-from palaver.turns import finish
+from palaver.turns import answer_recorder as finish
 from support.push_service import HOST
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from palaver.core.crash_points import CrashPoint
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import SessionNotFound
 from palaver.jobs import table as jobs
-from palaver.jobs.job_deletion import RUNS_PER_PIECE
 from palaver.jobs.model import JobState
+from palaver.jobs.table import RUNS_PER_PIECE
 from palaver.media.attachments import Attachments
 from palaver.operation.cleanup import Cleanup
 from palaver.sessions.deletion_table import ROWS_PER_PIECE

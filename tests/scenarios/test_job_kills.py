@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from palaver import SessionStore
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import CrashPoint
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
 from palaver.jobs import table as jobs
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher

@@ -22,15 +22,14 @@ import pytest
 from palaver import GatewayConfig, SessionStore
 from palaver.agent.base import TextDelta, UsageReport
 from palaver.config.agent_rules import AgentProfile, MemoryRules, TurnRules
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import SessionId
 from palaver.core.source import ChatType
-from palaver.core.timestamps import from_micros, to_micros
 from palaver.gateway.gateway import Gateway
 from palaver.jobs import table as jobs
 from palaver.jobs.model import SILENT_ANSWER
-from palaver.jobs.schedule import read_schedule
-from palaver.jobs.slots import list_next_slots
+from palaver.jobs.schedule import list_next_slots, read_schedule
 from palaver.media.attachments import Attachments
 from palaver.operation import cleanup
 from palaver.operation.cleanup import Cleanup

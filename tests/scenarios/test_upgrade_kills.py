@@ -16,7 +16,7 @@ from palaver.core.engines.base import Read
 from palaver.core.engines.open import open_engine
 from palaver.core.engines.postgres_migration import DIALECT as POSTGRES
 from palaver.core.engines.sqlite import DIALECT as SQLITE
-from palaver.operation.schema_check import find_engine_problems, find_schema_problems
+from palaver.operation.integrity_check import find_engine_problems, find_schema_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

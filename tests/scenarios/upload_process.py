@@ -17,7 +17,7 @@ from palaver import SessionStore
 from palaver.core.clock import SystemClock
 from palaver.core.crash_points import set_crash_hook
 from palaver.media.attachments import Attachments
-from palaver.transfer import conversation_writer, write_queue
+from palaver.transfer import conversation_writer, report as write_queue
 from palaver.transfer.importer import Importer
 from palaver.transfer.personal_imports import PersonalImports
 from palaver.transfer.uploads import ImportUploads

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from palaver import SessionSource, SessionStore
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.compaction import Compaction
+    from palaver.sessions.events import Compaction
 
 pytestmark = pytest.mark.both_engines
 

@@ -16,6 +16,7 @@ from palaver.core.ids import SessionId, SessionKey
 from palaver.core.source import Platform, SessionSource
 from palaver.sessions.context import (
     MAX_QUOTE_CHARS,
+    Redactor,
     SessionContext,
     build_session_context,
     build_session_context_prompt,
@@ -25,7 +26,6 @@ from palaver.sessions.context import (
 )
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.keys import DmScope
-from palaver.sessions.redact import Redactor
 
 REDACTOR = Redactor(b"a secret of this installation...")
 PHONE = "491701234567@s.whatsapp.net"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, Principal
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import NotAllowed, SessionNotFound
-from palaver.core.timestamps import to_micros
 from palaver.people import account_table as accounts
 from palaver.people.model import Role
-from palaver.sessions import session_lists
+from palaver.sessions import list_table as session_lists
 from palaver.sessions.conversations import Conversations, NewConversation
 from palaver.sessions.keys import DmScope
 

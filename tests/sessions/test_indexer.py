@@ -10,7 +10,7 @@ import pytest
 from palaver.core.engines.base import Read, Write
 from palaver.media.attachments import Attachments
 from palaver.operation.cleanup import Cleanup
-from palaver.sessions import deletion_table as session_deletion, search_merge, search_table as search, table as sessions
+from palaver.sessions import deletion_table as session_deletion, search_table as search, table as sessions
 from palaver.sessions.indexer import Indexer
 from support.gateway import wait_until
 
@@ -95,7 +95,7 @@ def test_the_index_is_not_merged_while_a_conversation_is_being_deleted(
         store.search("nothing")
     monkeypatch.setattr(session_deletion, "MAX_SHORT_ROWS", 5)
     store.engine.run(Write(lambda tx: session_deletion.delete(tx, sessions.get(tx, session_id))))
-    assert not store.engine.run(Write(search_merge.merge_parts))
+    assert not store.engine.run(Write(search.merge_parts))
     while (no := store.engine.run(Read(session_deletion.find_hidden))) is not None:
         store.engine.run(Write(partial(delete_piece, no)))
-    assert store.engine.run(Write(search_merge.merge_parts))
+    assert store.engine.run(Write(search.merge_parts))

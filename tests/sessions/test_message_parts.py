@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.core.errors import InvalidMessage
-from palaver.sessions.message_parts import MAX_MESSAGE_PARTS, check_message_parts
+from palaver.sessions.message import MAX_MESSAGE_PARTS, check_message_parts
 
 FILE = {"type": "attachment", "id": "a_0123456789ab0123456789ab"}
 

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
-from palaver.agent.prices import ModelPrices
+from palaver.agent.base import ModelPrices
 from palaver.config.agent_rules import AgentProfile, TurnRules
-from palaver.core.clock import SystemClock
+from palaver.core.clock import SystemClock, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NothingToRestore, ProjectNotFound, SessionNotFound
 from palaver.core.operation import TransactionRunner
-from palaver.core.timestamps import to_micros
 from palaver.jobs import table as jobs
 from palaver.jobs.fields import JobEnvironment
-from palaver.jobs.model import JobState
-from palaver.jobs.proposal import JobDraft
+from palaver.jobs.model import JobDraft, JobState
 from palaver.jobs.service import Jobs
 from palaver.people import table as people
 from palaver.people.model import Role

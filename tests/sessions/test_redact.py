@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from palaver.core.errors import ConfigError
 from palaver.core.source import BUILT_IN_PLATFORMS, Platform
-from palaver.sessions.redact import Redactor, needs_raw_ids
+from palaver.sessions.context import Redactor, needs_raw_ids
 
 SECRET = b"0123456789abcdef"
 redactor = Redactor(SECRET)

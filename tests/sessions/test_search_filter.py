@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from palaver.core.errors import InvalidInput
-from palaver.sessions.search_filter import FilterText, SearchFilter, parse_filter_text
+from palaver.sessions.search_text import FilterText, SearchFilter, parse_filter_text
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from palaver.accounts import merge_table as person_merge
 from palaver.core.engines.base import Write
 from palaver.core.errors import InvalidInput, NotFound, ProjectNotFound
 from palaver.people import table as people
-from palaver.sessions import search_scope
-from palaver.sessions.search_filter import ArchivedFilter, SearchFilter
-from palaver.sessions.search_scope import _iter_periods
+from palaver.sessions import search_table as search_scope
+from palaver.sessions.search_table import _iter_periods
+from palaver.sessions.search_text import ArchivedFilter, SearchFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

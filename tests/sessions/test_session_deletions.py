@@ -10,7 +10,7 @@ import pytest
 from palaver import SessionStore
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NotFound, SessionNotFound
-from palaver.jobs.job_deletion import ALL_PIECES
+from palaver.jobs.table import ALL_PIECES
 from palaver.media.attachments import Attachments
 from palaver.operation import invariants
 from palaver.operation.cleanup import Cleanup

@@ -9,9 +9,8 @@ from hypothesis import given, strategies as st
 
 from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform, SessionSource
-from palaver.sessions.context import build_session_context, build_session_context_prompt
+from palaver.sessions.context import Redactor, build_session_context, build_session_context_prompt
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
-from palaver.sessions.redact import Redactor
 from palaver.sessions.target_resolution import find_hidden_chat, find_shown_place, is_hidden_chat
 from palaver.sessions.targets import parse_target
 

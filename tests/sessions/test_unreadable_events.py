@@ -12,9 +12,8 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidMessage, NothingToRedo, NothingToRestore
 from palaver.sessions import compactions_table as compactions, log_table as events, table as sessions
 from palaver.sessions.events import EventKind
-from palaver.sessions.export import export_session
+from palaver.sessions.export import export_markdown, export_session
 from palaver.sessions.json import event_to_json
-from palaver.sessions.markdown_export import export_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from conftest import OpenStore
     from palaver import SessionStore
     from palaver.core.engines.base import Row, Transaction
-    from palaver.sessions.session_summary import TranscriptPage
-    from palaver.sessions.version import VersionInfo
+    from palaver.sessions.model import TranscriptPage, VersionInfo
 
 pytestmark = pytest.mark.both_engines
 

@@ -24,12 +24,12 @@ from palaver.core.errors import (
 from palaver.core.ids import JobId, PersonId
 from palaver.core.operation import Operations
 from palaver.delivery.view import DeliveryOperations
-from palaver.memory.view import MemoryOperations
-from palaver.prompts.view import SavedPromptOperations
+from palaver.memory.service import MemoryOperations
+from palaver.prompts.service import SavedPromptOperations
 from palaver.sessions import projects_table as projects, table as sessions, turns_table as turns
-from palaver.sessions.deletion_pieces import SESSION_PIECES, delete_piece, find_hidden
+from palaver.sessions.deletions import SESSION_PIECES, delete_piece, find_hidden
 from palaver.sessions.view import ViewScope
-from palaver.sessions.view.part import ViewPart
+from palaver.sessions.view.scope import ViewPart
 from palaver.sessions.view.session_view import ViewOperations
 from palaver.transfer import export_rows
 

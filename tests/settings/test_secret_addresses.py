@@ -12,7 +12,7 @@ from palaver.config.setting_templates import list_templates
 from palaver.core.errors import InvalidSettings
 from palaver.platforms.registry import load_manifests
 from palaver.settings.editor import SettingsEdit
-from palaver.settings.secret_exposure import SecretPairs, find_exposed_secrets
+from palaver.settings.platform_catalog import SecretPairs, find_exposed_secrets
 from support.settings import API_KEY, BOT_TOKEN, SettingsTown
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver import SessionStore
-    from palaver.config.setting_keys import SettingPath
+    from palaver.config.setting_templates import SettingPath
 
 OTHER_KEY = "sk-another-secret-9876543210fedcba"
 FIRST, EVIL = "https://first.example", "https://evil.example"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.config.budget_rules import BudgetPeriod, BudgetScope, get_window_bounds
-from palaver.core.timestamps import to_micros
+from palaver.core.clock import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime

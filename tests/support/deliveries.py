@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from palaver import SessionSource
 from palaver.core.engines.base import Read
-from palaver.delivery import delivery_parts, table as deliveries
+from palaver.delivery import table as deliveries
 from palaver.delivery.view import DeliveryOperations
 from palaver.platforms.loopback import LOOPBACK
 from palaver.sessions import delivery_queries, table as sessions
@@ -57,7 +57,7 @@ async def list_parts(gateway: Gateway, delivery_id: str) -> list[DeliveryPart]:
 
     def read(tx: Transaction) -> list[DeliveryPart]:
         row = tx.fetch_one("SELECT no FROM delivery WHERE id = $1", delivery_id)
-        return delivery_parts.list_parts(tx, row[0]) if row else []
+        return deliveries.list_parts(tx, row[0]) if row else []
 
     return await gateway.store.engine.arun(Read(read))
 
@@ -68,8 +68,8 @@ def claim_as_dead_process(tx: Transaction, now: int, *, is_sending: bool) -> lis
     for lease in claimed:
         if is_sending:
             if not lease.parts:
-                delivery_parts.add_parts(tx, lease.no, [DeliveryPart(no=1, body=lease.delivery.content)])
-            delivery_parts.mark_sending(tx, lease.no, 1, now)
+                deliveries.add_parts(tx, lease.no, [DeliveryPart(no=1, body=lease.delivery.content)])
+            deliveries.mark_sending(tx, lease.no, 1, now)
     return claimed
 
 

@@ -7,13 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver import Platform, SessionSource, TurnUsage
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.timestamps import to_micros
 from palaver.memory import table as memories
 from palaver.people import account_table as accounts, table as people
 from palaver.people.model import Role
-from palaver.prompts.view import SavedPromptOperations
-from palaver.sessions import compactions_table as compactions, group_messages, log_table as events, table as sessions
+from palaver.prompts.service import SavedPromptOperations
+from palaver.sessions import (
+    compactions_table as compactions,
+    inbound_table as group_messages,
+    log_table as events,
+    table as sessions,
+)
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.events import EventKind
 from palaver.sessions.inbound import Inbound, RepliedMessage

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from palaver.config.agent_rules import AgentProfile
     from palaver.gateway.gateway import Gateway
     from palaver.platforms.loopback import LoopbackAdapter
-    from palaver.sessions.redact import Redactor
+    from palaver.sessions.context import Redactor
     from palaver.sessions.turn import Turn
     from palaver.testing import ScriptedAgent
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.source import ChatType
-from palaver.core.timestamps import to_micros
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRun, JobRunState, JobState
-from palaver.jobs.schedule import format_schedule, parse_schedule
-from palaver.jobs.slots import list_next_slots
+from palaver.jobs.schedule import format_schedule, list_next_slots, parse_schedule
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.platforms.loopback import LoopbackAdapter

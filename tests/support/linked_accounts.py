@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
 from palaver.people import account_table as accounts
 from palaver.people.model import Role
 from palaver.platforms.loopback import LOOPBACK

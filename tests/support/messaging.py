@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.timestamps import to_micros
 from palaver.delivery.chat_posts import ChatPost
 from palaver.delivery.reachable_chats import list_reachable_chats, resolve_chat
 from palaver.people import table as people

@@ -16,8 +16,8 @@ from palaver.config.budget_rules import (
     BudgetUnit,
     TokenPrice,
 )
+from palaver.core.background import create_lease_owner
 from palaver.core.engines.base import Read
-from palaver.core.process_identity import create_lease_owner
 from palaver.money import calls_table as model_calls
 from palaver.sessions.usage import TurnUsage
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver import SessionSource
 from palaver.config.agent_rules import TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.timestamps import to_micros
 from palaver.inbox import Inbox
 from palaver.people import account_table as accounts, table as people
 from palaver.people.model import Role

@@ -12,9 +12,9 @@ from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.core.clock import SystemClock
 from palaver.delivery.adapter import AccountInfo
 from palaver.delivery.health import load_account_health
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
+from palaver.gateway.account_link import ConfiguredAccount
 from palaver.gateway.account_runner import ConnectionTiming
-from palaver.gateway.configured_account import ConfiguredAccount
 from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.testing import ScriptedAgent
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from palaver.delivery.adapter import AccountLink, Adapter
-    from palaver.delivery.health_model import AccountHealth
+    from palaver.delivery.model import AccountHealth
 
 PIGEON = Platform("pigeon")
 SECRET = "coop-4711-hunter2"

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import Adapter
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Inbound, Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 
 WEBHOOK_URL = "https://chat.example.org/hooks/platform/default"
 

@@ -14,9 +14,9 @@ import pytest
 from palaver import SessionStore
 from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.core.engines.base import Read
-from palaver.delivery.capabilities import Pace
+from palaver.delivery.model import Pace
+from palaver.gateway.account_link import ConfiguredAccount
 from palaver.gateway.account_runner import ConnectionTiming
-from palaver.gateway.configured_account import ConfiguredAccount
 from palaver.gateway.gateway import Gateway
 from palaver.media.attachments import Attachments
 from palaver.sessions import delivery_queries

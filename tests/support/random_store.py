@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, TurnUsage
 from palaver.accounts import merge_table as person_merge
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NothingToDo, TitleTaken
-from palaver.core.timestamps import to_micros
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
 from palaver.sessions import (
     compactions_table as compactions,
+    hidden_ranges as read_marks,
     home_channels,
     log_table as events,
     message_table as message_log,
-    read_marks,
     settings_table as session_settings,
     table as sessions,
     versions_table as versions,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
     from palaver.sessions.events import Event
-    from palaver.sessions.version import VersionInfo
+    from palaver.sessions.model import VersionInfo
 
 TEXTS = (
     "Done.",

@@ -66,7 +66,7 @@ class SettingsTown:
         return self.editor.change(self.owner, SettingsEdit(unset=keys, **options))
 
     def get(self, key: str) -> SettingValue:
-        from palaver.config.setting_keys import parse_key
+        from palaver.config.setting_templates import parse_key
 
         value = SettingsOverview(self.load(), make_catalog(self.base)).find_value(parse_key(key))
         assert value is not None

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import Agent
     from palaver.gateway.account_runner import ConnectionTiming
-    from palaver.web.connections import ConnectionLimits
-    from palaver.web.http_protocol import Timeouts
+    from palaver.web.http_protocol import ConnectionLimits, Timeouts
     from palaver.web.state import WebState
 
 OPEN_PLATFORMS = frozenset({LOOPBACK, Platform.TELEGRAM, Platform.DISCORD})

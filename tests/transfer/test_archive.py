@@ -12,12 +12,18 @@ import pytest
 from palaver import GatewayConfig, SessionSource
 from palaver.core.errors import PalaverError, TooManyAttempts
 from palaver.media.attachments import Attachments
-from palaver.memory.view import MemoryOperations
-from palaver.sessions.document_format import DocumentFormat
-from palaver.transfer.archive import PersonArchives
-from palaver.transfer.document_archive import iterate_document_files, iterate_sessions, iterate_zip, write_folder
+from palaver.memory.service import MemoryOperations
+from palaver.sessions.export import DocumentFormat
+from palaver.transfer.archive import (
+    MAX_EXPORTS_PER_PERIOD,
+    PersonArchives,
+    PersonExports,
+    iterate_document_files,
+    iterate_sessions,
+    iterate_zip,
+    write_folder,
+)
 from palaver.transfer.documents import Documents
-from palaver.transfer.person_exports import MAX_EXPORTS_PER_PERIOD, PersonExports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

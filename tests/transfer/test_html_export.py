@@ -14,7 +14,7 @@ from palaver.core.errors import SessionNotFound
 from palaver.media import table as attachments
 from palaver.media.attachments import Attachments
 from palaver.sessions import table as sessions, versions_table as versions
-from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.export import DocumentFormat
 from palaver.transfer import html_export
 from palaver.transfer.documents import Documents, iterate_visible_entries, make_file_name
 from palaver.transfer.html_export import render_answer

@@ -11,17 +11,16 @@ from palaver import SessionSource, TurnUsage
 from palaver.accounts import merge_table as person_merge
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import SessionNotFound
-from palaver.jobs import job_deletion, table as jobs
+from palaver.jobs import table as jobs
 from palaver.media.attachments import Attachments
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import compactions_table as compactions, home_channels, table as sessions
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_MESSAGE_BYTES
 from palaver.sessions.model import EndReason
-from palaver.transfer import conversation_writer, imports_table as imports, write_queue
-from palaver.transfer.import_request import ImportOptions
+from palaver.transfer import conversation_writer, imports_table as imports, report as write_queue
 from palaver.transfer.imported import (
     ImportedAccount,
     ImportedHomeChannel,
@@ -31,6 +30,7 @@ from palaver.transfer.imported import (
     ImportProblem,
 )
 from palaver.transfer.importer import Importer
+from palaver.transfer.report import ImportOptions
 from support.made_reader import (
     START,
     MadeReader,
@@ -422,7 +422,7 @@ def test_home_channels_memories_and_jobs_come_in_once(store: SessionStore, run: 
     assert store.engine.run(Read(home_channels.load_chosen))["telegram"].chat_id == "ada"  # type: ignore[index]
     view = store.seen_by(owner.principal)
     view.part(MemoryOperations).forget(view.part(MemoryOperations).list()[0].memory.id)
-    store.engine.run(Write(lambda tx: job_deletion.delete(tx, job.no)))
+    store.engine.run(Write(lambda tx: jobs.delete(tx, job.no)))
     assert count(run(*items)) == {"unchanged": 3}
     assert store.engine.run(Read(lambda tx: jobs.list_owned(tx, owner.id))) == []
 

@@ -9,7 +9,7 @@ import pytest
 
 from palaver import SessionSource
 from palaver.core.errors import SessionNotFound
-from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.export import DocumentFormat
 from palaver.transfer import documents
 from palaver.transfer.documents import Documents
 

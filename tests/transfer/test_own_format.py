@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from palaver import SessionSource
 from palaver.accounts import merge_table as person_merge
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.timestamps import to_micros
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import table as sessions, versions_table as versions

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource
-from palaver.agent.base import AgentRequest, TextDelta, UsageReport
+from palaver.agent.base import AgentRequest, TextDelta, UsageReport, estimate_message_tokens
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.agent.tokens import estimate_message_tokens
 from palaver.config.agent_rules import CompactionRules
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentUnavailable, ContextOverflow
-from palaver.core.timestamps import to_micros
 from palaver.live.feed_events import NoticeSent
 from palaver.people.model import Principal
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter

@@ -13,9 +13,9 @@ from palaver import Platform, Principal
 from palaver.accounts import linking
 from palaver.accounts.people import People
 from palaver.agent.base import TextDelta
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
-from palaver.people import account_table as accounts, chat_access_table as chat_access, table as people
+from palaver.people import access_table as chat_access, account_table as accounts, table as people
 from palaver.people.model import Role
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound

@@ -11,7 +11,7 @@ from palaver.agent.base import TextDelta
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.core.engines.base import Write
 from palaver.memory.block import MAX_BLOCK_CHARS
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 from palaver.testing import ScriptedAgent
 from support.gateway import make_member, send_message, wait_for_turn
 

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from palaver import SessionSource, SessionStore
 from palaver.agent.base import AgentRequest, TextDelta, ToolCall, ToolResult
-from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.agent.context_fitting import count_tokens
+from palaver.agent.compaction import SUMMARY_REQUEST, count_tokens
 from palaver.config.agent_rules import AgentProfile, CompactionRules, TurnRules
 from palaver.core.clock import SystemClock
 from palaver.core.errors import AgentUnavailable, ContextOverflow

@@ -12,10 +12,10 @@ import pytest
 
 from palaver.agent.base import ModelCall, TextDelta
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LeaseLost
-from palaver.core.timestamps import to_micros
-from palaver.sessions import drafts, turn_leases
+from palaver.sessions import turn_leases
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.turn import MAX_REQUEUE_DELAY, MAX_SHARED_CRASHES, MAX_TURN_CRASHES, TurnState
 from palaver.testing import ScriptedAgent
@@ -84,7 +84,7 @@ async def test_a_turn_with_side_effects_ends_as_interrupted(start_gateway: Start
 
     def mark_and_draft(tx: Any) -> None:
         turn_leases.mark_side_effects(tx, lease)
-        drafts.append_pieces(tx, lease, [Piece(PieceKind.TEXT, "I am sending the letter."), SEND_CALL])
+        turn_leases.append_pieces(tx, lease, [Piece(PieceKind.TEXT, "I am sending the letter."), SEND_CALL])
 
     gateway.store.engine.run(Write(mark_and_draft))
     agent = ScriptedAgent()
@@ -137,7 +137,7 @@ def _hold_call(gateway: Gateway, lease: TurnLease) -> None:
 
 
 def _save_draft(gateway: Gateway, lease: TurnLease) -> None:
-    gateway.store.engine.run(Write(lambda tx: drafts.append_pieces(tx, lease, [Piece(PieceKind.TEXT, "Well")])))
+    gateway.store.engine.run(Write(lambda tx: turn_leases.append_pieces(tx, lease, [Piece(PieceKind.TEXT, "Well")])))
 
 
 @pytest.mark.parametrize("show_begin", [_hold_call, _save_draft])
@@ -261,7 +261,7 @@ async def test_an_unstorable_draft_of_a_dead_worker_does_not_prevent_the_recover
         for lease in turn_leases.claim_turns(tx, claim_request, now):
             turn_leases.mark_side_effects(tx, lease)
             if lease.turn_id == turn_ids[0]:
-                drafts.append_pieces(tx, lease, [])
+                turn_leases.append_pieces(tx, lease, [])
                 tx.execute(
                     'UPDATE draft SET body = \'[{"kind":"result","call_id":7}]\' WHERE turn_no = $1', lease.turn_no
                 )

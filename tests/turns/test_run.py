@@ -17,8 +17,7 @@ from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.events import EventKind
 from palaver.sessions.inbound import Inbound, Outcome
-from palaver.sessions.turn import BusyPolicy, TurnState
-from palaver.sessions.turn_codes import FailureCode
+from palaver.sessions.turn import BusyPolicy, FailureCode, TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, load_texts, send_message, wait_for_turn, wait_until

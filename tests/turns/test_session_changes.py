@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.gateway.gateway import Gateway
     from palaver.sessions.inbound import Receipt
-    from palaver.sessions.usage_report import UsageRow
+    from palaver.sessions.usage import UsageRow
     from support.gateway import MakeSource, StartGateway
 
 

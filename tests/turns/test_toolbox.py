@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from conftest import OpenStore
     from palaver import SessionSource
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
     from palaver.testing import FakeClock
 
     Source = Callable[..., SessionSource]

@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
 
-from palaver.accounts import passwords
+from palaver.accounts import sign_in as passwords
 from support.web import StartWebServer, WebServer, web_server_factory
 
 if TYPE_CHECKING:

@@ -13,16 +13,15 @@ import pytest
 
 from palaver import GatewayConfig
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.core import disk_space
+from palaver.core import files as disk_space
 from palaver.core.clock import SystemClock
 from palaver.core.engines.base import Write
 from palaver.core.errors import ConfigError
 from palaver.media import attachments, table as attachment_rows
-from palaver.media.attachment_texts import describe_document
-from palaver.media.attachments import Attachments
+from palaver.media.attachments import Attachments, describe_document
 from palaver.media.documents.extraction import DocumentText
 from palaver.sessions import table as sessions
-from palaver.sessions.attachment import MAX_FILE_BYTES, add_attachments, clean_file_name
+from palaver.sessions.speech import MAX_FILE_BYTES, add_attachments, clean_file_name
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
 

@@ -15,8 +15,7 @@ from palaver import SessionSource
 from palaver.core.engines.base import Read
 from palaver.core.ids import parse_session_id
 from palaver.inbox.registry import COMMANDS, find_command
-from palaver.people.account import Scope
-from palaver.people.model import Role
+from palaver.people.model import Role, Scope
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, RepliedMessage
 from palaver.testing import ScriptedAgent
@@ -25,7 +24,7 @@ from support.gateway import wait_for_turn
 if TYPE_CHECKING:
     import httpx2
 
-    from palaver.people.account import SignedInPerson
+    from palaver.people.model import SignedInPerson
     from support.web import StartWebServer, WebServer
 
 SCOPE_SETS = [

@@ -11,8 +11,14 @@ import textwrap
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from palaver.web.connections import MAX_CONNECTIONS, MIN_CONNECTIONS, ConnectionLimits, Connections
-from palaver.web.http_protocol import HttpProtocol, Timeouts
+from palaver.web.http_protocol import (
+    MAX_CONNECTIONS,
+    MIN_CONNECTIONS,
+    ConnectionLimits,
+    Connections,
+    HttpProtocol,
+    Timeouts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -272,7 +278,7 @@ def test_a_closed_connection_leaves_nothing_behind() -> None:
 
 _SERVER_WITHOUT_FILES = """
     import asyncio, logging, os, resource, sys
-    from palaver.web.connections import ConnectionLimits
+    from palaver.web.http_protocol import ConnectionLimits
     from palaver.web.server import open_socket, run_server
 
     async def app(scope, receive, send):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionSource
-from palaver.core.engines import sqlite_vacuum
+from palaver.core.engines import sqlite_backup as sqlite_vacuum
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:

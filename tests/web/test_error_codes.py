@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.accounts import accounts
 from palaver.sessions import shares as shares_service
-from palaver.sessions.turn_codes import FailureCode, NoticeCode
+from palaver.sessions.turn import FailureCode, NoticeCode
 from support.agents import WORDS, SlowAgent
 
 if TYPE_CHECKING:

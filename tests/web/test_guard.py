@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from palaver.core.errors import ConfigError
 from palaver.web.body_limit import MAX_ANONYMOUS_BODY_BYTES
-from palaver.web.proxies import HostName, TrustedProxies
+from palaver.web.guard import HostName, TrustedProxies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,8 +12,8 @@ import pytest
 from palaver.core.errors import AccountRefused, LeaseLost
 from palaver.delivery.adapter import AccountInfo, WebhookRequest, WebhookResponse
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.web import webhook_bodies
-from palaver.web.webhook_bodies import WebhookBodies
+from palaver.web import body_limit as webhook_bodies
+from palaver.web.body_limit import WebhookBodies
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.timestamps import to_micros
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRunState
 from support.gateway import wait_until

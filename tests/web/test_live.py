@@ -14,13 +14,13 @@ import pytest
 
 from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
-from palaver.core import poll_loop
+from palaver.core import background as poll_loop
 from palaver.core.errors import StoreBusy
 from palaver.live import clients as live_clients, table as live_queries
 from palaver.live.channels import FollowCursor
 from palaver.testing import ScriptedAgent
-from palaver.web import sse
 from palaver.web.http_protocol import Timeouts
+from palaver.web.routes import live as sse
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.process import find_free_port, run_server
 from support.sse import LivePage, start_listening

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.web import open_requests
-from palaver.web.connections import ConnectionLimits
+from palaver.web.http_protocol import ConnectionLimits
 from palaver.web.open_requests import OpenRequests, RequestLimits
 from support.agents import EndlessAgent
 from support.gateway import TIMEOUT_SECONDS, wait_until

@@ -12,7 +12,7 @@ import structlog
 from palaver.core import logs
 from palaver.core.errors import AgentRejected
 from palaver.core.logs import RecentRecords, configure_logging, hide_in_logs
-from palaver.operation.log_view import read_log
+from palaver.operation.health_check import read_log
 from palaver.sessions.turn import TurnState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn

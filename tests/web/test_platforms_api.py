@@ -10,7 +10,7 @@ import pytest
 from palaver import GatewayConfig, Platform
 from palaver.core.errors import AccountRefused, SendRejected, SendUncertain
 from palaver.delivery.adapter import AccountInfo
-from palaver.delivery.health_model import LinkingPrompt
+from palaver.delivery.model import LinkingPrompt
 from palaver.platforms.loopback import LoopbackAdapter
 from support.gateway import TIMEOUT_SECONDS, wait_until
 

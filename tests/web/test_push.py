@@ -19,7 +19,7 @@ from palaver.push import notifier as notifier_module
 from palaver.push.encryption import ServerKey, encrypt
 from palaver.push.model import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
 from palaver.testing import ScriptedAgent
-from palaver.turns import finish
+from palaver.turns import answer_recorder as finish
 from support.gateway import wait_until
 from support.push_service import HOST, PushService
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from palaver.core.engines import disk_reserve, sqlite as sqlite_engine
+from palaver.core.engines import sqlite as sqlite_engine, sqlite_presence as disk_reserve
 from palaver.core.engines.base import Write
-from palaver.core.engines.damage import make_damage_error
-from palaver.operation import readiness
+from palaver.core.engines.sqlite_file import make_damage_error
+from palaver.operation import metrics as readiness
 from palaver.operation.doctor import machine
 from palaver.operation.doctor.finding import Severity
-from palaver.operation.readiness import find_problems
-from palaver.web.connections import ConnectionLimits
+from palaver.operation.metrics import find_problems
+from palaver.web.http_protocol import ConnectionLimits
 from support.gateway import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from palaver.core.engines import sqlite_file
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.sqlite import SqliteEngine
-from palaver.people.account import Scope
+from palaver.people.model import Scope
 from palaver.sessions import indexer
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web import build_api_document

@@ -13,7 +13,7 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import PalaverError, TooManyAttempts
 from palaver.people.model import Role
 from palaver.testing import ScriptedAgent
-from palaver.web import openai_errors
+from palaver.web import openai as openai_errors
 from palaver.web.errors import RequestRejected, build_retry_headers, get_error_status
 from support.gateway import wait_until
 from support.platform_gateway import SkippingClock

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.agent.tools.history import make_history_tools
+from palaver.agent.history_tools import make_history_tools
 from palaver.core.ids import PersonId
 from palaver.people.model import Principal, Role
 from palaver.sessions import indexer

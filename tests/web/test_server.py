@@ -14,9 +14,9 @@ import pytest
 
 from palaver import TurnUsage
 from palaver.agent.base import TextDelta, UsageReport
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import ConfigError, PalaverError, StoreUnavailable
-from palaver.core.timestamps import to_micros
 from palaver.jobs import runs_table as job_runs
 from palaver.operation import metrics
 from palaver.platforms.loopback import LoopbackAdapter

@@ -17,8 +17,8 @@ import palaver
 import palaver.platforms
 from palaver.core.errors import PalaverError
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
-from palaver.operation.doctor.finding_texts import FINDING_TEXTS, FindingCode
-from palaver.sessions.turn_codes import FailureCode
+from palaver.operation.doctor.finding import FINDING_TEXTS, FindingCode
+from palaver.sessions.turn import FailureCode
 from palaver.web.errors import _CODE_BY_STATUS
 from support.settings import BOT_TOKEN
 

@@ -10,8 +10,8 @@ from palaver.sessions.json import EventJson, HitJson, SessionJson, SessionUsageJ
 from palaver.sessions.message import Message
 from palaver.web.message_schemas import EventOut, MessageOut
 from palaver.web.routes.search import SearchHitOut
-from palaver.web.schemas import UsageCounts
 from palaver.web.session_schemas import SessionOut, SessionUsageOut
+from palaver.web.state import UsageCounts
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 import httpx2
 import pytest
 
-from palaver.accounts import passwords, sign_in
-from palaver.accounts.passwords import DUMMY_HASH
+from palaver.accounts import sign_in
+from palaver.accounts.sign_in import DUMMY_HASH
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read
-from palaver.core.timestamps import to_micros
-from palaver.people.account import MIN_PASSWORD_CHARS
+from palaver.people.model import MIN_PASSWORD_CHARS
 from palaver.testing import FakeClock
 from support.gateway import wait_until
 
@@ -635,7 +635,7 @@ async def test_guesses_from_one_address_keep_nobody_else_from_signing_in(
     """The guesses never end; the owner, behind the same proxy, signs in and changes their password meanwhile."""
     web = await start_web(trusted_proxies=("127.0.0.1",))
     await set_password(web)
-    verify, end_guesses, guesses = passwords._verify, threading.Event(), []
+    verify, end_guesses, guesses = sign_in._verify, threading.Event(), []
 
     def verify_slowly(hashed: str, password: str) -> bool:
         if password == "a guess":
@@ -643,7 +643,7 @@ async def test_guesses_from_one_address_keep_nobody_else_from_signing_in(
             end_guesses.wait(60)
         return verify(hashed, password)
 
-    monkeypatch.setattr(passwords, "_verify", verify_slowly)
+    monkeypatch.setattr(sign_in, "_verify", verify_slowly)
 
     async def send(name: str, password: str, address: str) -> httpx2.Response:
         client = await web.open_anonymous_client()
@@ -652,7 +652,7 @@ async def test_guesses_from_one_address_keep_nobody_else_from_signing_in(
 
     attack = [asyncio.create_task(send(f"name {n}", "a guess", "198.51.100.7")) for n in range(50)]
     try:
-        refused = 50 - 1 - passwords.MAX_WAITING_PER_KEY  # one is being checked, a few wait
+        refused = 50 - 1 - sign_in.MAX_WAITING_PER_KEY  # one is being checked, a few wait
         await wait_until(lambda: guesses and sum(each.done() for each in attack) == refused)
         assert (await send("owner", PASSWORD, "203.0.113.5")).status_code == 200
         owner = await web.sign_in()
@@ -678,10 +678,10 @@ async def test_a_refusal_comes_late_and_nobody_else_waits_for_it(
     refusals: list[asyncio.Task[NoReturn]] = []
 
     async def refuse_attempt(wait_seconds: float) -> None:
-        refusals.append(asyncio.create_task(passwords.refuse_attempt(wait_seconds)))
+        refusals.append(asyncio.create_task(sign_in.refuse_attempt(wait_seconds)))
         await refusals[0]
 
-    monkeypatch.setattr(passwords, "REFUSAL_DELAY_SECONDS", 3600)
+    monkeypatch.setattr(sign_in, "REFUSAL_DELAY_SECONDS", 3600)
     monkeypatch.setattr(sign_in, "refuse_attempt", refuse_attempt)
     guess = asyncio.create_task(guess_at(web, "127.0.0.2", 1))
     await wait_until(lambda: len(refusals) == 1)
@@ -697,5 +697,5 @@ async def test_passwords_are_hashed_with_a_lower_priority() -> None:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
     own = get_priority()
-    assert await passwords.Passwords()._run("address", get_priority) == min(own + passwords.NICENESS, 19)
+    assert await sign_in.Passwords()._run("address", get_priority) == min(own + sign_in.NICENESS, 19)
     assert get_priority() == own

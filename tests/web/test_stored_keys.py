@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.config.agent_rules import AgentProfile, McpServer, Provider
-from palaver.config.web_page import SearchProvider, WebToolRules
+from palaver.config.agent_rules import AgentProfile, McpServer, Provider, SearchProvider, WebToolRules
 from palaver.core.errors import PalaverError
 from palaver.drivers.mcp import McpConnection
 from palaver.drivers.providers import add_environment_keys
-from palaver.media.web.web_reader import WebReader
+from palaver.media.web.reader import WebReader
 from palaver.settings import model_providers
 from support.recorder import Recorder, run_recorder
 from support.settings import API_KEY, BOT_TOKEN

@@ -18,17 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from palaver.core.clock import to_micros
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, SessionSource
-from palaver.core.timestamps import to_micros
-from palaver.people import (
-    chat_access_table as chat_access,
-    message_rates,
-    sender_ids_table as sender_ids,
-    table as people,
-)
+from palaver.people import access_table as chat_access, table as people
 from palaver.people.model import Role
 from palaver.people.sender_ids import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
-from palaver.sessions import turn_access
+from palaver.sessions import turn_leases as turn_access
 from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import Outcome, Receipt
 
@@ -136,7 +131,7 @@ def _is_allowed_user(tx: Transaction, source: SessionSource, allowed: frozenset[
     if source.platform not in FOLDED_PLATFORMS:
         return account[1] in allowed
     own_ids = {each.id for each in list_sender_ids(source)}
-    own_ids.update(sender_ids.list_ids(tx, source.platform, account[1]))
+    own_ids.update(chat_access.list_ids(tx, source.platform, account[1]))
     return not own_ids.isdisjoint(each.id for each in parse_sender_ids(source.platform, allowed))
 
 
@@ -150,7 +145,7 @@ def count_message(
     limit = _find_limit(person, rules)
     if person is None or limit is None or (call is not None and call.command in _UNLIMITED_COMMANDS):
         return None
-    return _make_refusal(person, limit, message_rates.count_message(tx, person.id, limit, to_micros(now)))
+    return _make_refusal(person, limit, chat_access.count_message(tx, person.id, limit, to_micros(now)))
 
 
 def check_message_rate(tx: Transaction, person: Person, rules: TurnRules, now: datetime) -> Receipt | None:
@@ -158,7 +153,7 @@ def check_message_rate(tx: Transaction, person: Person, rules: TurnRules, now: d
     limit = _find_limit(person, rules)
     if limit is None:
         return None
-    return _make_refusal(person, limit, message_rates.compute_wait(tx, person.id, limit, to_micros(now)))
+    return _make_refusal(person, limit, chat_access.compute_wait(tx, person.id, limit, to_micros(now)))
 
 
 def count_read(tx: Transaction, source: SessionSource, rules: TurnRules, now: datetime) -> None:
@@ -166,7 +161,7 @@ def count_read(tx: Transaction, source: SessionSource, rules: TurnRules, now: da
     row = people.find_by_source(tx, source) if rules.messages_per_minute else None
     limit = _find_limit(row.person, rules) if row else None
     if row is not None and limit is not None:
-        message_rates.count_message(tx, row.person.id, limit, to_micros(now))
+        chat_access.count_message(tx, row.person.id, limit, to_micros(now))
 
 
 def _find_limit(person: Person | None, rules: TurnRules) -> int | None:

@@ -7,29 +7,28 @@ once.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from palaver.accounts import sign_in
-from palaver.accounts.account_links import AccountLinks
-from palaver.accounts.last_uses import LastUses
+from palaver.accounts import link_requests, linking, pairing, sign_in
 from palaver.accounts.passkeys import Passkeys
-from palaver.accounts.passwords import Passwords
 from palaver.accounts.people import People
-from palaver.core.argument_checks import check_count
+from palaver.accounts.sign_in import Passwords
+from palaver.core.clock import check_timezone, from_micros, to_micros
 from palaver.core.engines.base import Conflict, Read, Write
-from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, WrongPassword
-from palaver.core.operation import AsyncRunner, Operations, operation
+from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, StoreError, WrongPassword
+from palaver.core.operation import AsyncRunner, Operations, check_count, operation
 from palaver.core.text import make_storable
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.core.timezones import check_timezone
-from palaver.people import account_table as accounts, passkeys, sign_in_attempts, table as people
-from palaver.people.account import (
+from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
+from palaver.people.model import (
     SIGN_IN_LINK_LIFETIME,
     TOKEN_PREFIX,
     ApiToken,
     NewSecret,
+    Role,
     check_password,
     clean_person_name,
     generate_secret,
@@ -37,17 +36,156 @@ from palaver.people.account import (
     is_loopback,
     parse_scopes,
 )
-from palaver.people.model import Role
+from palaver.people.pairing_table import LINK_CODE_LIFETIME
+from palaver.sessions.conversations import build_person_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
+    from palaver.accounts.link_requests import LinkResult, PendingLink
     from palaver.accounts.sign_in import Visitor
-    from palaver.core.engines.base import Transaction, Work
+    from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.people.account import Device, SetupStep, SignedInPerson, SignInMethods
-    from palaver.people.model import Person, Principal
+    from palaver.people.model import Device, Person, Principal, SetupStep, SignedInPerson, SignInMethods
     from palaver.sessions.store import SessionStore
+
+    Mark = Callable[[Transaction, str, int], None]  # writes when a credential was used
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedAccount:
+    """A chat account of a person."""
+
+    platform: str
+    account: str
+    is_linked: bool  # it was linked to the person's others, and has back what it had when it is unlinked
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOverview:
+    """A person's chat accounts, and the link that waits for them."""
+
+    accounts: tuple[LinkedAccount, ...]
+    pending: PendingLink | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewLinkCode:
+    """A code to send from another account; it is shown once."""
+
+    code: str
+    expires_at: datetime
+
+
+class AccountLinks(Operations[AsyncRunner]):
+    """Links and unlinks accounts of the person who is signed in on the page."""
+
+    def __init__(self, store: SessionStore) -> None:
+        super().__init__(AsyncRunner(store.engine))
+        self._clock = store.clock
+        self._config = store.config
+
+    @operation
+    def load(self, person: Person) -> Work[LinkOverview]:
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> LinkOverview:
+            accounts = tuple(
+                LinkedAccount(
+                    str(each.platform),
+                    each.account,
+                    linked_rows.find_origin(tx, each.platform, each.account) is not None,
+                )
+                for each in linking.list_chat_accounts(tx, person.id)
+            )
+            return LinkOverview(accounts, link_requests.find_pending(tx, build_person_source(person), person, now))
+
+        return Read(run)
+
+    @operation
+    def create_code(self, caller: SignedInPerson) -> Work[NewLinkCode]:
+        """Create a code to send from another account; the one before no longer works, and it ends with the sign-in."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> NewLinkCode:
+            current = _get_person(tx, caller.person.id)
+            source = build_person_source(current)
+            code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
+            return NewLinkCode(code, now + LINK_CODE_LIFETIME)
+
+        return Write(run)
+
+    @operation
+    def use(self, person: Person, text: str) -> Work[LinkResult]:
+        """Use a code of another account, or `confirm` or `cancel` the link that waits."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> LinkResult:
+            current = _get_person(tx, person.id)
+            return pairing.use_code(tx, text, build_person_source(current), current, self._config, now)
+
+        return Write(run)
+
+    @operation
+    def unlink(self, person: Person, account: str) -> Work[None]:
+        """Take a chat account, `platform` or `platform:id`, out of the person. It gets back what it had."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> None:
+            current = _get_person(tx, person.id)
+            identity = linking.find_linked_account(tx, current.id, account)
+            linking.unlink_account(tx, current, identity, self._config, now)
+
+        return Write(run)
+
+
+def _get_person(tx: Transaction, person_id: PersonId) -> Person:
+    row = people.find_by_id(tx, person_id)
+    if row is None:
+        raise NotFound("This account is closed.")
+    return row.person
+
+
+# --------------------------------------------------------------------------------------------------
+# Stores when sign-ins and tokens were last used, behind the requests: none of them waits for it or fails with it.
+
+MAX_PENDING: Final = 10_000
+RETRY_SECONDS: Final = 5.0  # after a failure; uses that come meanwhile are written together
+
+log = logging.getLogger(__name__)
+
+
+class LastUses:
+    """The uses that are not stored yet: one for each credential, written in one transaction at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._pending: dict[tuple[Mark, str], int] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def record(self, mark: Mark, credential_id: str, used_at: int) -> None:
+        if len(self._pending) < MAX_PENDING:
+            self._pending[mark, credential_id] = used_at
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write(), name="palaver-last-uses")
+
+    async def _write(self) -> None:
+        while self._pending:
+            uses, self._pending = self._pending, {}
+            try:
+                await self._engine.arun(Write(lambda tx, uses=uses: _mark_all(tx, uses)))  # type: ignore[misc]
+            except StoreError as error:  # the disk is full, or the database is locked: a later use is written
+                log.info("last_uses_not_written", extra={"count": len(uses), "error": error.code})
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+def _mark_all(tx: Transaction, uses: dict[tuple[Mark, str], int]) -> None:
+    for (mark, credential_id), used_at in uses.items():
+        mark(tx, credential_id, used_at)
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_TOKENS_PER_PERSON = 100
 MAX_TOKEN_DAYS = 3650
@@ -124,7 +262,7 @@ class Accounts(Operations[AsyncRunner]):
             if person is None:
                 raise SignInFailed("This link was already used or has expired. Ask for a new one.", method="link")
             sign_in.start_sign_in(tx, person, "link", visitor, secret, now)
-            sign_in_attempts.uncount_attempt(tx, limits)
+            passkeys.uncount_attempt(tx, limits)
             return person
 
         return NewSecret(await self._engine.arun(Write(run)), secret)
@@ -145,7 +283,7 @@ class Accounts(Operations[AsyncRunner]):
             if accounts.find_password_hash(tx, person.id) != hashed:  # changed while it was being verified
                 raise SignInFailed("Wrong name or password.", method="password")
             sign_in.start_sign_in(tx, person, "password", visitor, secret, now)
-            sign_in_attempts.uncount_attempt(tx, limits)
+            passkeys.uncount_attempt(tx, limits)
 
         await self._engine.arun(Write(run))
         return NewSecret(person, secret)
@@ -216,7 +354,7 @@ class Accounts(Operations[AsyncRunner]):
         def run(tx: Transaction) -> Person:
             accounts.check_exists(tx, person_id)
             accounts.rename_person(tx, person_id, clean)
-            return _get_person(tx, person_id)
+            return _accounts_get_person(tx, person_id)
 
         return Write(run)
 
@@ -227,7 +365,7 @@ class Accounts(Operations[AsyncRunner]):
 
         def run(tx: Transaction) -> Person:
             people.set_timezone(tx, person_id, zone)
-            return _get_person(tx, person_id)
+            return _accounts_get_person(tx, person_id)
 
         return Write(run)
 
@@ -251,7 +389,7 @@ class Accounts(Operations[AsyncRunner]):
                 raise WrongPassword("current: your password was changed in the meantime. Try again.")
             accounts.sign_out_everywhere(tx, person.id, except_id=signed_in.credential_id)
             if old_hash is not None:
-                sign_in_attempts.uncount_attempt(tx, limits)
+                passkeys.uncount_attempt(tx, limits)
 
         await self._engine.arun(Write(run))
 
@@ -347,7 +485,7 @@ class Accounts(Operations[AsyncRunner]):
         return to_micros(self._clock.now())
 
 
-def _get_person(tx: Transaction, person_id: PersonId) -> Person:
+def _accounts_get_person(tx: Transaction, person_id: PersonId) -> Person:
     row = people.find_by_id(tx, person_id)
     if row is None:
         raise NotFound(f"There is no person {person_id}.")
@@ -355,7 +493,7 @@ def _get_person(tx: Transaction, person_id: PersonId) -> Person:
 
 
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
-    person = _get_person(tx, person_id)
+    person = _accounts_get_person(tx, person_id)
     if person.role is Role.GUEST:
         raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
     return person

@@ -5,27 +5,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver.accounts import access, link_requests, linking, pairing
-from palaver.commands.command import BadArguments, Command, CommandReply, parse_no_arguments, read_action, write_action
+from palaver.commands.command import (
+    ADMIN,
+    NO_SCOPE,
+    NO_TOKEN,
+    READ,
+    BadArguments,
+    Command,
+    CommandReply,
+    CommandScopes,
+    check_scopes,
+    parse_no_arguments,
+    read_action,
+    write_action,
+)
 from palaver.commands.reply_text import escape_markdown, format_age, format_code
-from palaver.commands.scopes import ADMIN, NO_SCOPE, NO_TOKEN, READ, CommandScopes, check_scopes
 from palaver.core.errors import NotAllowed, NotFound, TooManyAttempts
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
 from palaver.delivery import surfaces
-from palaver.people import (
-    chat_access_table as chat_access,
-    linked_rows,
-    pairing_table as pairing_requests,
-    table as people,
-)
+from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
 from palaver.people.model import Role
-from palaver.people.pairing_model import MAX_PENDING_REQUESTS, Grant, parse_code
+from palaver.people.pairing_table import MAX_PENDING_REQUESTS, Grant, parse_code
 from palaver.sessions.inbound import SECRET_FACT
 
 if TYPE_CHECKING:
     from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
     from palaver.people.model import Person
-    from palaver.people.pairing_model import PairingRequest
+    from palaver.people.pairing_table import PairingRequest
     from palaver.people.table import Identity
 
 _DENY = "deny"

@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import linking, merge_table as person_merge
 from palaver.commands.reply_text import escape_markdown
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.errors import NothingToDo
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY
-from palaver.core.timestamps import from_micros, to_micros
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice
 from palaver.people import pairing_table as pairing_requests, table as people
-from palaver.people.account import hash_secret
-from palaver.people.model import ROLE_RANKS
-from palaver.people.pairing_model import LINK_CODE_LIFETIME, generate_code
-from palaver.people.pairing_table import LinkClaim
+from palaver.people.model import ROLE_RANKS, hash_secret
+from palaver.people.pairing_table import LINK_CODE_LIFETIME, LinkClaim, generate_code
 from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 

@@ -14,21 +14,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.accounts import merge_table as person_merge, unmerge_table as person_unmerge
+from palaver.accounts import merge_table as person_merge
 from palaver.commands.reply_text import escape_markdown
+from palaver.core.clock import to_micros
 from palaver.core.errors import AmbiguousMatch, NotAllowed, NotFound
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, SessionSource
-from palaver.core.timestamps import to_micros
 from palaver.delivery.notices import send_notice
 from palaver.jobs import runs_table as job_runs
-from palaver.people import (
-    chat_access_table as chat_access,
-    linked_rows,
-    pairing_table as pairing_requests,
-    table as people,
-)
+from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
 from palaver.people.model import Role
-from palaver.sessions import home_channels, turn_access, turns_table as turns
+from palaver.sessions import home_channels, turn_leases as turn_access, turns_table as turns
 from palaver.sessions.delivery import Address
 from palaver.sessions.keys import DmScope, build_session_key
 from palaver.sessions.turn import StopRequest
@@ -165,14 +160,14 @@ def unlink_account(
         if identity.dm_source is not None:
             chat_access.revoke(tx, identity.dm_source)
     else:
-        person_unmerge.unmerge(tx, survivor, other, to_micros(now))
+        person_merge.unmerge(tx, survivor, other, to_micros(now))
         returned = people.list_identities(tx, other.person.id)
         for session_no in job_runs.list_running_sessions(tx, other.person.id):  # with what only both together may know
             turns.request_stop(tx, session_no, StopRequest.STOP)
             turns.cancel_queued(tx, session_no, to_micros(now), "The account of this job was unlinked.")
         if config.dm_scope is DmScope.PERSON:
             from_key, to_key = (_build_person_key(row.person.id, config) for row in (survivor, other))
-            person_unmerge.return_person_lane(tx, from_key, to_key, other)
+            person_merge.return_person_lane(tx, from_key, to_key, other)
     _leave_chats(tx, person.id, returned, config, to_micros(now))
     row = None if other is None else people.find_by_id(tx, other.person.id)
     if is_told and identity.dm_source is not None:
@@ -202,7 +197,7 @@ def _leave_chats(
     agent_keys = build_session_key(SessionSource.local_cli(), agent=config.agent).partition(":local:")[0]
     for identity in left:
         account = (str(identity.platform), identity.account)
-        person_unmerge.detach_lanes(tx, person_id, [account], f"{agent_keys}:{identity.platform}")
+        person_merge.detach_lanes(tx, person_id, [account], f"{agent_keys}:{identity.platform}")
         _end_turns_of_account(tx, person_id, identity, now)
         source = identity.dm_source
         if source is None:

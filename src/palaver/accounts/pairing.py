@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING
 from palaver.accounts import link_requests, linking, sender_folding
 from palaver.commands.command import CommandCall
 from palaver.commands.reply_text import escape_markdown
+from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.source import ChatType
 from palaver.core.text import is_storable
-from palaver.core.timestamps import to_micros
 from palaver.delivery.notices import send_notice
 from palaver.people import (
-    chat_access_table as chat_access,
+    access_table as chat_access,
     pairing_table as pairing_requests,
-    sign_in_attempts,
+    sign_in_table as sign_in_attempts,
     table as people,
 )
-from palaver.people.account import hash_secret
-from palaver.people.model import Role
-from palaver.people.pairing_model import (
+from palaver.people.model import Role, hash_secret
+from palaver.people.pairing_table import (
     CODE_ATTEMPTS_OF_STRANGERS,
     CODE_ATTEMPTS_PER_ACCOUNT,
     MAX_PENDING_REQUESTS,

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.accounts import sign_in
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.text import is_storable, make_storable
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.people import account_table as accounts, passkeys, sign_in_attempts
-from palaver.people.account import NewSecret, Passkey, clean_person_name, generate_secret, hash_secret
+from palaver.people import account_table as accounts, sign_in_table as passkeys
+from palaver.people.model import NewSecret, Passkey, clean_person_name, generate_secret, hash_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -151,7 +151,7 @@ class Passkeys(Operations[AsyncRunner]):
             if not passkeys.record_use(tx, key.id, count_before=key.sign_count, count=count, now=now):
                 raise SignInFailed("This passkey was used elsewhere at the same time. Try again.", method="passkey")
             sign_in.start_sign_in(tx, key.person, "passkey", visitor, secret, now)
-            sign_in_attempts.uncount_attempt(tx, limits)
+            passkeys.uncount_attempt(tx, limits)
             return key.person
 
         return NewSecret(await self._engine.arun(Write(run)), secret)

@@ -11,24 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.accounts import linking, pairing
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.text import is_storable
-from palaver.core.timestamps import from_micros, to_micros
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.people import (
+    access_table as chat_access,
     account_table as accounts,
-    chat_access_table as chat_access,
     pairing_table as pairing_requests,
-    people_queries,
     table as people,
 )
-from palaver.people.account import INVITATION_LIFETIME, Invitation, clean_person_name, generate_secret, hash_secret
-from palaver.people.model import Role
-from palaver.people.pairing_model import MAX_PENDING_REQUESTS
-from palaver.sessions import turn_access, turns_table as turns
+from palaver.people.model import INVITATION_LIFETIME, Invitation, Role, clean_person_name, generate_secret, hash_secret
+from palaver.people.pairing_table import MAX_PENDING_REQUESTS
+from palaver.sessions import turn_leases as turn_access, turns_table as turns
 from palaver.sessions.turn import StopRequest
 
 if TYPE_CHECKING:
@@ -36,10 +34,9 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.core.page import Page
-    from palaver.people.account import Member
-    from palaver.people.model import Principal
-    from palaver.people.pairing_model import Grant, PairingRequest
+    from palaver.core.operation import Page
+    from palaver.people.model import Member, Principal
+    from palaver.people.pairing_table import Grant, PairingRequest
     from palaver.sessions.store import SessionStore
 
 
@@ -57,7 +54,7 @@ class People(Operations[AsyncRunner]):
     @operation
     def list(self, *, role: Role | None = None, limit: int = 100, cursor: str | None = None) -> Work[Page[Member]]:
         """List people, newest first."""
-        return Read(lambda tx: people_queries.list_people(tx, role, limit, cursor))
+        return Read(lambda tx: people.list_people(tx, role, limit, cursor))
 
     @operation
     def get(self, person_id: str) -> Work[Member]:
@@ -119,7 +116,7 @@ class People(Operations[AsyncRunner]):
                     _revoke_access(tx, member.person.id, self._principal.person_id, now)
             if clean is not None:
                 accounts.rename_person(tx, member.person.id, clean)
-            return people_queries.find_person(tx, member.person.id) or _to_signed_out_guest(member)
+            return people.find_person(tx, member.person.id) or _to_signed_out_guest(member)
 
         return Write(run)
 
@@ -145,7 +142,7 @@ class People(Operations[AsyncRunner]):
             member = _get_member(tx, person_id)
             identity = linking.find_linked_account(tx, member.person.id, account)
             linking.unlink_account(tx, member.person, identity, self._config, now)
-            return people_queries.find_person(tx, member.person.id) or member
+            return people.find_person(tx, member.person.id) or member
 
         return Write(run)
 
@@ -186,7 +183,7 @@ class People(Operations[AsyncRunner]):
 
 
 def _get_member(tx: Transaction, person_id: str) -> Member:
-    member = people_queries.find_person(tx, person_id) if is_storable(person_id) else None
+    member = people.find_person(tx, person_id) if is_storable(person_id) else None
     if member is None:
         raise NotFound(f"There is no person {person_id}.")
     return member

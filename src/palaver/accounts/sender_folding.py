@@ -21,10 +21,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.accounts import linking, merge_table as person_merge
+from palaver.core.clock import to_micros
 from palaver.core.source import ChatType
-from palaver.core.timestamps import to_micros
 from palaver.delivery import accounts_table as platform_accounts, chat_moves
-from palaver.people import sender_ids_table as sender_ids, table as people
+from palaver.people import access_table as sender_ids, table as people
 from palaver.people.model import ROLE_RANKS
 from palaver.people.sender_ids import list_sender_ids, parse_sender_ids
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from palaver.people.sender_ids import SenderId
     from palaver.people.table import PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.platform_updates import ChatMoved
+    from palaver.sessions.inbound import ChatMoved
 
 
 def find_folded_source(tx: Transaction, source: SessionSource) -> SessionSource | None:

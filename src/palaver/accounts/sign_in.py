@@ -6,16 +6,21 @@ neither against a browser in which the person has signed in before nor against a
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-from palaver.accounts.passwords import refuse_attempt
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
+from palaver.core.errors import TooManyAttempts
+from palaver.core.fair_slots import FairSlots, QueueFull
 from palaver.core.text import make_storable
-from palaver.core.timestamps import to_micros
-from palaver.people import account_table as accounts, known_devices, sign_in_attempts
-from palaver.people.account import (
+from palaver.people import account_table as accounts, sign_in_table as passkeys
+from palaver.people.model import (
     ATTEMPTS_PER_ADDRESS,
     ATTEMPTS_PER_DEVICE,
     ATTEMPTS_PER_NAME,
@@ -26,13 +31,107 @@ from palaver.people.account import (
     group_ip_address,
     hash_secret,
     normalize_name,
+    normalize_password,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from argon2 import PasswordHasher
+
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Engine, Transaction
-    from palaver.people.account import RateLimit, SignedInPerson
-    from palaver.people.model import Person
+    from palaver.people.model import Person, RateLimit, SignedInPerson
+
+
+MAX_CONCURRENT_HASHES = 2  # 64 MiB each
+MAX_CONCURRENT_HASHES_PER_KEY = 1
+MAX_WAITING_PER_KEY = 10
+RETRY_SECONDS = 5
+REFUSAL_DELAY_SECONDS = 1.0
+NICENESS = 10
+
+_T = TypeVar("_T")
+
+# The hash of a random password that was not kept, made with the same cost parameters as all others.
+DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjYTRdXM/42+X0ufmoXL2Vfc7zW4kBoN4o"
+
+
+async def refuse_attempt(wait_seconds: float) -> NoReturn:
+    """Raise `TooManyAttempts`, after a while: an address has few connections, so it can't send many more attempts."""
+    await asyncio.sleep(REFUSAL_DELAY_SECONDS)
+    message = f"Too many attempts. Try again in {int(wait_seconds) + 1} seconds."
+    raise TooManyAttempts(message, retry_after=wait_seconds) from None
+
+
+class Passwords:
+    """Hashes and verifies passwords."""
+
+    def __init__(self) -> None:
+        self._slots = FairSlots(
+            MAX_CONCURRENT_HASHES, per_key=MAX_CONCURRENT_HASHES_PER_KEY, max_waiting_per_key=MAX_WAITING_PER_KEY
+        )
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def hash(self, password: str, key: str) -> str:
+        """Return the hash of a password. `key` is whose place this takes. Raises TooManyAttempts."""
+        return await self._run(key, lambda: _hash(password))
+
+    async def verify(self, hashed: str | None, password: str, key: str) -> bool:
+        """Return whether this password has this hash; False after the same time if there is no hash.
+
+        `key` is whose place this takes: an address, a known browser or a sign-in. Raises TooManyAttempts.
+        """
+        is_match = await self._run(key, lambda: _verify(hashed or DUMMY_HASH, password))
+        return is_match and hashed is not None
+
+    async def _run(self, key: str, work: Callable[[], _T]) -> _T:
+        try:
+            async with self._slots.hold(key):
+                return await asyncio.get_running_loop().run_in_executor(self._get_threads(), work)
+        except QueueFull:
+            await refuse_attempt(RETRY_SECONDS - 1)
+
+    def _get_threads(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MAX_CONCURRENT_HASHES, "palaver-password", _lower_priority)
+        return self._threads
+
+
+def _lower_priority() -> None:
+    """Let this thread, and those that Argon2 starts from it, wait for all others.
+
+    Only Linux has priorities of threads. Argon2 does not hold the interpreter lock, so no other thread waits for it.
+    """
+    if sys.platform == "linux":
+        os.nice(NICENESS)
+
+
+def _create_hasher() -> PasswordHasher:
+    from argon2 import PasswordHasher
+    from argon2.profiles import RFC_9106_LOW_MEMORY
+
+    return PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
+
+
+def _encode(password: str) -> bytes:
+    return normalize_password(password).encode("utf-8", "surrogatepass")
+
+
+def _hash(password: str) -> str:
+    return _create_hasher().hash(_encode(password))
+
+
+def _verify(hashed: str, password: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        return _create_hasher().verify(hashed, _encode(password))
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+# --------------------------------------------------------------------------------------------------
 
 SignInMethod = Literal["link", "password", "passkey"]
 Limits = dict[str, "RateLimit"]
@@ -58,7 +157,7 @@ async def get_password_limits(engine: Engine, clock: Clock, name: str, visitor: 
     """Return the limits that an attempt with a name and a password counts against."""
     digest, now = hash_secret(visitor.device_cookie), to_micros(clock.now())
     clean_name = make_storable(name)
-    is_known = await engine.arun(Read(lambda tx: known_devices.is_known(tx, digest, clean_name, now), is_quick=True))
+    is_known = await engine.arun(Read(lambda tx: passkeys.is_known(tx, digest, clean_name, now), is_quick=True))
     if is_known:
         return {f"device {digest}": ATTEMPTS_PER_DEVICE}
     # The name is hashed, because people sometimes type their password into the wrong field.
@@ -82,7 +181,7 @@ def get_challenge_limit(visitor: Visitor) -> Limits:
 async def count_attempt(engine: Engine, clock: Clock, limits: Limits) -> None:
     """Count an attempt; raises `TooManyAttempts` if a limit is reached."""
     now = to_micros(clock.now())
-    wait = await engine.arun(Write(lambda tx: sign_in_attempts.count_attempt(tx, limits, now)))
+    wait = await engine.arun(Write(lambda tx: passkeys.count_attempt(tx, limits, now)))
     if wait:
         await refuse_attempt(wait)
 
@@ -96,6 +195,4 @@ def start_sign_in(
         accounts.end_sign_in(tx, hash_secret(visitor.cookie))
     browser = accounts.Browser(device=describe_device(make_storable(visitor.user_agent)), ip_address=visitor.address)
     accounts.sign_in(tx, person.id, hash_secret(secret), method, browser, now)
-    known_devices.remember(
-        tx, person.id, hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie), now
-    )
+    passkeys.remember(tx, person.id, hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie), now)

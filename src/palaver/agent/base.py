@@ -8,13 +8,22 @@ that is what happens when a person stops an answer.
 
 from __future__ import annotations
 
+import json
+import random
+import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from palaver.sessions.message import join_text_parts
+from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from palaver.config.budget_rules import TokenPrice
+    from palaver.core.errors import AgentError
     from palaver.core.ids import TurnId
     from palaver.sessions.usage import TurnUsage
 
@@ -254,3 +263,116 @@ class AgentInfo(Protocol):
     def list_tool_servers(self) -> Sequence[str]:
         """List the servers that the agent has tools from."""
         ...
+
+
+# --------------------------------------------------------------------------------------------------
+# Notices that several agents send.
+
+CUT_OFF_NOTICE = Notice("The answer was cut off because it reached the maximum length.", NoticeCode.CUT_OFF)
+
+
+def make_fallback_notice(error: AgentError, model: str, instead_of: str) -> Notice:
+    """Say that another model answers, and why: with the code and the facts of the error as `failure`."""
+    failure = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float)}
+    facts = {"model": model, "instead_of": instead_of, "reason": str(error), "failure": failure}
+    return Notice(f"{error} Using {model} instead of {instead_of}.", NoticeCode.FALLBACK_USED, facts)
+
+
+# --------------------------------------------------------------------------------------------------
+# How often and after how long a request to a provider is retried: one policy for all providers.
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """A few tries with growing waits between them. All times are in seconds."""
+
+    max_tries: int = 3  # with one model, the first included
+    first_wait: float = 0.5
+    max_wait: float = 8.0
+    max_requested_wait: float = 30.0  # no retry if the provider asks for a longer wait
+
+    def get_wait_seconds(
+        self, failures: int, *, requested_wait: float | None = None, jitter: float | None = None
+    ) -> float | None:
+        """Return how long to wait before the next try, at least `requested_wait`; None if there is no next try."""
+        if failures >= self.max_tries or (requested_wait is not None and requested_wait > self.max_requested_wait):
+            return None
+        jitter = random.random() if jitter is None else jitter  # noqa: S311  (not a secret)
+        wait = min(self.first_wait * 2.0 ** (failures - 1), self.max_wait) * (0.5 + jitter / 2)
+        return max(wait, requested_wait or 0.0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Estimating how many tokens a text has, for decisions made before a provider has counted them.
+#
+# The estimate needs no vocabulary: four characters make a token in most languages; in scripts without spaces, a
+# character is nearly a token by itself.
+
+_DENSE_SCRIPT = re.compile(r"[ᄀ-ᇿ⺀-〿぀-ヿ㄰-㆏㐀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff]+")
+_TOKENS_PER_DENSE_CHAR = 0.8
+_CHARS_PER_TOKEN = 4
+_TOKENS_PER_MESSAGE = 4  # for the role and the separators of a message
+TOKENS_PER_IMAGE = 1600  # what the providers count at most for a picture of ordinary size
+
+
+def estimate_tokens(text: str) -> int:
+    dense_chars = 0 if text.isascii() else sum(map(len, _DENSE_SCRIPT.findall(text)))
+    return ceil((len(text) - dense_chars) / _CHARS_PER_TOKEN + dense_chars * _TOKENS_PER_DENSE_CHAR)
+
+
+def estimate_message_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
+    """Estimate the tokens of messages in the format of chat models."""
+    return sum(estimate_tokens(extract_text(message)) + _TOKENS_PER_MESSAGE for message in messages)
+
+
+def estimate_tool_tokens(tools: Iterable[Tool]) -> int:
+    """Estimate the tokens of the definitions of tools."""
+    return sum(
+        estimate_tokens(f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}") + _TOKENS_PER_MESSAGE
+        for tool in tools
+    )
+
+
+def extract_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message in the format of chat models, without tool calls and reasoning."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    return join_text_parts(content)
+
+
+# --------------------------------------------------------------------------------------------------
+# Prices of models, loaded before a transaction, in which nothing can be awaited.
+
+MAX_LOADED_MODELS: Final = 500
+
+
+class PriceSource(Protocol):
+    """An agent, as far as it knows prices."""
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return what a model costs, at most; None if that is unknown."""
+        ...
+
+
+class ModelPrices:
+    """What models cost, as far as it was loaded."""
+
+    def __init__(self, agent: PriceSource) -> None:
+        self._agent = agent
+        self._prices: dict[str, TokenPrice | None] = {}
+
+    async def load(self, models: Iterable[str]) -> None:
+        """Load the prices of models that are not loaded yet."""
+        for model in models:
+            if model not in self._prices and len(self._prices) < MAX_LOADED_MODELS:
+                self._prices[model] = await self._agent.get_price(model)
+
+    def is_loaded(self, model: str) -> bool:
+        return model in self._prices
+
+    def find(self, model: str) -> TokenPrice | None:
+        """Return the price of a model; None if it is unknown or was not loaded."""
+        return self._prices.get(model)

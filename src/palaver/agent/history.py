@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 from palaver.core.text import make_storable
 from palaver.sessions.context import format_author_prefix
 from palaver.sessions.events import EventKind
-from palaver.sessions.quoted_messages import format_quotes, format_reaction
-from palaver.sessions.sender_words import format_sender_note
+from palaver.sessions.quoted_messages import format_quotes, format_reaction, format_sender_note
 from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from palaver.sessions.compaction import Compaction
-    from palaver.sessions.events import Event
+    from palaver.sessions.events import Compaction, Event
     from palaver.sessions.message import Message
 
 SUMMARY_HEADING = "[Summary of the conversation before this point]"

@@ -5,16 +5,11 @@ Always true: a conversation can turn off some of these toolsets, but it can neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.toolset_names import (
-    HISTORY_TOOLSET,
-    MEMORY_TOOLSET,
-    MESSAGING_TOOLSET,
-    SCHEDULE_TOOLSET,
-    WEB_TOOLSET,
-)
 from palaver.config.agent_rules import ToolsetRule
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType
@@ -27,6 +22,46 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
     from palaver.people.model import Role
     from palaver.sessions.model import Session
+
+
+MAX_TOOL_NAME_CHARS: Final = 64  # what every provider accepts
+HISTORY_TOOLSET: Final = "history"
+MEMORY_TOOLSET: Final = "memory"
+SCHEDULE_TOOLSET: Final = "schedule"
+MESSAGING_TOOLSET: Final = "messaging"
+WEB_TOOLSET: Final = "web"
+PALAVER_TOOL_NAMES: Final = frozenset(
+    {
+        *("search_conversations", "read_conversation"),
+        *("remember", "recall", "forget"),
+        *("list_chats", "send_message"),
+        *("create_job", "change_job", "list_jobs", "pause_job"),
+        *("fetch_page", "search_web"),
+        "report_failure",  # in a run of a job
+    }
+)
+
+
+def build_tool_name(server: str, tool: str) -> str:
+    """Build the name of a server's tool: with the server's name, shortened, without characters that are refused."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}_{tool}")[:MAX_TOOL_NAME_CHARS]
+
+
+def mark_collisions(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools of all servers; those that can't be used because of their name have a `problem`."""
+    counts = Counter(tool.name for tool in tools)
+    return tuple(replace(tool, problem=_find_problem(tool.name, counts)) for tool in tools)
+
+
+def _find_problem(name: str, counts: Counter[str]) -> str | None:
+    if name in PALAVER_TOOL_NAMES:
+        return f"{name} is one of Palaver's own tools"
+    if counts[name] > 1:
+        return f"{counts[name]} tools would have the name {name}"
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
 
 SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
 SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers

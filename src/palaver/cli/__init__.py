@@ -25,7 +25,6 @@ from palaver.cli.export_command import export_command
 from palaver.cli.import_command import import_command
 from palaver.cli.jobs import jobs
 from palaver.cli.memories import memories
-from palaver.cli.migrate import migrate
 from palaver.cli.people import people
 from palaver.cli.platforms import platforms
 from palaver.cli.profiles import profiles
@@ -34,8 +33,7 @@ from palaver.cli.prompts import prompts
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
 from palaver.cli.shares import shares
-from palaver.cli.status import status
-from palaver.cli.upgrade import upgrade
+from palaver.cli.status import migrate, status, upgrade
 from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:

@@ -216,7 +216,7 @@ def _get_database(settings: Settings) -> Path:
     """Return the path of the SQLite file; for PostgreSQL, raise an error that says what to run instead."""
     if settings.database_url.startswith("sqlite:///"):
         return Path(settings.database_url.removeprefix("sqlite:///"))
-    from palaver.operation.postgres_commands import format_dump_advice
+    from palaver.operation.store_migration import format_dump_advice
 
     raise BackupError(format_dump_advice(settings.database_url, settings.home))
 

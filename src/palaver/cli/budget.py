@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from palaver.config.budget_rules import BudgetKey, BudgetStatus
     from palaver.core.operation import BlockingRunner
-    from palaver.money.overview import BudgetOverview
+    from palaver.money.service import BudgetOverview
     from palaver.people.model import Principal
 
 _COLUMNS = (
@@ -46,7 +46,7 @@ def show_budgets(ctx: click.Context, as_json: bool) -> None:
 
     Lists those that have a limit or were used this month: used, held for running calls, limit, and when it resets.
     """
-    from palaver.money.wire import status_to_json
+    from palaver.money.service import status_to_json
 
     with _open_overview(ctx) as (overview, principal):
         page = overview.list_everything(principal)
@@ -72,7 +72,7 @@ def show_budgets(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    from palaver.money.limit_words import parse_set
+    from palaver.money.texts import parse_set
 
     who, period, amounts = parse_set(" ".join(words))
     with _open_overview(ctx) as (overview, principal):
@@ -92,7 +92,7 @@ def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None
 @json_option
 @click.pass_context
 def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    from palaver.money.limit_words import parse_clear
+    from palaver.money.texts import parse_clear
 
     who, period = parse_clear(" ".join(words))
     with _open_overview(ctx) as (overview, principal):
@@ -104,8 +104,8 @@ def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> No
 
 
 def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
+    from palaver.money.service import status_to_json
     from palaver.money.texts import describe_named_status
-    from palaver.money.wire import status_to_json
 
     if as_json:
         output.print_json({"budget": status_to_json(status)})
@@ -118,7 +118,7 @@ def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[Blocking
     """Open the store, and yield the budgets and the owner of this gateway."""
     from palaver.app import load_stored_settings
     from palaver.core.operation import BlockingRunner
-    from palaver.money.overview import BudgetOverview
+    from palaver.money.service import BudgetOverview
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
@@ -130,15 +130,14 @@ def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[Blocking
 
 def _find_key(overview: BudgetOverview[BlockingRunner], principal: Principal, who: str, period: str) -> BudgetKey:
     from palaver.config.budget_rules import BudgetKey, BudgetPeriod
-    from palaver.money.limit_words import parse_subject
+    from palaver.money.texts import parse_subject
 
     scope, name = parse_subject(who)
     return BudgetKey(scope, overview.find_subject(principal, scope, name), BudgetPeriod(period))
 
 
 def _make_row(status: BudgetStatus) -> tuple[str, ...]:
-    from palaver.config.budget_amounts import format_dollars
-    from palaver.config.budget_rules import BudgetScope
+    from palaver.config.budget_rules import BudgetScope, format_dollars
     from palaver.money.texts import format_reset_time
 
     scope = status.key.scope

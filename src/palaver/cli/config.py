@@ -17,13 +17,13 @@ from palaver.cli.output import Column
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from palaver.config.setting_keys import SettingPath
+    from palaver.config.setting_templates import SettingPath
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEditor
-    from palaver.settings.history import SettingsChange
     from palaver.settings.overview import SettingsOverview, SettingValue
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
+    from palaver.settings.sealing import SettingsChange
 
 _COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
 _HISTORY_COLUMNS = (
@@ -73,7 +73,7 @@ def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool
 
     With PREFIX, only settings below that key, such as turns or providers.openai.
     """
-    from palaver.config.setting_keys import parse_key
+    from palaver.config.setting_templates import parse_key
 
     start = parse_key(prefix) if prefix else ()
     with open_config(ctx) as access:
@@ -97,7 +97,7 @@ def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool
 @click.pass_context
 def get_setting(ctx: click.Context, key: str, as_json: bool) -> None:
     """Show one setting. A secret is never shown, only whether it is set."""
-    from palaver.config.setting_keys import parse_key
+    from palaver.config.setting_templates import parse_key
     from palaver.core.errors import NotFound
 
     path = parse_key(key)
@@ -124,7 +124,7 @@ def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> N
     Without VALUE, or with - as VALUE, it is read from standard input, or asked for. The value of a secret is always
     read this way, because other users of this machine can see command lines. Lists are written as [a, b] or a,b.
     """
-    from palaver.config.setting_keys import parse_key
+    from palaver.config.setting_templates import parse_key
     from palaver.settings.editor import SettingsEdit
 
     if len(words) > 1 and len(words) % 2:

@@ -36,8 +36,7 @@ def doctor(ctx: click.Context, full: bool, online: bool, offline: bool, repair: 
     if repair:
         ctx.exit(_repair(ctx, skips_question=yes, as_json=as_json))
     from palaver.app import make_doctor_environment
-    from palaver.cli.port_user import describe_port_user
-    from palaver.cli.running_servers import find_running_server
+    from palaver.cli.running_servers import describe_port_user, find_running_server
     from palaver.operation.doctor.diagnosis import DoctorOptions, run_doctor
 
     home: Path | None = ctx.find_root().obj
@@ -59,7 +58,7 @@ def doctor(ctx: click.Context, full: bool, online: bool, offline: bool, repair: 
 
 def _repair(ctx: click.Context, *, skips_question: bool, as_json: bool) -> int:
     """Repair the store after a question, also beside a running server; return the exit code."""
-    from palaver.operation.store_repair import list_problems, repair_store
+    from palaver.operation.integrity_check import list_problems, repair_store
 
     with open_store(load_cli_settings(ctx)) as store:
         repairable, left = list_problems(store)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.import_command import find_person
 from palaver.cli.options import load_cli_settings, open_store
 
 if TYPE_CHECKING:
-    from palaver.transfer.formats import ExportResult
+    from palaver.transfer.archive import ExportResult
 
 FORMATS = ("jsonl", "markdown", "html", "zip")
 
@@ -56,7 +56,7 @@ def export_command(
     if sum((bool(sessions), person is not None, everything)) != 1:
         raise click.UsageError("Name conversations, or a person with --person, or use --all.")
     from palaver.app import make_attachments
-    from palaver.transfer.formats import EXPORT_FORMATS, FORMAT_BY_SUFFIX, ExportRequest
+    from palaver.transfer.archive import EXPORT_FORMATS, FORMAT_BY_SUFFIX, ExportRequest
 
     chosen = file_format or FORMAT_BY_SUFFIX.get(path.suffix.lower(), "jsonl")
     settings = load_cli_settings(ctx)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def find_person(store: SessionStore, name: str | None) -> Person:
     import asyncio
 
     from palaver.accounts.accounts import Accounts
-    from palaver.cli.people.people_access import load_members
+    from palaver.cli.people.list_commands import load_members
 
     everybody = Accounts(store).open_people(store.get_owner().principal)
     return lookup.find_person(asyncio.run(load_members(everybody)), name).person

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from palaver.sessions.json import format_optional_time, format_time
 
 if TYPE_CHECKING:
-    from palaver.delivery.health_model import AccountHealth
+    from palaver.delivery.model import AccountHealth
     from palaver.memory.model import MemoryEntry
-    from palaver.people.account import Member
-    from palaver.people.pairing_model import PairingRequest
+    from palaver.people.model import Member
+    from palaver.people.pairing_table import PairingRequest
     from palaver.sessions.model import Project, Session, UndoResult
     from palaver.sessions.share import Share
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, lookup, output
+from palaver.cli import json_output, options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.errors import NotFound
 from palaver.core.invocation import format_command
 from palaver.memory.model import MemoryOrigin, build_memory_key
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, lookup, output
+from palaver.cli import json_output, options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from palaver.cli import lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
-from palaver.prompts.model import MAX_PROMPT_CHARS
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
+from palaver.prompts.table import MAX_PROMPT_CHARS
 from palaver.sessions.json import format_time
 
 if TYPE_CHECKING:
-    from palaver.prompts.model import SavedPrompt
+    from palaver.prompts.table import SavedPrompt
     from palaver.sessions.view import SessionView
 
 _COLUMNS = (Column("NAME"), Column("CHANGED"), Column("TEXT", fills_width=True))

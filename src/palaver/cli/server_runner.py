@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -11,7 +12,7 @@ import signal
 import sys
 import webbrowser
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -28,19 +29,23 @@ from palaver.app import (
     open_store,
     use_accounts,
 )
-from palaver.cli.malloc import return_freed_memory
 from palaver.cli.output import clean_line
-from palaver.cli.running_servers import announce_server, find_running_server
-from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
-from palaver.core.engine_upgrade import Upgrade
+from palaver.cli.running_servers import (
+    announce_server,
+    build_server_urls,
+    explain_other_port,
+    find_running_server,
+    open_server_socket,
+)
+from palaver.core.engines.base import Upgrade
 from palaver.core.errors import ConfigError
 from palaver.core.invocation import format_command
 from palaver.core.logs import configure_logging
-from palaver.delivery.health_model import format_account
+from palaver.delivery.model import format_account
 from palaver.operation.cleanup import Cleanup
 from palaver.settings.live_settings import log_problems
 from palaver.web.app import create_app
-from palaver.web.connections import raise_open_file_limit
+from palaver.web.http_protocol import raise_open_file_limit
 from palaver.web.server import run_server
 
 if TYPE_CHECKING:
@@ -48,12 +53,40 @@ if TYPE_CHECKING:
 
     from palaver.cli.running_servers import RunningServer
     from palaver.config import Settings
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.account_link import ConfiguredAccount
     from palaver.gateway.gateway import Gateway
     from palaver.sessions.store import SessionStore
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.reader import LoadedSettings
     from palaver.web.state import WebState
+
+
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+
+MAX_ARENAS: Final = 2
+LARGE_BLOCK_BYTES: Final = 256 * 1024  # blocks of this size are returned to the system as soon as they are freed
+
+
+def return_freed_memory() -> None:
+    """Let freed memory go back to the system, where the C library is glibc.
+
+    By default every thread gets a part of the heap of its own, and the parts keep what they once needed: a server whose
+    threads take turns with large requests grows for hours. Two parts are enough, because Python runs one thread at a
+    time. Must be called before threads start.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        for parameter, value in (
+            (_ARENA_MAX, MAX_ARENAS),
+            (_MMAP_THRESHOLD, LARGE_BLOCK_BYTES),
+            (_TRIM_THRESHOLD, LARGE_BLOCK_BYTES),
+        ):
+            mallopt(parameter, value)
+
+
+# --------------------------------------------------------------------------------------------------
 
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
 THREAD_SWITCH_SECONDS = 0.0005

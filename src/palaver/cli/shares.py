@@ -20,7 +20,7 @@ from palaver.cli.options import (
 )
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
-from palaver.people.account import is_loopback
+from palaver.people.model import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -17,9 +17,9 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
-from palaver.sessions.document_words import split_tool_call
 from palaver.sessions.events import EventKind, is_shown_erased
-from palaver.sessions.sender_words import describe_sender
+from palaver.sessions.export import split_tool_call
+from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:

@@ -11,19 +11,79 @@ Always true: an action with `reads=True` runs in a read transaction, where the d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec
 
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, NotAllowed
+from palaver.core.source import Platform
 from palaver.core.text import make_storable
+from palaver.people.model import ALL_SCOPES, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from palaver.commands.context import CommandContext
-    from palaver.commands.scopes import CommandScopes
     from palaver.core.ids import SessionId, TurnId
-    from palaver.sessions.inbound import ExportRequest
+    from palaver.sessions.inbound import ExportRequest, Inbound
     from palaver.sessions.turn import BusyPolicy
+
+
+Scopes = frozenset[Scope]  # one of them is enough
+
+READ: Final[Scopes] = frozenset({Scope.READ})
+WRITE: Final[Scopes] = frozenset({Scope.WRITE})
+CHAT: Final[Scopes] = frozenset({Scope.CHAT})
+ADMIN: Final[Scopes] = frozenset({Scope.ADMIN})
+TALK: Final[Scopes] = CHAT | WRITE  # both let a program send messages to the agent
+ANY: Final[Scopes] = ALL_SCOPES
+NO_SCOPE: Final[Scopes] = frozenset()
+# The secret of a webhook is a token, too: its program talks to the agent, and has nothing to do with administration.
+WEBHOOK_SCOPES: Final = READ | WRITE | CHAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandScopes:
+    """The scopes of one of which a token needs to read, to change something, or to make the agent work."""
+
+    read: Scopes = NO_SCOPE
+    write: Scopes = NO_SCOPE
+    run: Scopes = NO_SCOPE
+
+    @property
+    def all(self) -> Scopes:
+        return self.read | self.write | self.run
+
+
+NO_TOKEN: Final = CommandScopes()
+READ_AND_WRITE: Final = CommandScopes(read=READ, write=WRITE)
+
+
+def find_token_scopes(inbound: Inbound) -> frozenset[str] | None:
+    """Return the scopes of the token that sends a message; None if a person sends it."""
+    if inbound.source.platform == Platform.WEBHOOK:
+        return WEBHOOK_SCOPES
+    return None if inbound.signed_in is None else inbound.signed_in.token_scopes
+
+
+def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | None) -> None:
+    """Raise `NotAllowed` unless a person asks, or a token that has one of the needed scopes."""
+    if token_scopes is None or needed & token_scopes:
+        return
+    if not needed:
+        raise NotAllowed(
+            f"API tokens can't do this with /{command}. Use it on the page or in a chat, where you are signed in"
+            " yourself.",
+            command=command,
+        )
+    scope = next(each for each in Scope if each in needed)
+    raise NotAllowed(
+        f"This token lacks the scope {scope}, which /{command} needs here. Create a token that has it, on the page"
+        " under Settings, API tokens.",
+        command=command,
+        scope=scope.value,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import format_count, format_last_exchange
+from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToDo, SessionBusy, SessionNotFound
-from palaver.core.timestamps import to_micros
-from palaver.people.account import Scope
-from palaver.people.model import Action, Role, check_action_allowed
+from palaver.people.model import Action, Role, Scope, check_action_allowed
 from palaver.sessions import (
     lanes_table as lanes,
     log_table as events,
@@ -27,17 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.agent.base import AgentInfo
-    from palaver.agent.prices import ModelPrices
+    from palaver.agent.base import AgentInfo, ModelPrices
     from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey
     from palaver.core.source import Platform, SessionSource
-    from palaver.people.account import SignedInPerson
-    from palaver.people.model import Principal
+    from palaver.people.model import Principal, SignedInPerson
     from palaver.sessions.events import Event
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
     from palaver.sessions.view import SessionViewInTransaction, ViewScope
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from palaver.config.agent_rules import (
     DEFAULT_MESSAGES_PER_MINUTE,
     AgentProfile,
+    BackupRules,
     CompactionRules,
     McpServer,
     MemoryRules,
@@ -31,12 +32,12 @@ from palaver.config.agent_rules import (
     Provider,
     PushRules,
     RetentionRules,
+    SearchProvider,
     ToolsetRule,
     TurnRules,
     WebRules,
+    WebToolRules,
 )
-from palaver.config.backup_rules import BackupRules
-from palaver.config.budget_amounts import parse_dollars
 from palaver.config.budget_rules import (
     BudgetKey,
     BudgetLimit,
@@ -45,6 +46,7 @@ from palaver.config.budget_rules import (
     BudgetScope,
     BudgetUnit,
     TokenPrice,
+    parse_dollars,
 )
 from palaver.config.document import FILE_NAME, read_document
 from palaver.config.environment import (
@@ -52,10 +54,10 @@ from palaver.config.environment import (
     ENVIRONMENT_VARIABLES,
     EnvironmentVariable,
     apply_overrides,
+    find_machine_timezone,
     read_overrides,
 )
 from palaver.config.layers import FixedLayers, find_variables
-from palaver.config.machine_timezone import find_machine_timezone
 from palaver.config.schema import (
     BudgetSection,
     BudgetsSection,
@@ -68,12 +70,10 @@ from palaver.config.schema import (
     list_setting_keys,
 )
 from palaver.config.validation import validate_document
-from palaver.config.web_page import SearchProvider, WebToolRules
 from palaver.core.errors import ConfigError
-from palaver.core.secret_file import SECRET_BYTES, load_install_secret
+from palaver.core.files import SECRET_BYTES, load_install_secret
 from palaver.core.source import ChatType, Platform
-from palaver.people.model import Role
-from palaver.people.permissions import DEFAULT_GUEST_COMMANDS
+from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.keys import DmScope
 from palaver.sessions.policy import ResetMode, ResetPolicy

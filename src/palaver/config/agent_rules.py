@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.budget_rules import BudgetRules
-from palaver.config.web_page import WebToolRules
-from palaver.people.model import Role
-from palaver.people.permissions import DEFAULT_GUEST_COMMANDS
+from palaver.core.source import ChatType, Platform
+from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.sessions.policy import ResetPolicy
 from palaver.sessions.speech import SpeechRules
 from palaver.sessions.turn import BusyPolicy
 
@@ -21,7 +23,48 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.config.budget_rules import TokenPrice
-    from palaver.core.source import Platform, SessionSource
+    from palaver.core.source import SessionSource
+    from palaver.sessions.gateway_config import GatewayConfig
+
+
+class SearchProvider(StrEnum):
+    """A service that searches the web."""
+
+    SEARXNG = "searxng"
+    BRAVE = "brave"
+    TAVILY = "tavily"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPage:
+    """A page as text."""
+
+    url: str  # after redirects
+    title: str
+    text: str
+    is_cut: bool = False  # the page has more text than was read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """A page that a search has found."""
+
+    title: str
+    url: str
+    snippet: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebToolRules:
+    """What the agent's web tools may reach, and who searches for them."""
+
+    private_hosts: frozenset[str] = frozenset()  # hosts in private networks that may be read
+    search_provider: SearchProvider | None = None  # None: there is no search
+    search_url: str | None = field(default=None, repr=False)  # may contain a password
+    search_api_key: str | None = field(default=None, repr=False)
+
+
+# --------------------------------------------------------------------------------------------------
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -200,3 +243,75 @@ class WebRules:
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded-* headers are trusted
     max_import_mb: int = 2000  # of a file that a person imports on the page
     shared_link_days: int | None = None  # how long a new shared link works by default; None: until it is revoked
+
+
+# --------------------------------------------------------------------------------------------------
+# When a server makes backups by itself, and how many of them are kept.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupRules:
+    every_hours: int = 24  # 0: never
+    keep: int = 3
+
+
+# --------------------------------------------------------------------------------------------------
+# The rules that apply to conversations on each platform, and which key of config.yaml sets them.
+#
+# Pure: computed from the configuration with the same lookups that apply it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetRule:
+    """When conversations in chats of certain types are reset."""
+
+    chat_types: tuple[ChatType, ...]
+    policy: ResetPolicy
+    setting_key: str
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the operator has not configured a policy for these chats."""
+        return self.setting_key == "session_reset" and self.policy == ResetPolicy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformRules:
+    """The rules that apply on a platform."""
+
+    platform: Platform | None  # None: every platform without rules of its own
+    reset_rules: tuple[ResetRule, ...]  # empty on platforms with several conversations at once: no automatic reset
+    busy_policy: BusyPolicy
+    busy_setting_key: str
+
+    @property
+    def is_busy_default(self) -> bool:
+        """Whether the operator has not configured a busy policy."""
+        return self.busy_setting_key == "turns.busy_policy" and self.busy_policy is BusyPolicy.QUEUE
+
+
+def get_platform_rules(config: GatewayConfig, rules: TurnRules, platform: Platform | None) -> PlatformRules:
+    """Return the rules that apply on a platform; with None, those of every platform without rules of its own."""
+    chat_types_by_key: dict[str, list[ChatType]] = {}
+    policies: dict[str, ResetPolicy] = {}
+    for chat_type in _list_chat_types(platform):
+        key, policy = config.find_reset_rule(platform, chat_type)
+        chat_types_by_key.setdefault(key, []).append(chat_type)
+        policies[key] = policy
+    has_own_policy = platform in rules.busy_policy_by_platform
+    return PlatformRules(
+        platform=platform,
+        reset_rules=tuple(
+            ResetRule(chat_types=tuple(chat_types), policy=policies[key], setting_key=key)
+            for key, chat_types in chat_types_by_key.items()
+        ),
+        busy_policy=rules.busy_policy_by_platform[platform] if has_own_policy and platform else rules.busy_policy,
+        busy_setting_key=f"platforms.{platform}.busy_policy" if has_own_policy else "turns.busy_policy",
+    )
+
+
+def _list_chat_types(platform: Platform | None) -> tuple[ChatType, ...]:
+    """Return the types of chats on a platform whose conversations can be reset automatically."""
+    if platform in MULTI_SESSION_PLATFORMS:
+        return ()
+    return (ChatType.DM,) if platform == Platform.LOCAL else tuple(ChatType)

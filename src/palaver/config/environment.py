@@ -9,9 +9,12 @@ variable is ignored; and an invalid one is reported by its name.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from palaver.config import validators
 from palaver.config.schema import ConfigFile, HomeSection, PlatformSection, ProviderSection
@@ -20,6 +23,7 @@ from palaver.core.source import Platform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
 
 CHAT_PLATFORMS: Final = (
     Platform.TELEGRAM,
@@ -146,3 +150,35 @@ def _set_key(section: Any, path: list[str], value: object) -> Any:
     """Return a copy of a section with one key changed."""
     head, *rest = path
     return replace(section, **{head: _set_key(getattr(section, head), rest, value) if rest else value})
+
+
+# --------------------------------------------------------------------------------------------------
+# Finds the time zone that this machine is set to, by its IANA name.
+
+_UTC = "UTC"
+_DATABASE_FOLDER = "zoneinfo/"  # the names of zones are paths in a folder of this name
+
+
+def find_machine_timezone(environ: Mapping[str, str], etc: Path = Path("/etc")) -> str:
+    """Return the zone named by TZ, /etc/localtime or /etc/timezone; UTC if none of them names one."""
+    candidates = [environ["TZ"].strip().removeprefix(":")] if "TZ" in environ else _read_system_settings(etc)
+    names = (candidate.rpartition(_DATABASE_FOLDER)[2] for candidate in candidates)
+    zone = next((name for name in names if _is_zone(name)), _UTC)
+    return zone.removeprefix("Etc/") if zone == f"Etc/{_UTC}" else zone
+
+
+def _read_system_settings(etc: Path) -> list[str]:
+    settings: list[str] = []
+    with contextlib.suppress(OSError):  # not there, or not a link
+        settings.append(str((etc / "localtime").readlink()))
+    with contextlib.suppress(OSError, ValueError):
+        settings.append((etc / "timezone").read_text(encoding="utf-8").strip())
+    return settings
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError):  # an unknown name, or no name at all
+        return False
+    return True

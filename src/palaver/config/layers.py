@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.config.schema import ConfigFile, KeyPath
-    from palaver.config.setting_keys import SettingPath
+    from palaver.config.setting_templates import SettingPath
 
 _MAX_ROUNDS: Final = 10  # of leaving out values that are not valid
 

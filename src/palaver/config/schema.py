@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from palaver.config import validators
-from palaver.core.source import Platform
-from palaver.core.user_ids import find_user_id_problem
+from palaver.core.source import Platform, find_user_id_problem
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 
 if TYPE_CHECKING:

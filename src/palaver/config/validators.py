@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.agent_rules import TurnRules
-from palaver.config.budget_amounts import parse_dollars
-from palaver.config.web_page import SearchProvider
+from palaver.config.agent_rules import SearchProvider, TurnRules
+from palaver.config.budget_rules import parse_dollars
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Protocol
+import difflib
+import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from palaver.core.errors import InvalidInput
 
 
 class Clock(Protocol):
@@ -19,3 +25,93 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+
+# --------------------------------------------------------------------------------------------------
+# Converts between datetimes and the microseconds since 1970 that columns hold.
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+BEGINNING_OF_TIME = -(2**62)  # before every stored time
+
+
+def to_micros(moment: datetime) -> int:
+    """Convert an aware datetime."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """Return an aware datetime in UTC."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def from_micros_or_none(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+# --------------------------------------------------------------------------------------------------
+# Time zones by their IANA names.
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
+_MAX_NAME_CHARS: Final = 64
+_MAX_SUGGESTIONS: Final = 3
+# Names that the database of a machine may have besides the IANA names.
+_OTHER_NAMES: Final = frozenset({"localtime", "posixrules", "Factory"})
+_OTHER_FOLDERS: Final = ("posix/", "right/")
+
+
+def check_timezone(name: str) -> str:
+    """Return the IANA name of a time zone as it is written; raise InvalidInput with the nearest names for another."""
+    name = name.strip()
+    if _is_zone(name):
+        return name
+    by_folded_name = _list_by_folded_name()
+    folded = name.casefold().replace(" ", "_")
+    if folded in by_folded_name:
+        return by_folded_name[folded]
+    similar = _find_similar(folded, by_folded_name) if len(name) <= _MAX_NAME_CHARS else []
+    hint = f"Did you mean {' or '.join(similar)}?" if similar else "Use an IANA name such as Europe/Berlin or UTC."
+    shown = name[:_MAX_NAME_CHARS]
+    raise InvalidInput(f"timezone: {shown!r} is not a time zone. {hint}", timezone=shown, suggestions=similar)
+
+
+def _is_zone(name: str) -> bool:
+    if len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
+        return False
+    if name in _OTHER_NAMES or name.startswith(_OTHER_FOLDERS):
+        return False
+    try:
+        return ZoneInfo(name).key == name
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return False
+
+
+@cache
+def _list_by_folded_name() -> dict[str, str]:
+    return {name.casefold(): name for name in sorted(available_timezones() - _OTHER_NAMES)}
+
+
+def _find_similar(folded: str, by_folded_name: dict[str, str]) -> list[str]:
+    """Find zones of a city of this name, then zones and cities whose names differ from it by a typo."""
+    by_city: dict[str, str] = {}
+    for key, name in by_folded_name.items():
+        by_city.setdefault(key.rpartition("/")[2], name)
+    city = folded.rpartition("/")[2]
+    found = [by_city[city]] if city in by_city else []
+    found += [by_folded_name[key] for key in difflib.get_close_matches(folded, by_folded_name, _MAX_SUGGESTIONS, 0.7)]
+    found += [by_city[key] for key in difflib.get_close_matches(city, by_city, _MAX_SUGGESTIONS, 0.7)]
+    return list(dict.fromkeys(found))[:_MAX_SUGGESTIONS]
+
+
+PAUSE_RATIO: Final = 2.0
+
+
+MAX_PAUSE_SECONDS: Final = 1.0  # also after work that had to wait for a slow disk or a lock
+
+
+MIN_COPY_PAUSE_SECONDS: Final = 0.1  # after a copy of a conversation: it is soon made, but the disk has to write it
+
+
+def compute_pause(work_seconds: float, min_seconds: float = 0) -> float:
+    """Return how long to pause after a piece of work that took so long."""
+    return max(min(work_seconds * PAUSE_RATIO, MAX_PAUSE_SECONDS), min_seconds)

@@ -3,7 +3,7 @@
 Always true: there are never more holders than places, nor more of one key (a person, an address) than its share, and
 those who wait get the next free place in turns, key by key. So one key never keeps the others from all places,
 however much it asks for: another key's next wish comes right after the work that is being done. With `min_pause`, a key
-also pauses after each piece of work (`core/work_pause.py`).
+also pauses after each piece of work (`core/fair_slots.py`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from collections import Counter, deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from palaver.core.work_pause import compute_pause
+from palaver.core.clock import compute_pause
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 class QueueFull(Exception):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from palaver.core.errors import InvalidInput, PalaverError
+from palaver.core.errors import ConfigError, InvalidInput, PalaverError, StoreFull
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,3 +67,137 @@ def _link_new_file(temporary: Path, target: Path) -> None:
 
 def _make_file_exists_error(path: Path) -> InvalidInput:
     return InvalidInput(f"{path} already exists. Use --force to replace it.", path=str(path))
+
+
+# --------------------------------------------------------------------------------------------------
+# Small steps with files that survive a power cut: links or copies of files, folders that are flushed.
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder and the one that it is in, if needed, for their owner only."""
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file that never changes a second name, or copy it to another disk; complete or not at all."""
+    if target.exists():
+        return
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        raise
+    except OSError:  # another disk, or a file system without links
+        copy_file(source, target)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file, readable by its owner only; the copy appears complete or not at all."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with (
+            source.open("rb") as reader,
+            os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writer,
+        ):
+            shutil.copyfileobj(reader, writer, 1024 * 1024)
+            writer.flush()
+            os.fsync(writer.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --------------------------------------------------------------------------------------------------
+# Free space on disks: files of people, imports and backups leave the database room to write.
+
+MIN_FREE_BYTES: Final = 500_000_000  # that stay free on a disk
+_SHARE_OF_SMALL_DISK: Final = 20  # of a small disk, this part stays free instead
+
+
+def get_free_bytes(folder: Path) -> int:
+    """Return how many bytes are free on the disk of a folder, which need not exist yet."""
+    return shutil.disk_usage(_find_existing(folder)).free
+
+
+def get_room(folder: Path) -> int:
+    """Return how many bytes files may still take on the disk of a folder; negative if too few are free."""
+    usage = shutil.disk_usage(_find_existing(folder))
+    return usage.free - min(MIN_FREE_BYTES, usage.total // _SHARE_OF_SMALL_DISK)
+
+
+def check_room(folder: Path, consequence: str) -> None:
+    """Raise `StoreFull` if files may take no more space on the disk of a folder."""
+    if get_room(folder) <= 0:
+        free = get_free_bytes(folder)
+        raise StoreFull(
+            f"The server's disk is nearly full: {free // 1_000_000} MB are free. {consequence} Ask the operator of this"
+            " server to free some space.",
+            free_bytes=free,
+        )
+
+
+def _find_existing(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+# --------------------------------------------------------------------------------------------------
+# The install secret: random bytes that only this installation knows, with which it hides ids.
+#
+# Owns the file `secret` in the home folder; `domain.redact` uses it.
+#
+# Always true: the file is created once, is readable only by its owner, and is either complete or absent, however many
+# processes ask for it first.
+
+SECRET_BYTES: Final = 32
+
+
+def load_install_secret(home: Path) -> bytes:
+    """Return the install secret from `<home>/secret`; create the file on first use.
+
+    Two processes that do this at the same time get the same secret.
+    """
+    path = home / "secret"
+    try:
+        if not path.exists():
+            create_secret_file(path, secrets.token_bytes(SECRET_BYTES))
+        secret = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: can't read or create the install secret ({error.strerror})", file=str(path)
+        ) from error
+    if len(secret) < SECRET_BYTES:
+        raise ConfigError(
+            f"{path}: the install secret has {len(secret)} bytes, but it needs {SECRET_BYTES}. Restore the file, or "
+            "delete it to create a new one, which changes every hidden id.",
+            file=str(path),
+        )
+    return secret
+
+
+def create_secret_file(path: Path, secret: bytes) -> None:
+    """Create the file, complete or not at all, unless another process was faster."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(secret)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from palaver.core.errors import StoreError
+from palaver.core.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
 
@@ -49,10 +49,6 @@ class WriteThenWork(Generic[B, T]):
     find_work: Read[B | None]
     do_work: Callable[[B], Write[None]]
     pause_seconds: float  # after each piece of the work, so that other writers come in between
-
-
-if TYPE_CHECKING:
-    AnyWork = Work[T] | ReadAfterWork[Any, T] | WriteThenWork[Any, T]
 
 
 class BlockingRunner:
@@ -156,3 +152,42 @@ class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
             return instance._runner.run(describe(instance, *args, **kwargs))
 
         return call
+
+
+# --------------------------------------------------------------------------------------------------
+# Checks of numbers that callers pass: a value out of range is refused with the name of the argument.
+
+MAX_INTEGER = 2**53  # the largest whole number that every JSON client can represent
+MAX_MINUTES = 10_000_000  # nineteen years
+
+
+def check_count(name: str, value: int | None, *, minimum: int = 1, maximum: int = MAX_INTEGER) -> None:
+    """Refuse anything but a whole number within the range; None is accepted."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise InvalidInput(f"{name}: {value!r} is not allowed. Give a whole number from {minimum} to {maximum}.")
+
+
+def check_minutes(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_MINUTES:
+        raise InvalidInput(f"{name}: {value!r} is not allowed. Give a number from 0 to {MAX_MINUTES}.")
+
+
+# --------------------------------------------------------------------------------------------------
+# One page of a list.
+
+
+class Page(tuple[T, ...], Generic[T]):
+    """A page of a list, and the cursor for the next page (None at the end)."""
+
+    cursor: str | None
+
+    def __new__(cls, items: Iterable[T], cursor: str | None = None) -> Page[T]:
+        page = super().__new__(cls, items)
+        page.cursor = cursor
+        return page
+
+
+if TYPE_CHECKING:
+    AnyWork = Work[T] | ReadAfterWork[Any, T] | WriteThenWork[Any, T]

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput, InvalidTitle
-from palaver.core.plain_text import strip_markdown
-from palaver.core.text import make_storable, normalize_unicode
+from palaver.core.text import make_storable, normalize_unicode, strip_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

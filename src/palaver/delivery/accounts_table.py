@@ -11,11 +11,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.core.clock import from_micros, from_micros_or_none, to_micros
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
-from palaver.core.timestamps import from_micros, from_micros_or_none, to_micros
-from palaver.delivery.health_model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
+from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.inbound import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +269,26 @@ def _to_storable(text: str | None) -> str | None:
 
 def _to_micros_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else to_micros(moment)
+
+
+# --------------------------------------------------------------------------------------------------
+# How far each of our accounts has read on its platform.
+
+
+def save(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None:
+    tx.execute(
+        "INSERT INTO platform_cursor (platform, account, name, value, updated_at) VALUES ($1, $2, $3, $4, $5)"
+        " ON CONFLICT (platform, account, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+        *map(str, account),
+        cursor.name,
+        make_storable(cursor.value),
+        now,
+    )
+
+
+def load(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
+    """Return the cursor that was saved last; None if there is none."""
+    row = tx.fetch_one(
+        "SELECT value FROM platform_cursor WHERE platform = $1 AND account = $2 AND name = $3", *map(str, account), name
+    )
+    return None if row is None else str(row[0])

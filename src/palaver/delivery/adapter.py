@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.model import Capabilities
 from palaver.sessions.delivery import Button, DeliveryKind
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
     from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
-    from palaver.delivery.health_model import LinkingPrompt
+    from palaver.delivery.model import LinkingPrompt
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
 __all__ = [
     "AccountInfo",

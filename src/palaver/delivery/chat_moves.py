@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput
-from palaver.core.source import ChatType, Platform
-from palaver.core.sources import decode_source, encode_source
+from palaver.core.source import ChatType, Platform, decode_source, encode_source
 from palaver.core.text import encode_json
 from palaver.delivery import table as deliveries
 from palaver.people import table as people

@@ -11,25 +11,28 @@ no person has written yet, whose type is unknown.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.source import ChatType, Platform
-from palaver.core.timestamps import from_micros
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ChatKind
 from palaver.media import table as attachments
 from palaver.sessions import (
-    group_messages,
+    inbound_table as group_messages,
     lanes_table as lanes,
+    log_table as events,
     message_table as message_log,
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.attachment import add_attachments
 from palaver.sessions.delivery import Address
 from palaver.sessions.message import Message
-from palaver.sessions.sender_words import describe_author
-from palaver.sessions.sent_message import SENT_BY_KEY
+from palaver.sessions.policy import ResetMode
+from palaver.sessions.quoted_messages import describe_author
+from palaver.sessions.sent_message import SENT_BY_KEY, find_sent_by
+from palaver.sessions.speech import add_attachments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from palaver.delivery.reachable_chats import ReachableChat
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.sent_message import SentBy
+
 
 _ANY_USER = "any-user"  # stands for the user of a group when it is asked whether people there have lanes of their own
 
@@ -85,7 +89,7 @@ def post_to_chat(
 
 
 def make_file_address(folder: str, name: str) -> Address:
-    """Return the address of a file on this machine; `delivery/local_files.py` decides its path."""
+    """Return the address of a file on this machine; `delivery/part_rendering.py` decides its path."""
     return Address(Platform.LOCAL, folder, name)
 
 
@@ -138,3 +142,41 @@ def _enqueue(
         attachment_ids=post.attachment_ids,
     )
     return deliveries.enqueue(tx, delivery, now)
+
+
+# --------------------------------------------------------------------------------------------------
+# Carries what a job or the agent has sent into the next session, when the reset policy leaves the old one unanswered.
+#
+# A message that is sent to a chat does not keep its conversation from ending. People may answer it later all the same,
+# in a new conversation. So their first message there carries it, as a quote.
+
+MAX_CARRIED_POSTS: Final = 5
+
+
+def list_unanswered_posts(tx: Transaction, arrival: lanes.Arrival, lane_key: str) -> list[dict[str, str]]:
+    """Return what was sent to a lane since a person last wrote there, if its session ends now; the oldest first."""
+    config = arrival.config
+    if not config.reset_by_profile and config.get_reset_policy(arrival.source).mode is ResetMode.NONE:
+        return []
+    current = lanes.find_current_session(tx, lane_key)
+    last_message_at = current.session.last_message_at if current else None
+    if (
+        current is None
+        or last_message_at is None
+        or last_message_at <= (current.session.last_human_at or last_message_at)
+    ):
+        return []
+    if lanes.find_open_entry(tx, arrival) is not None:
+        return []
+    newest = [event.message for event in events.list_messages(tx, current.no, limit=MAX_CARRIED_POSTS)]
+    posts = takewhile(_is_post, reversed([message for message in newest if message is not None]))
+    return [_quote_post(message) for message in posts][::-1]
+
+
+def _is_post(message: Message) -> bool:
+    return find_sent_by(message.extra) is not None
+
+
+def _quote_post(message: Message) -> dict[str, str]:
+    sent_by = find_sent_by(message.extra)
+    return {"author": describe_author(sent_by) if sent_by else "you", "text": message.text}

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.background import is_owner_dead
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read
-from palaver.core.process_identity import is_owner_dead
-from palaver.core.timestamps import from_micros, to_micros
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.health_model import AccountHealth, AccountState
+from palaver.delivery.model import AccountHealth, AccountState
 from palaver.sessions import delivery_queries
-from palaver.sessions.services_home_channels import load_home_channels
+from palaver.sessions.home_channels import load_home_channels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import AccountRow
-    from palaver.delivery.health_model import AccountStatus
+    from palaver.delivery.model import AccountStatus
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.store import SessionStore

@@ -13,15 +13,14 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
+from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, WorkKind, Write, write_kind
 from palaver.core.errors import LeaseLost, StoreError, TargetUnreachable
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.process_identity import create_lease_owner, is_owner_dead
-from palaver.core.timestamps import to_micros
-from palaver.delivery import delivery_parts, previews_table as previews, sender, table as deliveries
+from palaver.delivery import previews_table as previews, sender, table as deliveries
 from palaver.delivery.pace import Pacer, Pacers
-from palaver.delivery.part_outcomes import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
+from palaver.delivery.part_rendering import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
 from palaver.delivery.previews import Previews
 from palaver.delivery.sender import DeliverySender
 from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, NextStep, parse_part_key
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
-    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.model import Capabilities
     from palaver.delivery.table import DeliveryLease
     from palaver.live.feed import Feed
     from palaver.media.attachments import Attachments
@@ -177,15 +176,15 @@ class Outbox:
         def find(tx: Transaction) -> bool:
             if part_key is None:
                 return previews.has_unknown_id(tx, key, account)
-            return delivery_parts.find_unconfirmed(tx, account, *part_key) is not None
+            return deliveries.find_unconfirmed(tx, account, *part_key) is not None
 
         def confirm(tx: Transaction) -> bool:
             if part_key is None:
                 previews.save_message_id(tx, key, account, message_id)
                 return True
-            delivery_no = delivery_parts.find_unconfirmed(tx, account, *part_key)
+            delivery_no = deliveries.find_unconfirmed(tx, account, *part_key)
             if delivery_no is not None:
-                delivery_parts.confirm_part(tx, delivery_no, part_key[1], message_id)
+                deliveries.confirm_part(tx, delivery_no, part_key[1], message_id)
             return delivery_no is not None
 
         crash_point("delivery.before_confirmation")
@@ -204,18 +203,18 @@ class Outbox:
         now = self._now()
 
         def fail(tx: Transaction) -> bool:
-            found = delivery_parts.find_taken(tx, account, *part_key)
+            found = deliveries.find_taken(tx, account, *part_key)
             if found is None:
                 return True
             if found.state is DeliveryState.SENDING:
                 return False
-            delivery_parts.fail_part(tx, found.delivery_no, part_key[1], str(error), now)
+            deliveries.fail_part(tx, found.delivery_no, part_key[1], str(error), now)
             if isinstance(error, TargetUnreachable):
                 deliveries.mark_target_dead(tx, found.address, str(error), now)
             return True
 
         def try_without_write(tx: Transaction) -> bool | None:
-            found = delivery_parts.find_taken(tx, account, *part_key)
+            found = deliveries.find_taken(tx, account, *part_key)
             return True if found is None else False if found.state is DeliveryState.SENDING else None
 
         is_recorded = await self._engine.arun(Write(fail, read_first=try_without_write))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.delivery.capabilities import Capabilities, Pace
+    from palaver.delivery.model import Capabilities, Pace
     from palaver.sessions.delivery import AccountKey
 
 MAX_REMEMBERED_CHATS = 10_000  # of one account: those that were used last

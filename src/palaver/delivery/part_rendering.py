@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from palaver.commands.reply_text import escape_markdown
-from palaver.core.errors import SendRejected
-from palaver.sessions.delivery import DeliveryPart
+from palaver.core.errors import (
+    ChatMovedAway,
+    InvalidInput,
+    PalaverError,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    TargetUnreachable,
+)
+from palaver.core.files import write_file_atomically
+from palaver.core.source import Platform
+from palaver.delivery import chat_moves, previews_table as previews, table as deliveries
+from palaver.delivery.adapter import Adapter
+from palaver.delivery.model import Capabilities
+from palaver.sessions.delivery import (
+    MAX_DELIVERY_ATTEMPTS,
+    DeliveryPart,
+    DeliveryState,
+    NextStep,
+    compute_retry_delay,
+    decide_part_outcome,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from palaver.delivery.adapter import Adapter
-    from palaver.sessions.attachment import Attachment
-    from palaver.sessions.delivery import Delivery
+    from palaver.core.engines.base import Transaction
+    from palaver.core.errors import DeliveryError
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage
+    from palaver.delivery.table import DeliveryLease
+    from palaver.sessions.delivery import Address, Delivery
+    from palaver.sessions.speech import Attachment
+
 
 MAX_TEXT_PARTS = 100  # messages of one answer in a chat; the rest is read on the web
 RENDER_SECONDS = 20.0  # for the messages of one answer
@@ -65,3 +93,176 @@ def _format_unsent_file(file: Attachment, limit: int) -> str:
     name = escape_markdown(file.name, MAX_FILE_NAME_CHARS)
     reason = f"is too large for this chat ({file.size / 1e6:.1f} MB)" if limit else "can't be sent to this chat"
     return f"(The file “{name}” {reason}. Open the conversation on the web to get it.)"
+
+
+# --------------------------------------------------------------------------------------------------
+# Saves what is sent to the target `local` as files: an adapter for the outbox that calls no platform.
+#
+# Always true: a file appears complete or not at all, only its owner can read it, and sending the same delivery again
+# writes the same file again. Names come from `jobs/run_end.py`; one that could lead out of the folder is refused.
+
+FOLDER_MODE: Final = 0o700
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+
+
+class LocalFiles(Adapter):
+    """Writes each delivery to `<folder>/<chat>/<thread>.md`."""
+
+    platform = Platform.LOCAL
+    capabilities = Capabilities(key_lifetime=timedelta(days=3650))  # the same delivery always writes the same file
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def run(self, link: AccountLink) -> NoReturn:
+        """Receive nothing: a folder sends no messages."""
+        raise NotImplementedError
+
+    def render(self, markdown: str) -> list[str]:
+        return [markdown]
+
+    async def send(self, message: OutgoingMessage) -> str:
+        path = self._build_path(message.address)
+        await asyncio.to_thread(self._write, path, message.body)
+        return str(path.relative_to(self._folder))
+
+    def _build_path(self, address: Address) -> Path:
+        names = (address.chat_id, address.thread_id or "")
+        if not all(_SAFE_NAME.fullmatch(name) for name in names):
+            raise SendRejected("This is not the name of a file that Palaver writes.")
+        return self._folder / names[0] / f"{names[1]}.md"
+
+    def _write(self, path: Path, text: str) -> None:
+        try:
+            for folder in (self._folder, path.parent):
+                folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            write_file_atomically(path, f"{text.rstrip()}\n", overwrite=True)
+        except InvalidInput as error:
+            raise SendRejected(str(error)) from error
+        except OSError as error:
+            raise SendRetryable(f"Could not create the folder {path.parent}: {error.strerror}.") from error
+        except PalaverError as error:  # such as a full disk: there may be room later
+            raise SendRetryable(str(error)) from error
+
+
+# --------------------------------------------------------------------------------------------------
+# Stores the outcome of one part of a delivery, and what follows from it, in one transaction.
+
+STOPPED_WHILE_SENDING = "Palaver stopped while sending this. It may or may not have arrived."
+STOPPED_TOO_OFTEN = "Palaver stopped again and again while sending this."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOutcome:
+    """What became of a part, and what follows."""
+
+    part: DeliveryPart  # as it is from now on
+    next_step: NextStep
+    error: DeliveryError | None = None
+    retry_delay: timedelta = timedelta(0)  # before the same part is sent again
+    attempts: int | None = None  # that count from now on; None: as many as there were
+    refused_preview_id: str | None = None  # the message that the platform has refused to replace by this part
+
+
+def is_key_recognized(part: DeliveryPart, capabilities: Capabilities, now: int) -> bool:
+    """Whether the platform still recognizes the key of a part that may have arrived, and would not deliver it twice."""
+    if part.first_sent_at is None:
+        return True
+    return now - part.first_sent_at < capabilities.key_lifetime // timedelta(microseconds=1)
+
+
+def decide_outcome(
+    before: DeliveryPart,
+    error: DeliveryError | None,
+    *,
+    message_id: str | None = None,
+    attempt: int,
+    sent_at: int,
+    capabilities: Capabilities,
+    now: int,
+    has_progress: bool = False,
+) -> PartOutcome:
+    """Decide what follows from an attempt to send a part.
+
+    `before` is the part as it was before the attempt. `has_progress` says that an earlier part has arrived since the
+    attempts were counted.
+    """
+    marked = replace(before, first_sent_at=before.first_sent_at or sent_at)
+    attempts = 1 if has_progress else attempt
+    state, next_step = decide_part_outcome(
+        error,
+        is_edit=before.edits_id is not None,
+        is_key_recognized=is_key_recognized(marked, capabilities, now),
+        is_last_attempt=attempts >= MAX_DELIVERY_ATTEMPTS,
+    )
+    # What the platform has refused with certainty has not arrived by this attempt.
+    is_uncertain = error is not None and not isinstance(error, SendRetryable | ChatMovedAway)
+    part = replace(
+        before,
+        state=state,
+        first_sent_at=marked.first_sent_at if is_uncertain or error is None else before.first_sent_at,
+        sent_message_id=message_id if error is None else None,
+        error=None if error is None else str(error),
+    )
+    if next_step is NextStep.SEND_AS_NEW:
+        part = replace(part, edits_id=None, first_sent_at=None, error=None)
+    return PartOutcome(
+        part=part,
+        next_step=next_step,
+        error=error,
+        retry_delay=_compute_delay(attempts, error) if next_step is NextStep.RETRY else timedelta(0),
+        attempts=attempts,
+        refused_preview_id=before.edits_id if next_step is NextStep.SEND_AS_NEW else None,
+    )
+
+
+def _compute_delay(attempt: int, error: DeliveryError | None) -> timedelta:
+    seconds = error.retry_after if isinstance(error, SendRetryable) else None
+    return compute_retry_delay(attempt, retry_after=None if seconds is None else timedelta(seconds=seconds))
+
+
+def decide_orphan(orphan: DeliveryLease, capabilities: Capabilities, now: int) -> PartOutcome | None:
+    """Decide what follows for the part that a dead process was sending; None if it was sending none."""
+    part = next((part for part in orphan.parts if part.state is DeliveryState.SENDING), None)
+    if part is None:
+        return None
+    outcome = decide_outcome(
+        part,
+        SendUncertain(STOPPED_WHILE_SENDING),
+        attempt=orphan.delivery.attempt,
+        sent_at=part.first_sent_at or now,
+        capabilities=capabilities,
+        now=now,
+    )
+    return replace(outcome, retry_delay=timedelta(0))
+
+
+def save_outcome(tx: Transaction, lease: DeliveryLease, outcome: PartOutcome, now: int) -> None:
+    """Store the outcome of a part, and end or postpone its delivery if that follows.
+
+    After `CONTINUE` and `SEND_AS_NEW` the caller still has the lease; call `finish_delivery` after the last part.
+    """
+    delivery, part = lease.delivery, outcome.part
+    deliveries.save_outcome(tx, lease.no, part)
+    match outcome.next_step:
+        case NextStep.RETRY | NextStep.MOVE:
+            due_at = now + outcome.retry_delay // timedelta(microseconds=1)
+            deliveries.retry_later(tx, lease, due_at, part.error, attempts=outcome.attempts)
+            if isinstance(outcome.error, ChatMovedAway):
+                old = delivery.address
+                chat_moves.move_chat(tx, old.platform, old.account, old.chat_id, outcome.error.new_chat_id, now)
+        case NextStep.FAIL:
+            deliveries.finish(tx, lease, DeliveryState.FAILED, now, error=part.error)
+            if isinstance(outcome.error, TargetUnreachable):
+                deliveries.mark_target_dead(tx, str(delivery.address), str(outcome.error), now)
+        case NextStep.SEND_AS_NEW:
+            if delivery.turn_no is not None and outcome.refused_preview_id is not None:
+                previews.give_back(tx, delivery.turn_no, delivery.address, outcome.refused_preview_id, now)
+        case NextStep.CONTINUE:
+            pass
+
+
+def finish_delivery(tx: Transaction, lease: DeliveryLease, now: int) -> None:
+    """End a delivery of which nothing is left to send. Its state follows from its parts."""
+    state, error = deliveries.compute_delivery_state(deliveries.list_parts(tx, lease.no))
+    deliveries.finish(tx, lease, state, now, error=error)

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from palaver.core.background import run_poll_loop
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, StoreError
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.timestamps import to_micros
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream, can_show_activity
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
-    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.model import Capabilities
     from palaver.delivery.pace import Pacers
     from palaver.delivery.previews_table import Preview, RunningTurn
     from palaver.live.feed import Feed

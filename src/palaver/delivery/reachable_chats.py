@@ -14,18 +14,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.background import is_owner_dead
 from palaver.core.errors import InvalidInput
-from palaver.core.process_identity import is_owner_dead
-from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
-from palaver.core.sources import decode_source
+from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource, decode_source
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions import chat_lanes, home_channels, table as sessions
+from palaver.sessions import home_channels, lanes_table as chat_lanes, table as sessions
 from palaver.sessions.context import quote_chat_text
 from palaver.sessions.delivery import Address
+from palaver.sessions.home_channels import load_home_channels
 from palaver.sessions.inbound import find_delivery_address
-from palaver.sessions.services_home_channels import load_home_channels
 from palaver.sessions.target_resolution import find_hidden_chat, find_shown_place, is_hidden_chat, make_target
 from palaver.sessions.targets import format_target, parse_target
 
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Principal
+    from palaver.sessions.context import Redactor
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
-    from palaver.sessions.redact import Redactor
     from palaver.sessions.targets import DeliveryTarget
 
 MAX_REACHABLE_CHATS: Final = 100  # in a list

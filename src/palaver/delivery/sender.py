@@ -13,6 +13,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from palaver.core.background import is_owner_dead
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import (
@@ -24,22 +26,20 @@ from palaver.core.errors import (
     SendUncertain,
     StoreError,
 )
-from palaver.core.process_identity import is_owner_dead
-from palaver.core.timestamps import to_micros
-from palaver.delivery import delivery_parts, previews_table as previews, table as deliveries
+from palaver.delivery import previews_table as previews, table as deliveries
 from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
-from palaver.delivery.part_outcomes import (
+from palaver.delivery.part_rendering import (
     STOPPED_WHILE_SENDING,
     PartOutcome,
+    build_parts,
     decide_outcome,
     finish_delivery,
     is_key_recognized,
     save_outcome,
 )
-from palaver.delivery.part_rendering import build_parts
 from palaver.media import table as attachments
-from palaver.sessions.attachment import AttachmentNotFound
 from palaver.sessions.delivery import Button, DeliveryPart, DeliveryState, NextStep, format_part_key
+from palaver.sessions.speech import AttachmentNotFound
 from palaver.sessions.turn import TurnState
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from palaver.delivery.previews_table import AnsweredTurn, Preview
     from palaver.delivery.table import DeliveryLease
     from palaver.media.attachments import Attachments
-    from palaver.sessions.attachment import Attachment
+    from palaver.sessions.speech import Attachment
     from palaver.sessions.store import SessionStore
 
 LEASE_SECONDS = 60.0
@@ -137,11 +137,11 @@ class DeliverySender:
 
         def save(tx: Transaction) -> None:
             deliveries.extend_lease(tx, self.lease, lease_until)
-            delivery_parts.add_parts(tx, self.lease.no, parts)
+            deliveries.add_parts(tx, self.lease.no, parts)
             if preview is not None and is_forgotten:
                 previews.delete_preview(tx, preview.no)
             if mark:
-                delivery_parts.mark_sending(tx, self.lease.no, parts[0].no, now)
+                deliveries.mark_sending(tx, self.lease.no, parts[0].no, now)
 
         crash_point("delivery.before_parts_save")
         await self._engine.arun(Write(save))
@@ -237,7 +237,7 @@ class DeliverySender:
 
         def mark(tx: Transaction) -> None:
             deliveries.extend_lease(tx, self.lease, lease_until)
-            delivery_parts.mark_sending(tx, self.lease.no, part.no, now)
+            deliveries.mark_sending(tx, self.lease.no, part.no, now)
 
         await self._engine.arun(Write(mark))
 
@@ -321,7 +321,7 @@ class DeliverySender:
                 deliveries.extend_lease(tx, self.lease, lease_until)
             save_outcome(tx, self.lease, outcome, now)
             if following is not None and mark:
-                delivery_parts.mark_sending(tx, self.lease.no, following.no, now)
+                deliveries.mark_sending(tx, self.lease.no, following.no, now)
             if is_complete:
                 finish_delivery(tx, self.lease, now)
 

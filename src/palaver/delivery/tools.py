@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool
-from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, translate_errors
-from palaver.agent.toolset_names import MESSAGING_TOOLSET
+from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, translate_errors
+from palaver.agent.toolsets import MESSAGING_TOOLSET
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.argument_checks import check_count
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotFound
-from palaver.core.operation import R, operation
-from palaver.core.page import Page
+from palaver.core.operation import Page, R, check_count, operation
 from palaver.core.text import is_storable
 from palaver.delivery import table as deliveries
 from palaver.people.model import Action
 from palaver.sessions import delivery_queries
-from palaver.sessions.view.part import ViewPart
+from palaver.sessions.view.scope import ViewPart
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction, Work

@@ -14,15 +14,24 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import ModelCall, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.base import (
+    ModelCall,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolFailed,
+    ToolResult,
+    UsageReport,
+    estimate_message_tokens,
+    estimate_tokens,
+    extract_text,
+)
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import InvalidInput
-from palaver.drivers.demo_texts import HELP, HELP_GERMAN, MARKDOWN, MARKDOWN_GERMAN
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS
-from palaver.memory.learning_prompt import LEARNING_REQUEST, STATEMENTS_HEADING
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS
+from palaver.memory.queue import LEARNING_REQUEST, STATEMENTS_HEADING
 from palaver.sessions.message import make_excerpt
 from palaver.sessions.quoted_messages import strip_quotes
 from palaver.sessions.usage import CostStatus, TurnUsage
@@ -32,6 +41,76 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
     from palaver.config.budget_rules import TokenPrice
+
+
+HELP = """\
+I'm Palaver's **demo agent**. My answers are scripted; there is no AI model behind them. Try:
+
+- `show me markdown` – what answers can look like
+- `think about the sea` – reasoning, then an answer
+- `remember that my cat is called Ada`, then `what do you remember`
+- `search for cat` – in your earlier conversations
+- `remind me every day at 7 to water the plants` or `remind me in 30m to stretch`, then `list my jobs`
+
+Commands work with every agent: `/help` lists them all, `/new` starts a new conversation, `/sessions` lists earlier
+ones, `/undo` removes the last exchange, `/retry` asks again, `/usage` shows tokens and cost."""
+
+MARKDOWN = """\
+## What Markdown looks like
+
+Some **bold**, some *italic*, some `code`, and a [link](https://example.org).
+
+1. first
+2. second
+   - with a point below
+
+> A quotation, for good measure.
+
+```python
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+```
+
+| dish | price |
+|------|------:|
+| soup | 4.50  |
+| bread | 1.20 |"""
+
+HELP_GERMAN = """\
+Ich bin der **Demo-Agent** von Palaver. Meine Antworten sind vorgegeben, dahinter steckt kein KI-Modell. Probiere:
+
+- `zeig mir Markdown` – wie Antworten aussehen können
+- `denk über das Meer nach` – erst überlegen, dann antworten
+- `merk dir, dass meine Katze Ada heißt`, danach `was weißt du noch`
+- `suche nach Katze` – in deinen früheren Chats
+- `erinnere mich jeden Tag um 7: Blumen gießen` oder `erinnere mich in 30m: Pause machen`, danach `zeig meine Jobs`
+
+Befehle gehen mit jedem Agenten: `/help` zeigt alle, `/new` beginnt einen neuen Chat, `/sessions` listet frühere auf,
+`/undo` nimmt den letzten Austausch zurück, `/retry` fragt noch einmal, `/usage` zeigt Token und Kosten."""
+
+MARKDOWN_GERMAN = """\
+## So sieht Markdown aus
+
+Etwas **fett**, etwas *kursiv*, etwas `Code` und ein [Link](https://example.org).
+
+1. erstens
+2. zweitens
+   - mit einem Punkt darunter
+
+> Und ein Zitat.
+
+```python
+def greet(name: str) -> str:
+    return f"Hallo, {name}!"
+```
+
+| Gericht | Preis |
+|---------|------:|
+| Suppe | 4,50  |
+| Brot | 1,20 |"""
+
+
+# --------------------------------------------------------------------------------------------------
 
 DEMO_MODEL = "demo"
 MAX_QUESTION_CHARS = 2000  # of a message that are looked at: the text of a document may follow them

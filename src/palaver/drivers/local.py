@@ -18,12 +18,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.agent.base import ModelCall, Notice, ReasoningDelta, TextDelta, UsageReport
-from palaver.agent.notices import CUT_OFF_NOTICE
-from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
+from palaver.agent.base import (
+    CUT_OFF_NOTICE,
+    ModelCall,
+    Notice,
+    ReasoningDelta,
+    TextDelta,
+    UsageReport,
+    estimate_message_tokens,
+    estimate_tokens,
+    extract_text,
+)
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow, InvalidInput
-from palaver.sessions.turn_codes import FailureCode, NoticeCode
+from palaver.sessions.turn import FailureCode, NoticeCode
 from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:

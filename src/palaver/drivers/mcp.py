@@ -23,7 +23,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ToolReturnPart
 
 from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.toolset_names import build_tool_name
+from palaver.agent.toolsets import build_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
-from palaver.agent.toolset_names import mark_collisions
-from palaver.sessions.turn_codes import NoticeCode
+from palaver.agent.toolsets import mark_collisions
+from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -28,8 +28,15 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import ToolDefinition
 
-from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.agent.tokens import TOKENS_PER_IMAGE, estimate_message_tokens, extract_text
+from palaver.agent.base import (
+    TOKENS_PER_IMAGE,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    estimate_message_tokens,
+    extract_text,
+)
 from palaver.core.errors import InvalidInput
 from palaver.sessions.usage import CostStatus, TurnUsage
 
@@ -45,8 +52,7 @@ if TYPE_CHECKING:
     )
 
     from palaver.agent.base import Tool
-    from palaver.drivers.pricing import ModelPrices
-    from palaver.drivers.providers import ModelName
+    from palaver.drivers.providers import ModelName, ModelPrices
 
 log = logging.getLogger(__name__)
 

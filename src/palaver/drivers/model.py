@@ -12,18 +12,23 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.agent.notices import make_fallback_notice
-from palaver.agent.retry import RetryPolicy
+from palaver.agent.base import RetryPolicy, make_fallback_notice
 from palaver.core.errors import AgentError, AgentRejected, ConfigError, InvalidInput
 from palaver.drivers.mcp_servers import McpServers
-from palaver.drivers.pricing import ModelPrices, find_context_window
-from palaver.drivers.providers import KNOWN_PROVIDERS, Timeouts, add_environment_keys, check_reachable, parse_model_name
+from palaver.drivers.providers import (
+    KNOWN_PROVIDERS,
+    ModelPrices,
+    Timeouts,
+    add_environment_keys,
+    check_reachable,
+    find_context_window,
+    parse_model_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from palaver.agent.base import Agent, AgentEvent, AgentRequest, Tool
-    from palaver.agent.retry import Sleep
+    from palaver.agent.base import Agent, AgentEvent, AgentRequest, Sleep, Tool
     from palaver.config.agent_rules import AgentProfile
     from palaver.config.budget_rules import TokenPrice
     from palaver.drivers.model_clients import ModelClients

@@ -28,7 +28,7 @@ from pydantic_ai.exceptions import (
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.core.logs import remove_secrets
 from palaver.drivers.providers import OLLAMA, explain_api_key, explain_invalid_address, get_provider_title
-from palaver.sessions.turn_codes import FailureCode
+from palaver.sessions.turn import FailureCode
 
 if TYPE_CHECKING:
     from palaver.config.agent_rules import Provider

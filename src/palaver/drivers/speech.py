@@ -105,7 +105,7 @@ def _make_default(profile: AgentProfile, environ: Mapping[str, str], model: str)
 
 
 def _make_provider(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech:
-    from palaver.drivers.pricing import ModelPrices
+    from palaver.drivers.providers import ModelPrices
     from palaver.drivers.speech_provider import ProviderSpeech
 
     name = parse_model_name(model)

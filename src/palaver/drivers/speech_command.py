@@ -19,8 +19,14 @@ from palaver.agent.base import ModelCall
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import AgentRejected, AgentUnavailable
 from palaver.core.text import make_storable
-from palaver.sessions.attachment import UnsupportedFileType, detect_media_type
-from palaver.sessions.speech import MAX_TRANSCRIPT_CHARS, TOKENS_PER_SPOKEN_CHAR, SpokenAudio, estimate_audio_tokens
+from palaver.sessions.speech import (
+    MAX_TRANSCRIPT_CHARS,
+    TOKENS_PER_SPOKEN_CHAR,
+    SpokenAudio,
+    UnsupportedFileType,
+    detect_media_type,
+    estimate_audio_tokens,
+)
 from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from palaver.sessions.speech import (
     SpokenAudio,
     estimate_audio_tokens,
 )
-from palaver.sessions.turn_codes import FailureCode
+from palaver.sessions.turn import FailureCode
 from palaver.sessions.usage import TurnUsage
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import CallMeter, HeldCall
     from palaver.config.agent_rules import Provider
-    from palaver.drivers.pricing import ModelPrices
-    from palaver.drivers.providers import ModelName
+    from palaver.drivers.providers import ModelName, ModelPrices
     from palaver.sessions.speech import Recording, SpeechRules
 
 OPENAI_URL: Final = "https://api.openai.com/v1"

@@ -16,24 +16,32 @@ from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from palaver.agent.base import ModelCall, Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
-from palaver.agent.notices import CUT_OFF_NOTICE, make_fallback_notice
-from palaver.agent.tokens import estimate_tokens, estimate_tool_tokens
+from palaver.agent.base import (
+    CUT_OFF_NOTICE,
+    ModelCall,
+    Notice,
+    TextDelta,
+    ToolCall,
+    ToolFailed,
+    ToolResult,
+    UsageReport,
+    estimate_tokens,
+    estimate_tool_tokens,
+    make_fallback_notice,
+)
 from palaver.core.text import make_storable
 from palaver.drivers import message_conversion, provider_errors
-from palaver.sessions.turn_codes import NoticeCode
+from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from pydantic_ai.messages import ModelResponse
 
-    from palaver.agent.base import AgentEvent, AgentRequest, HeldCall, Tool
-    from palaver.agent.retry import RetryPolicy, Sleep
+    from palaver.agent.base import AgentEvent, AgentRequest, HeldCall, RetryPolicy, Sleep, Tool
     from palaver.drivers.model_clients import ModelClients
-    from palaver.drivers.pricing import ModelPrices
     from palaver.drivers.provider_errors import Failure
-    from palaver.drivers.providers import ModelName
+    from palaver.drivers.providers import ModelName, ModelPrices
 
 
 class ToolLoop:

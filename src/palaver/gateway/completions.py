@@ -17,21 +17,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.models import check_model_choice
+from palaver.agent.profiles import check_model_choice
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreClosed
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.text import make_storable
-from palaver.core.timestamps import to_micros
 from palaver.inbox import MAX_MESSAGE_CHARS
-from palaver.live.answer_assembly import AnswerTextStream
-from palaver.live.feed_events import DraftGrew, EventAppended, TurnChanged
+from palaver.live.feed_events import AnswerTextStream, DraftGrew, EventAppended, TurnChanged
 from palaver.sessions import (
-    completion_queries,
     lanes_table as lanes,
     message_table as message_log,
     settings_table as session_settings,
     table as sessions,
+    transcript_table as completion_queries,
 )
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, Outcome
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.gateway.gateway import Gateway
     from palaver.media.attachments import Attachments
-    from palaver.people.account import SignedInPerson
-    from palaver.people.model import Person
+    from palaver.people.model import Person, SignedInPerson
     from palaver.sessions.inbound import Receipt
     from palaver.sessions.model import Session
     from palaver.sessions.turn import Turn

@@ -11,20 +11,24 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from palaver.core.background import is_owner_dead
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AccountNotRunning
-from palaver.core.process_identity import is_owner_dead
-from palaver.core.timestamps import to_micros
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.health_model import AccountState, AccountStatus, ConnectionTest
-from palaver.gateway.account_runner import ConnectionTiming, apply_account_info, describe_connection_error
-from palaver.gateway.leases import AccountLeases
+from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
+from palaver.gateway.account_runner import (
+    AccountLeases,
+    ConnectionTiming,
+    apply_account_info,
+    describe_connection_error,
+)
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.delivery.accounts_table import AccountRow
     from palaver.delivery.adapter import AccountInfo
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.account_link import ConfiguredAccount
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
 

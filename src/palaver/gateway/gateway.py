@@ -9,16 +9,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.prices import ModelPrices
+from palaver.agent.base import ModelPrices
 from palaver.agent.profiles import keep_profile_toolsets
 from palaver.core.engines.base import Read
 from palaver.core.errors import StoreError
 from palaver.core.operation import AsyncRunner
 from palaver.core.source import Platform
-from palaver.delivery.local_files import LocalFiles
 from palaver.delivery.outbox import Outbox
+from palaver.delivery.part_rendering import LocalFiles
 from palaver.drivers.counted import CountedAgent
-from palaver.gateway.configured_account import ConfiguredAccount
+from palaver.gateway.account_link import ConfiguredAccount
 from palaver.gateway.supervisor import Supervisor
 from palaver.inbox import Inbox
 from palaver.inbox.speech import Speech
@@ -30,11 +30,10 @@ from palaver.jobs.service import Jobs
 from palaver.live.feed import Feed
 from palaver.money.meter import Budgets
 from palaver.sessions import settings_table as session_settings, table as sessions
-from palaver.turns.agent_messages import MessageSenders, SendCounter
-from palaver.turns.dependencies import RunDependencies
 from palaver.turns.expiry import ExpiryWatcher
 from palaver.turns.learning import MemoryTurnRunner
-from palaver.turns.tools import Toolbox
+from palaver.turns.request_builder import RunDependencies
+from palaver.turns.tools import MessageSenders, SendCounter, Toolbox
 from palaver.turns.worker import TurnWorker
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import Agent
     from palaver.agent.toolsets import Toolset
-    from palaver.config.agent_rules import AgentProfile, TurnRules
-    from palaver.config.web_page import WebToolRules
+    from palaver.config.agent_rules import AgentProfile, TurnRules, WebToolRules
     from palaver.core.engines.base import Transaction
     from palaver.delivery.adapter import Adapter
     from palaver.gateway.account_runner import ConnectionTiming
@@ -52,11 +50,11 @@ if TYPE_CHECKING:
     from palaver.media.web.tools import WebAccess
     from palaver.people.model import Principal
     from palaver.push.notifier import PushNotifier
+    from palaver.sessions.context import Redactor
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.redact import Redactor
-    from palaver.sessions.session_rows import SessionRow
     from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
 
 
 AGENT_CLOSE_SECONDS = 5.0  # for an agent that other settings have replaced, when the process stops

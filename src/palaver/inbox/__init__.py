@@ -1,6 +1,6 @@
 """The way in for every message, command and update: platforms, the terminal, the web page and the API all call `Inbox`.
 
-`Inbox.accept` takes a message or what a platform reports besides (`sessions/platform_updates.py`). In one transaction
+`Inbox.accept` takes a message or what a platform reports besides (`sessions/inbound.py`). In one transaction
 it finds out who sends it, whether it came before and which session it belongs to, applies the reset policy, stores it
 and queues the turn that answers it. How far an account has read on its platform is stored in that transaction, too.
 When it returns, all of that is durable and the platform may be told. If the process dies earlier, nothing has happened,
@@ -12,5 +12,5 @@ reads runs in a read transaction, so that a long one delays no message; a short 
 reply (decision 9).
 """
 
-from palaver.inbox.content import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS, check_content as check_content
 from palaver.inbox.inbox import Inbox as Inbox
+from palaver.inbox.receipts import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS, check_content as check_content

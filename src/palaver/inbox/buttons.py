@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access
 from palaver.accounts.commands import LINK, link_account
+from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NothingToDo, SessionNotFound
 from palaver.core.ids import SessionId
-from palaver.core.plain_text import strip_markdown
-from palaver.core.timestamps import to_micros
+from palaver.core.text import strip_markdown
 from palaver.delivery import table as deliveries
 from palaver.inbox.receipts import find_duplicate, save_receipt
 from palaver.inbox.runner import CommandRejected
@@ -21,11 +21,9 @@ from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
 from palaver.sessions.delivery import DeliveryKind
-from palaver.sessions.inbound import Inbound, Outcome, Receipt, find_delivery_address
-from palaver.sessions.platform_updates import parse_button
+from palaver.sessions.inbound import Inbound, Outcome, Receipt, find_delivery_address, parse_button
 from palaver.sessions.turn import TurnState
-from palaver.turns.commands.turn import stop_run
-from palaver.turns.commands.version import retry_turn
+from palaver.turns.commands.versions import retry_turn, stop_run
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.inbox.runner import CommandRunner
     from palaver.people.model import Person
-    from palaver.sessions.platform_updates import ButtonPressed
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.inbound import ButtonPressed
+    from palaver.sessions.table import SessionRow
 
 _NO_ACCESS: Final = "You don't have access to this agent."
 _NOT_YOURS: Final = "This button belongs to a conversation that you don't have access to."

@@ -9,31 +9,34 @@ from typing import TYPE_CHECKING
 from palaver.accounts import access, pairing, sender_folding
 from palaver.commands.command import CommandCall, MessageCall
 from palaver.config.agent_rules import AgentProfile
+from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write, write_key
 from palaver.core.errors import InvalidInput, InvalidMessage
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
-from palaver.core.timestamps import to_micros
-from palaver.core.work_pause import MIN_COPY_PAUSE_SECONDS
-from palaver.delivery import platform_cursors
-from palaver.inbox import buttons, group_chats
-from palaver.inbox.bot_limit import BotLimit
+from palaver.delivery import accounts_table as platform_cursors
+from palaver.inbox import buttons, message_queue as group_chats
 from palaver.inbox.buttons import ButtonHandler
-from palaver.inbox.checkpoint import Checkpoint
-from palaver.inbox.content import MAX_MESSAGE_CHARS, check_content, get_text, get_written_text
-from palaver.inbox.export_files import ExportFiles, use_fallback_reply
-from palaver.inbox.files import FileReceiver
+from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
 from palaver.inbox.message_queue import MessageQueue
-from palaver.inbox.receipts import find_duplicate, record_receipt, record_receipt_once
+from palaver.inbox.receipts import (
+    MAX_MESSAGE_CHARS,
+    BotLimit,
+    check_content,
+    find_duplicate,
+    get_text,
+    get_written_text,
+    record_receipt,
+    record_receipt_once,
+)
 from palaver.inbox.registry import parse_command
 from palaver.inbox.runner import CommandRejected, CommandRunner, check_message_call, find_session
-from palaver.inbox.updates import UpdateHandler
+from palaver.inbox.updates import Checkpoint, UpdateHandler
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
-from palaver.sessions.inbound import Inbound, Outcome, Receipt
+from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
-from palaver.sessions.platform_updates import ButtonPressed
 from palaver.sessions.search_table import PendingScope
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
     from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor
     from palaver.sessions.store import SessionStore
 
     Call = CommandCall | MessageCall | None

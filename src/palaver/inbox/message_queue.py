@@ -2,47 +2,122 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from palaver.accounts import access
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Conflict
 from palaver.core.errors import ChatNotReachable
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.delivery import surfaces
-from palaver.delivery.unanswered_posts import list_unanswered_posts
-from palaver.inbox import group_chats
-from palaver.inbox.content import build_message
+from palaver.core.source import ChatType
+from palaver.delivery import chat_moves, surfaces
+from palaver.delivery.chat_posts import list_unanswered_posts
+from palaver.inbox.receipts import add_lines, build_message, find_sender, get_text
 from palaver.media import table as attachments
 from palaver.media.attachments import find_attachments
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
+from palaver.people import access_table as chat_access
 from palaver.sessions import (
+    inbound_table as group_messages,
     lanes_table as lanes,
     settings_table as session_settings,
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.attachment import add_attachments
+from palaver.sessions.conversations import explain_automatic_start
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.inbound import Outcome, Receipt, ReplyTo, find_delivery_address
-from palaver.sessions.quoted_messages import limit_context
-from palaver.sessions.reset_explanation import explain_automatic_start
+from palaver.sessions.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context, limit_context
+from palaver.sessions.speech import add_attachments, format_bracketed_name
 from palaver.sessions.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey, TurnId
-    from palaver.core.source import Platform
+    from palaver.core.source import Platform, SessionSource
     from palaver.people.model import Person
     from palaver.sessions.inbound import Inbound
     from palaver.sessions.model import RecordedMessage
-    from palaver.sessions.session_rows import SessionRow
     from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
+
+
+@dataclass(frozen=True, slots=True)
+class GroupContext:
+    """What was said in a group since a lane last saw it, and the number of the last of these messages."""
+
+    messages: Sequence[dict[str, str]] = ()
+    last_no: int = 0
+
+
+NO_CONTEXT: Final = GroupContext()
+
+
+def is_addressed(inbound: Inbound, rules: TurnRules) -> bool:
+    """Whether a message is for the agent; a direct message always is."""
+    if inbound.source.chat_type is ChatType.DM or inbound.is_addressed:
+        return True
+    return inbound.source.platform in rules.always_active_platforms
+
+
+def record_message(tx: Transaction, inbound: Inbound, rules: TurnRules, now: int) -> Receipt:
+    """Keep a message that is not for the agent, in a chat that is known."""
+    if not _is_known_chat(tx, inbound.source, rules):
+        return Receipt(outcome=Outcome.IGNORED)
+    files = [f"[file {format_bracketed_name(file.name)}]" for file in inbound.files]
+    text = add_lines(get_text(inbound), files)
+    if not isinstance(text, str) or not text.strip():
+        return Receipt(outcome=Outcome.IGNORED)
+    new = group_messages.NewGroupMessage(
+        message_id=inbound.message_id,
+        sender=find_sender(inbound.source),
+        author=inbound.source.user_name or inbound.source.user_id or "",
+        text=text,
+    )
+    is_new = group_messages.add(tx, inbound.source, new, now)
+    return Receipt(outcome=Outcome.RECORDED if is_new else Outcome.DUPLICATE)
+
+
+def _is_known_chat(tx: Transaction, source: SessionSource, rules: TurnRules) -> bool:
+    if source.platform in rules.open_platforms or group_messages.has_any(tx, source):
+        return True
+    speaker = access.find_speaker(tx, source, rules)
+    if speaker is not None and speaker.can_speak:
+        return True
+    return chat_access.is_granted(tx, source, None) or chat_moves.has_lane_in_chat(
+        tx, str(source.platform), source.account, source.chat_id
+    )
+
+
+def list_context(tx: Transaction, inbound: Inbound, lane_key: str) -> GroupContext:
+    """Return what was said in a group since its lane last saw it.
+
+    A message that starts a thread was written in the chat itself, and so was what came before it.
+    """
+    source = inbound.source
+    if source.chat_type is ChatType.DM:
+        return NO_CONTEXT
+    if source.thread_id is not None and source.thread_id == inbound.message_id:
+        source = replace(source, thread_id=None)
+    messages = group_messages.list_after(tx, source, group_messages.get_last_seen(tx, lane_key), MAX_CONTEXT_MESSAGES)
+    if not messages:
+        return NO_CONTEXT
+    return GroupContext(choose_context([(each.author, each.text) for each in messages]), messages[-1].no)
+
+
+def mark_seen(tx: Transaction, lane_key: str, context: GroupContext) -> None:
+    """Remember that a lane has seen what was said."""
+    if context.last_no:
+        group_messages.mark_seen(tx, lane_key, context.last_no)
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
 MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
@@ -94,7 +169,7 @@ class MessageQueue:
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key)
         person_id = person.id if person else None
         files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
-        context = group_chats.list_context(tx, inbound, lane_key) if row is None else group_chats.NO_CONTEXT
+        context = list_context(tx, inbound, lane_key) if row is None else NO_CONTEXT
         posts = list_unanswered_posts(tx, arrival, lane_key) if row is None else []
         content = add_attachments(inbound.content, [file for _, file in files], inbound.transcripts)
         quoted = limit_context([*posts, *context.messages]) if posts else context.messages
@@ -102,7 +177,7 @@ class MessageQueue:
         if row is None:
             is_human = inbound.source.platform not in MACHINE_PLATFORMS
             recorded = lanes.append_message(tx, arrival, message, from_human=is_human)
-            group_chats.mark_seen(tx, recorded.session_key, context)
+            mark_seen(tx, recorded.session_key, context)
         else:
             recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
         if recorded.was_auto_reset:

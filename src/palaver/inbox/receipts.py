@@ -7,22 +7,36 @@ the chat gets its notice once.
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from palaver.core.errors import SessionNotFound
+from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId, SessionKey, TurnId
 from palaver.delivery import table as deliveries
 from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
 from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
+from palaver.sessions.json import format_time
+from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
+from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
+from palaver.sessions.speech import find_attachment_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
+    from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import Inbound
+
 
 _STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
 _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
@@ -115,3 +129,89 @@ def _find_session_no(tx: Transaction, session_id: SessionId | None) -> int | Non
     with suppress(SessionNotFound):  # it may have been deleted after a command has read it
         return None if session_id is None else sessions.get_no(tx, session_id)
     return None
+
+
+# --------------------------------------------------------------------------------------------------
+# The content of an inbound message: what is allowed, and the message that is stored for it.
+
+__all__ = ["MAX_MESSAGE_CHARS", "add_lines", "build_message", "check_content", "get_text"]
+
+
+def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = ()) -> None:
+    """Raise InvalidMessage for a message that is empty or has parts that people can't send."""
+    is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
+    if is_empty and not attachment_ids:
+        raise InvalidMessage("content: the message is empty")
+    check_message_parts(content)
+
+
+def get_text(inbound: Inbound) -> str:
+    return inbound.content if isinstance(inbound.content, str) else join_text_parts(inbound.content)
+
+
+def get_written_text(inbound: Inbound) -> str:
+    """Return the text of a message without the words of its recordings: a spoken word is never a command."""
+    if isinstance(inbound.content, str):
+        return inbound.content
+    return join_text_parts([part for part in inbound.content if not find_attachment_ids([part])])
+
+
+def add_lines(content: str | Sequence[Any], lines: Sequence[str]) -> str | Sequence[Any]:
+    """Return the content with lines of data below its text."""
+    if not lines:
+        return content
+    added = "\n".join(lines)
+    if isinstance(content, str):
+        return f"{content}\n\n{added}" if content.strip() else added
+    return [*content, {"type": "text", "text": added}]
+
+
+def build_message(
+    inbound: Inbound, content: str | Sequence[Any], context: Sequence[dict[str, str]], now: datetime
+) -> Message:
+    """Build the message to store, with what it replies to and what was said in the group before."""
+    fields: dict[str, Any] = {"role": "user", "content": content, "platform_message_id": inbound.message_id}
+    if context:
+        fields[CONTEXT_KEY] = list(context)
+    if inbound.replied_message is not None:
+        fields[REPLIED_MESSAGE_KEY] = build_replied_message(inbound.replied_message)
+    sent_at = inbound.sent_at
+    if sent_at is not None and sent_at.tzinfo is not None and sent_at <= now:
+        fields["sent_at"] = format_time(sent_at.astimezone(UTC))
+    return Message.from_dict(fields)
+
+
+# --------------------------------------------------------------------------------------------------
+# The loop guard: two programs that answer each other would never stop.
+#
+# Messages of our own accounts never get here: adapters drop them. Messages of other programs are answered only where
+# the operator allows it, and even then only a few in a minute.
+
+MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
+_WINDOW_SECONDS: Final = 60.0
+
+
+class BotLimit:
+    """Counts how often programs were answered lately, for each account in this process."""
+
+    def __init__(self, rules: TurnRules, get_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._rules = rules
+        self._get_seconds = get_seconds
+        self._answer_times: dict[AccountKey, deque[float]] = {}
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next message on."""
+        self._rules = rules
+
+    def allows_answer(self, source: SessionSource) -> bool:
+        """Whether the message of a program may be answered now; if so, it counts as answered."""
+        if source.platform not in self._rules.bot_platforms:
+            return False
+        now = self._get_seconds()
+        times = self._answer_times.setdefault((source.platform, source.account), deque())
+        while times and times[0] <= now - _WINDOW_SECONDS:
+            times.popleft()
+        if len(times) >= MAX_ANSWERS_PER_MINUTE:
+            return False
+        times.append(now)
+        return True

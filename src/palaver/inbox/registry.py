@@ -7,23 +7,30 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.accounts import commands as people_commands
-from palaver.commands.command import BadArguments, Command, CommandAction, CommandCall, CommandReply, read_action
+from palaver.commands.command import (
+    ANY,
+    BadArguments,
+    Command,
+    CommandAction,
+    CommandCall,
+    CommandReply,
+    CommandScopes,
+    Scopes,
+    read_action,
+)
 from palaver.commands.reply_text import format_code, shorten_text
-from palaver.commands.scopes import ANY, CommandScopes, Scopes
-from palaver.delivery import commands as place_commands, platform_commands
+from palaver.delivery import commands as place_commands
 from palaver.jobs import commands as job_commands
 from palaver.memory import commands as memory_commands
 from palaver.money import commands as budget_commands
-from palaver.people.permissions import DEFAULT_GUEST_COMMANDS, can_use_command
+from palaver.people.model import DEFAULT_GUEST_COMMANDS, can_use_command
 from palaver.turns.commands import (
     conversation as conversation_commands,
     history as history_commands,
-    profile as profile_commands,
     query as query_commands,
-    setting_commands,
+    settings as profile_commands,
     status as status_commands,
-    turn as turn_commands,
-    version as version_commands,
+    versions as version_commands,
 )
 
 if TYPE_CHECKING:
@@ -151,7 +158,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ),
     (
         "While the agent is responding",
-        (turn_commands.STOP, turn_commands.QUEUE, turn_commands.STEER, setting_commands.BUSY),
+        (version_commands.STOP, version_commands.QUEUE, version_commands.STEER, profile_commands.BUSY),
     ),
     ("Jobs", (job_commands.JOBS,)),
     (
@@ -173,12 +180,12 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             status_commands.USAGE,
             budget_commands.BUDGET,
             status_commands.WHY,
-            platform_commands.PLATFORMS,
-            setting_commands.MODEL,
+            place_commands.PLATFORMS,
+            profile_commands.MODEL,
             profile_commands.PROFILE,
             profile_commands.PERSONALITY,
             profile_commands.WORKSPACE,
-            setting_commands.TOOLS,
+            profile_commands.TOOLS,
             HELP,
         ),
     ),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.agent.prices import ModelPrices
-from palaver.commands.command import CommandCall
+from palaver.agent.base import ModelPrices
+from palaver.commands.command import ADMIN, CommandCall, check_scopes, find_token_scopes
 from palaver.commands.context import CommandContext
-from palaver.commands.scopes import ADMIN, check_scopes, find_token_scopes
 from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
 from palaver.core.source import ChatType
 from palaver.inbox.registry import COMMANDS, find_scopes
 from palaver.jobs.commands import EVERYTHING
-from palaver.people.permissions import check_guest_commands, check_permission
+from palaver.people.model import check_guest_commands, check_permission
 from palaver.sessions import lanes_table as lanes, table as sessions
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.inbound import Outcome, Receipt
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import Inbound
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
     from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
 
 
 class CommandRejected(Exception):

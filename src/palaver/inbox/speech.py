@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.background import create_lease_owner
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
-from palaver.core.process_identity import create_lease_owner
-from palaver.core.timestamps import to_micros
 from palaver.drivers.speech import choose_speaker, choose_transcriber
-from palaver.money import call_records
+from palaver.money import calls_table as call_records
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions
 from palaver.sessions.speech import Recording, Transcript, make_spoken_text, split_spoken_text
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from palaver.media.attachments import Attachments
     from palaver.money.meter import BudgetMeter, Budgets
     from palaver.people.model import Person, Principal
-    from palaver.sessions.attachment import Attachment
-    from palaver.sessions.speech import SpokenAudio
+    from palaver.sessions.speech import Attachment, SpokenAudio
     from palaver.sessions.store import SessionStore
 
 MAX_RUNNING: Final = 4  # calls of engines in this process

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.accounts import access
 from palaver.agent import profiles
 from palaver.agent.base import AgentRequest, Notice, ReasoningDelta, TextDelta, UsageReport
-from palaver.agent.models import check_model_choice, is_model_allowed
+from palaver.agent.profiles import check_model_choice, is_model_allowed
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.background import create_lease_owner
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import (
     AgentError,
@@ -34,24 +36,20 @@ from palaver.core.errors import (
     StoreError,
     TooManyAttempts,
 )
-from palaver.core.process_identity import create_lease_owner
-from palaver.core.timestamps import to_micros
-from palaver.inbox.services_temporary_request import (
-    TEMPORARY_INSTRUCTIONS,
-    build_question_messages,
-    iterate_smaller,
-    keep_newest,
-)
 from palaver.inbox.temporary_request import (
+    TEMPORARY_INSTRUCTIONS,
     AnswerEnded,
     AnswerNotice,
     AnswerReasoning,
     AnswerText,
+    build_question_messages,
     explain_failure,
     explain_interruption,
+    iterate_smaller,
+    keep_newest,
     report_mistake,
 )
-from palaver.money import call_records
+from palaver.money import calls_table as call_records
 from palaver.money.meter import PROFILE_KEY
 from palaver.people import table as people
 from palaver.sessions import usage_table as usage
@@ -61,7 +59,7 @@ from palaver.sessions.settings_table import SessionSettings
 from palaver.sessions.turn import InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.sessions.usage_table import NO_SESSION_NO
-from palaver.turns.overflow import OMITTED_NOTICE
+from palaver.turns.compaction import OMITTED_NOTICE
 from palaver.turns.request_builder import DEFAULT_INSTRUCTIONS
 
 if TYPE_CHECKING:
@@ -70,12 +68,11 @@ if TYPE_CHECKING:
     from palaver.agent.profiles import TurnChoices
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
-    from palaver.inbox.services_temporary_request import ModelMessage, TemporaryQuestion
-    from palaver.inbox.temporary_request import TemporaryEvent
+    from palaver.inbox.temporary_request import ModelMessage, TemporaryEvent, TemporaryQuestion
     from palaver.money.meter import BudgetMeter
     from palaver.people.model import Person
     from palaver.people.table import PersonRow
-    from palaver.turns.dependencies import RunDependencies
+    from palaver.turns.request_builder import RunDependencies
 
 MAX_UNREAD_EVENTS: Final = 100  # an agent that is faster than its reader waits
 FILLED_PERCENT: Final = 70  # of the context window, with which a long conversation is sent

@@ -6,19 +6,18 @@ there or was sent there. An update about something that is not stored is ignored
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access, sender_folding
+from palaver.core.clock import to_micros
 from palaver.core.errors import SessionNotFound
-from palaver.core.timestamps import to_micros
-from palaver.delivery import chat_moves, table as deliveries
+from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
 from palaver.inbox.buttons import find_last_question
-from palaver.inbox.content import MAX_MESSAGE_CHARS
-from palaver.inbox.receipts import find_received, find_sender
+from palaver.inbox.receipts import MAX_MESSAGE_CHARS, find_received, find_sender
 from palaver.people.sender_ids import FOLDED_PLATFORMS
 from palaver.sessions import (
-    group_messages,
+    inbound_table as group_messages,
     lanes_table as lanes,
     log_table as events,
     message_edits,
@@ -27,16 +26,26 @@ from palaver.sessions import (
 )
 from palaver.sessions.delivery import Address, Button, DeliveryKind
 from palaver.sessions.events import EventKind
-from palaver.sessions.inbound import Outcome, Receipt
-from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import (
+    ChatMoved,
+    MembersChanged,
+    MessageDeleted,
+    MessageEdited,
+    MessageReaction,
+    Outcome,
+    Receipt,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
+    from palaver.delivery.accounts_table import Fence
     from palaver.inbox.receipts import ReceivedMessage
     from palaver.people.model import Person
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.inbound import Cursor
     from palaver.sessions.message_edits import MessagePlace
     from palaver.sessions.store import SessionStore
 
@@ -197,3 +206,27 @@ def _offer_rerun(
         buttons=(Button("Answer again", f"rerun:{received.session_id}:{place.seq}"),),
     )
     deliveries.enqueue(tx, delivery, now)
+
+
+# --------------------------------------------------------------------------------------------------
+# What a connection to a platform stores together with an update: its right to do so, and how far it has read.
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The account that reports an update; without a fence and a cursor there is nothing to check and to store."""
+
+    account: AccountKey
+    fence: Fence | None = None
+    cursor: Cursor | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.fence is None and self.cursor is None
+
+    def save(self, tx: Transaction, now: int) -> None:
+        """Store the cursor. Raises LeaseLost if another process runs the account now."""
+        if self.fence is not None:
+            platform_accounts.check_fence(tx, self.fence)
+        if self.cursor is not None:
+            platform_accounts.save(tx, self.account, self.cursor, now)

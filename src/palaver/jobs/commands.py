@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.commands.command import BadArguments, Command, CommandReply, read_action, write_action
-from palaver.commands.reply_text import escape_markdown, format_code
-from palaver.commands.scopes import CHAT, READ, WRITE, CommandScopes
-from palaver.core.operation import TransactionRunner
-from palaver.core.timezones import check_timezone
-from palaver.jobs import (
-    service as job_service,  # as a module: it is imported from there, too
-    texts as job_words,
-    wire as job_json,
+from palaver.commands.command import (
+    CHAT,
+    READ,
+    WRITE,
+    BadArguments,
+    Command,
+    CommandReply,
+    CommandScopes,
+    read_action,
+    write_action,
 )
+from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.core.clock import check_timezone
+from palaver.core.operation import TransactionRunner
+from palaver.jobs import service as job_service, wire as job_json
 from palaver.jobs.fields import MAX_REPEAT, JobEnvironment
-from palaver.jobs.model import MAX_JOB_NAME_CHARS
-from palaver.jobs.proposal import JobDraft
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, JobDraft
 from palaver.people import table as people
 from palaver.sessions.inbound import find_delivery_address
 
@@ -29,9 +33,9 @@ if TYPE_CHECKING:
 
     from palaver.commands.command import CommandAction, CommandCall
     from palaver.commands.context import CommandContext
-    from palaver.jobs.details import JobDetails, JobPreview, JobSummary
     from palaver.jobs.model import JobRun
     from palaver.jobs.service import Jobs
+    from palaver.jobs.wire import JobDetails, JobPreview, JobSummary
 
 MAX_LISTED_JOBS: Final = 30
 SHOWN_RUNS: Final = 5
@@ -130,7 +134,7 @@ def pause_job(context: CommandContext, *, job: str, everything: bool = False) ->
 def resume_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).resume(context.principal, job, everything=everything)
     text = (
-        f"**{_escape(details.job.name)}** runs {_escape(details.words)}. Next: {job_words.describe_next(details.job)}."
+        f"**{_escape(details.job.name)}** runs {_escape(details.words)}. Next: {job_json.describe_next(details.job)}."
     )
     return _reply_briefly(text, details)
 
@@ -199,9 +203,9 @@ def _escape(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
 def _format_summary(summary: JobSummary, *, with_person: bool) -> str:
     job = summary.job
     person = f" of {_escape(summary.person_name, 60)}" if with_person else ""
-    next_time = f", next {job_words.describe_next(job)}" if job.next_slot else ""
-    last = job_words.describe_last_run(summary.last_run, job.timezone)
-    state = _escape(job_words.describe_state(job), 200)
+    next_time = f", next {job_json.describe_next(job)}" if job.next_slot else ""
+    last = job_json.describe_last_run(summary.last_run, job.timezone)
+    state = _escape(job_json.describe_state(job), 200)
     return (
         f"- **{_escape(job.name, MAX_JOB_NAME_CHARS)}**{person} ({format_code(job.id)}): {_escape(summary.words, 200)},"
         f" {state}{next_time}; last run: {last}"
@@ -210,13 +214,13 @@ def _format_summary(summary: JobSummary, *, with_person: bool) -> str:
 
 def format_preview(preview: JobPreview) -> str:
     """Write what a person confirms as a list."""
-    lines = job_words.list_preview_lines(preview)
+    lines = job_json.list_preview_lines(preview)
     return "\n".join(f"- **{label}**: {_escape(value)}" for label, value in lines)
 
 
 def _reply_with_job(heading: str, details: JobDetails) -> CommandReply:
     job = details.job
-    state = f"- **State**: {_escape(job_words.describe_state(job))}"
+    state = f"- **State**: {_escape(job_json.describe_state(job))}"
     text = f"{heading}\n\n{format_preview(details.preview)}\n{state}"
     if details.proposed_change is not None:
         confirm, reject = format_code(f"/jobs confirm {job.name}"), format_code(f"/jobs reject {job.name}")
@@ -230,8 +234,8 @@ def _reply_briefly(text: str, details: JobDetails) -> CommandReply:
 
 
 def _format_run(run: JobRun, timezone: str) -> str:
-    lines = [f"**{job_words.format_slot(run.slot, timezone)}**"]
-    lines += [f"- {label}: {_escape(value)}" for label, value in job_words.list_run_lines(run)]
+    lines = [f"**{job_json.format_slot(run.slot, timezone)}**"]
+    lines += [f"- {label}: {_escape(value)}" for label, value in job_json.list_run_lines(run)]
     return "\n".join(lines)
 
 

@@ -10,15 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from palaver.agent.toolsets import is_personal_lane_in_group
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.operation import TransactionRunner
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS
-from palaver.core.timestamps import to_micros
 from palaver.jobs import table as jobs
 from palaver.jobs.fields import list_grantable_toolsets
 from palaver.jobs.proposals import ask_person
 from palaver.jobs.service import Jobs
+from palaver.jobs.wire import CostBasis
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes, turn_leases
 from palaver.sessions.conversations import build_person_source
@@ -28,14 +29,16 @@ from palaver.sessions.target_resolution import hide_chat_id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.agent.base import ModelPrices
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Engine, Transaction
+    from palaver.core.operation import AsyncRunner
     from palaver.core.source import SessionSource
-    from palaver.jobs.details import JobDetails, JobSummary
     from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.proposal import JobDraft, JobProposal
+    from palaver.jobs.model import JobDraft, JobProposal
+    from palaver.jobs.wire import JobDetails, JobPreview, JobSummary
     from palaver.people.model import Principal
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
 
 
@@ -131,3 +134,45 @@ class ConversationJobs:
 
 
 MakeConversationJobs: TypeAlias = Callable[["Principal", "SessionRow", "TurnLease | None"], ConversationJobs]
+
+
+# --------------------------------------------------------------------------------------------------
+# Reads jobs together with what they may cost: prices are loaded between two reads, outside of a transaction.
+
+
+async def get_job(
+    jobs: Jobs[AsyncRunner], prices: ModelPrices, principal: Principal, id_or_name: str, *, everything: bool = False
+) -> JobDetails:
+    details = await jobs.get(principal, id_or_name, everything=everything)
+    previews = [details.preview, *([details.proposed_change] if details.proposed_change else [])]
+    if await _load_missing_prices(prices, previews):
+        details = await jobs.get(principal, id_or_name, everything=everything)
+    return details
+
+
+async def preview_job(
+    jobs: Jobs[AsyncRunner],
+    prices: ModelPrices,
+    principal: Principal,
+    draft: JobDraft,
+    source: SessionSource,
+    *,
+    session_id: str | None = None,
+    job: str | None = None,
+    everything: bool = False,
+) -> JobPreview:
+    """Check a new job, or a change of one, and return it in words; nothing is stored."""
+
+    async def read() -> JobPreview:
+        return await jobs.preview(principal, draft, source, session_id=session_id, job=job, everything=everything)
+
+    preview = await read()
+    return await read() if await _load_missing_prices(prices, [preview]) else preview
+
+
+async def _load_missing_prices(prices: ModelPrices, previews: list[JobPreview]) -> bool:
+    """Load the prices that previews lack; return whether one was found."""
+    models = {each.used_model for each in previews if each.cost_basis is CostBasis.UNKNOWN}
+    missing = [model for model in models if not prices.is_loaded(model)]
+    await prices.load(missing)
+    return any(prices.find(model) is not None for model in missing)

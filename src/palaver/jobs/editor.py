@@ -2,34 +2,213 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
-from palaver.core.errors import InvalidInput, NotAllowed, NotFound
-from palaver.core.timestamps import to_micros
-from palaver.jobs import job_run_summaries, preview as job_preview, table as jobs
-from palaver.jobs.details import JobDetails
-from palaver.jobs.fields import FieldChecker, JobFields
-from palaver.jobs.model import JobState
-from palaver.jobs.permissions import get_origin, get_person
-from palaver.jobs.preview import PreviewRequest
-from palaver.jobs.proposal import JobDraft, JobProposal
-from palaver.jobs.schedule import describe_schedule, format_schedule, read_schedule
-from palaver.jobs.slots import list_next_slots
+from palaver.agent import profiles
+from palaver.agent.base import estimate_tokens
+from palaver.agent.toolsets import describe_toolset
+from palaver.core.clock import to_micros
+from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.delivery.reachable_chats import Origin
+from palaver.jobs import runs_table as job_run_summaries, table as jobs
+from palaver.jobs.cron import parse_cron
+from palaver.jobs.fields import FieldChecker, JobFields, describe_target
+from palaver.jobs.model import JobDraft, JobProposal, JobState
+from palaver.jobs.schedule import (
+    Schedule,
+    describe_schedule,
+    format_schedule,
+    iterate_slots,
+    list_next_slots,
+    read_schedule,
+)
+from palaver.jobs.wire import CostBasis, JobDetails, JobPreview, NamedItem
+from palaver.people import table as people
+from palaver.people.model import Role
+from palaver.sessions import table as sessions
+from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId
+    from palaver.core.ids import JobId, PersonId
     from palaver.core.source import SessionSource
-    from palaver.delivery.reachable_chats import Origin
-    from palaver.jobs.details import JobPreview
     from palaver.jobs.fields import JobEnvironment
     from palaver.jobs.model import Job
-    from palaver.jobs.schedule import Schedule
     from palaver.jobs.table import JobRow
-    from palaver.people.model import Person
+    from palaver.people.model import Person, Principal
+
+
+def check_can_manage_all(principal: Principal) -> None:
+    """Raise OwnerRequired unless this principal may see and manage the jobs of all people."""
+    if principal.role is not Role.OWNER or principal.job_id is not None:
+        raise OwnerRequired("Only an owner can view and manage the jobs of other people.")
+
+
+def check_not_job(principal: Principal) -> None:
+    if principal.job_id is not None:
+        raise NotAllowed("A job can't make or change jobs.")
+
+
+def check_role(role: Role) -> None:
+    if role is Role.GUEST:
+        raise NotAllowed("Guests can't have jobs. Ask an owner to make you a member.")
+
+
+def get_person(tx: Transaction, person_id: PersonId) -> Person:
+    row = people.find_by_id(tx, person_id)
+    if row is None:
+        raise NotFound("This account is closed.")
+    return row.person
+
+
+def get_job_person(tx: Transaction, principal: Principal) -> Person:
+    """Return the person for whom a job is made."""
+    check_not_job(principal)
+    person = get_person(tx, principal.person_id)
+    check_role(person.role)
+    return person
+
+
+def make_origin(tx: Transaction, person: Person, source: SessionSource, session_id: str | None) -> Origin:
+    session_no = None if session_id is None else sessions.get_visible(tx, session_id, person.id).no
+    return Origin(source, session_no)
+
+
+def get_origin(job_row: JobRow) -> Origin:
+    return Origin(job_row.job.origin, job_row.origin_session_no)
+
+
+def has_proposal(job: Job) -> bool:
+    """Whether the job, or a change of it, waits for the confirmation of its person."""
+    return job.state is JobState.PROPOSED or job.proposed_change is not None
+
+
+def check_confirmed(job: Job) -> None:
+    if job.state is JobState.PROPOSED:
+        raise InvalidInput(
+            f"The job {job.name!r} waits for your confirmation. Confirm or reject it first.", job=job.name
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Builds what a person confirms: a job in words, its next times, how often it runs and what that may cost.
+
+SHOWN_SLOTS: Final = 3
+# What a run sends besides its prompt and the configured instructions, and what it answers: typical numbers.
+TYPICAL_CONTEXT_TOKENS: Final = 1500
+TYPICAL_ANSWER_TOKENS: Final = 700
+
+_TOKENS_PER_PRICE: Final = 10**6
+_DAYS_COUNTED: Final = 28  # whole weeks
+_DAYS_COUNTED_IF_RARE: Final = 4 * 365 + 1
+_MAX_COUNTED_DAYS: Final = 250  # fewer than once a week in the longer time
+_ONE_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewRequest:
+    """A job that is or will be, and for whom."""
+
+    fields: JobFields
+    principal: Principal  # on whose behalf it runs
+    origin: Origin
+    now: datetime
+    job_id: JobId | None = None
+    job_no: int | None = None  # of a job that may have run
+
+
+def build_preview(tx: Transaction, environment: JobEnvironment, request: PreviewRequest) -> JobPreview:
+    """Build the preview; raises InvalidInput for a schedule that never comes."""
+    fields, config, now = request.fields, environment.config, request.now
+    used_model = fields.model or profiles.find_default_model(
+        environment.profile, fields.profile, environment.agent.model
+    )
+    cost, basis = _estimate_cost_per_run(tx, environment, request, used_model)
+    runs_per_day = count_runs_per_day(fields.schedule, fields.timezone, now)
+    return JobPreview(
+        job_id=request.job_id,
+        name=fields.name,
+        prompt=fields.prompt,
+        schedule=format_schedule(fields.schedule),
+        words=describe_schedule(fields.schedule, fields.timezone),
+        timezone=fields.timezone,
+        next_slots=list_shown_slots(fields, now),
+        runs_left=fields.runs_left,
+        runs_per_day=runs_per_day,
+        cost_per_run=cost,
+        cost_per_day=None if cost is None else cost * Decimal(runs_per_day or 1),
+        cost_basis=basis,
+        targets=tuple(
+            describe_target(tx, request.principal, text, config, request.origin, now) for text in fields.targets
+        ),
+        toolsets=tuple(NamedItem(name=name, words=describe_toolset(name)) for name in fields.toolsets),
+        model=fields.model,
+        used_model=used_model,
+        profile=fields.profile,
+    )
+
+
+def list_shown_slots(fields: JobFields, now: datetime) -> tuple[datetime, ...]:
+    """List the next times of a job in its time zone; fewer than three if it has fewer runs left."""
+    count = SHOWN_SLOTS if fields.runs_left is None else min(SHOWN_SLOTS, fields.runs_left)
+    zone = ZoneInfo(fields.timezone)
+    slots = list_next_slots(fields.schedule, fields.timezone, fields.anchor, now, count)
+    return tuple(slot.astimezone(zone) for slot in slots)
+
+
+def count_runs_per_day(schedule: Schedule, timezone: str, now: datetime) -> float | None:
+    """Return how often a schedule comes on an average day; None if it comes once."""
+    if schedule.is_once:
+        return None
+    if schedule.every is not None:
+        return _ONE_DAY / schedule.every
+    assert schedule.cron is not None  # noqa: S101
+    cron = schedule.cron
+    noon = replace(schedule, cron=parse_cron(" ".join(["0", "12", *cron.parts[2:]])))  # one slot for each of its days
+    return len(cron.minutes) * len(cron.hours) * _count_days(noon, timezone, now)
+
+
+def _count_days(noon: Schedule, timezone: str, now: datetime) -> float:
+    """Return the share of the days on which a schedule has a slot."""
+    often = _list_slots_within(noon, timezone, now, _DAYS_COUNTED)
+    if len(often) >= _DAYS_COUNTED // 7:
+        return len(often) / _DAYS_COUNTED
+    return len(_list_slots_within(noon, timezone, now, _DAYS_COUNTED_IF_RARE)) / _DAYS_COUNTED_IF_RARE
+
+
+def _list_slots_within(noon: Schedule, timezone: str, now: datetime, days: int) -> list[datetime]:
+    end = now + days * _ONE_DAY
+    slots = islice(iterate_slots(noon, timezone, now, now), _MAX_COUNTED_DAYS)
+    return list(takewhile(lambda slot: slot <= end, slots))
+
+
+def _estimate_cost_per_run(
+    tx: Transaction, environment: JobEnvironment, request: PreviewRequest, model: str
+) -> tuple[Decimal | None, CostBasis]:
+    """Estimate what a run costs in dollars: as its last runs did or, before the first one, by its length."""
+    if request.job_no is not None:
+        sample = job_run_summaries.load_cost_sample(tx, request.job_no)
+        if sample.run_count and not sample.has_unknown_cost:
+            return Decimal(sample.cost_nanos) / sample.run_count / NANOS_PER_DOLLAR, CostBasis.RUNS
+    price = environment.prices.find(model)
+    if price is None:
+        return None, CostBasis.UNKNOWN
+    profile = environment.profile.profiles.get(request.fields.profile or "", profiles.DEFAULT_PROFILE)
+    instructions = profile.instructions or environment.profile.instructions
+    input_tokens = estimate_tokens(instructions) + estimate_tokens(request.fields.prompt) + TYPICAL_CONTEXT_TOKENS
+    dollars = price.input_usd * input_tokens + price.output_usd * TYPICAL_ANSWER_TOKENS
+    return dollars / _TOKENS_PER_PRICE, CostBasis.ESTIMATE
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 class JobEditor:
@@ -147,7 +326,7 @@ class JobEditor:
             job_id=job_row.job.id,
             job_no=job_row.no,
         )
-        return job_preview.build_preview(tx, self._environment, request)
+        return build_preview(tx, self._environment, request)
 
 
 # ---- fields ----------------------------------------------------------------------------------------------------

@@ -11,34 +11,126 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import profiles, toolsets
-from palaver.agent.models import check_model_choice
-from palaver.agent.toolset_names import HISTORY_TOOLSET, MEMORY_TOOLSET
-from palaver.core.argument_checks import check_count
+from palaver.agent.profiles import check_model_choice
+from palaver.agent.toolsets import HISTORY_TOOLSET, MEMORY_TOOLSET
+from palaver.core.clock import check_timezone, to_micros
 from palaver.core.errors import InvalidInput
-from palaver.core.source import Platform
+from palaver.core.operation import check_count
+from palaver.core.source import ChatType, Platform
 from palaver.core.text import make_storable
-from palaver.core.timezones import check_timezone
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS
-from palaver.jobs.proposal import DEFAULT_CHOICE
+from palaver.delivery.reachable_chats import ChatKind, list_reachable_chats, resolve_chat
+from palaver.jobs.model import DEFAULT_CHOICE, MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS
 from palaver.jobs.schedule import format_schedule, parse_schedule, read_schedule
-from palaver.jobs.targets import check_target, has_other_readers
+from palaver.jobs.wire import NamedItem
+from palaver.sessions.inbound import find_delivery_address
+from palaver.sessions.targets import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from palaver.agent.base import AgentInfo
-    from palaver.agent.prices import ModelPrices
+    from palaver.agent.base import AgentInfo, ModelPrices
     from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
-    from palaver.delivery.reachable_chats import Origin
-    from palaver.jobs.model import Job
-    from palaver.jobs.proposal import JobDraft
+    from palaver.delivery.reachable_chats import Origin, ReachableChat
+    from palaver.jobs.model import Job, JobDraft
     from palaver.jobs.schedule import Schedule
     from palaver.people.model import Person, Principal, Role
+    from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.redact import Redactor
+
+
+ORIGIN = "origin"
+_OWN_CONVERSATION = "only the conversation of the run"
+
+
+def check_target(
+    tx: Transaction,
+    principal: Principal,
+    text: str,
+    config: GatewayConfig,
+    origin: Origin,
+    now: datetime,
+    *,
+    redactor: Redactor | None = None,
+    only_chat: SessionSource | None = None,
+) -> str:
+    """Return a target as it is stored; raises InvalidInput, with the valid ones, unless the person may send there.
+
+    The agent may have written it as it was shown to it, also with an id that `redactor` has hidden.
+    """
+    if is_own_conversation(text, origin):
+        return ORIGIN
+    return resolve_chat(
+        tx,
+        principal,
+        text,
+        config,
+        to_micros(now),
+        origin=origin,
+        only_chat=only_chat,
+        redactor=redactor,
+        is_from_agent=True,
+    ).target
+
+
+def has_other_readers(
+    tx: Transaction, principal: Principal, target: str, config: GatewayConfig, origin: Origin, now: datetime
+) -> bool:
+    """Whether people other than the job's person read what is sent to a target; also true if they are unknown."""
+    if is_own_conversation(target, origin):
+        return False
+    chat = resolve_chat(tx, principal, target, config, to_micros(now), origin=origin)
+    return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
+
+
+def describe_target(
+    tx: Transaction, principal: Principal, text: str, config: GatewayConfig, origin: Origin, now: datetime
+) -> NamedItem:
+    """Say in words where a target leads; also if nothing can be sent there any more."""
+    if is_own_conversation(text, origin):
+        return NamedItem(name=text, words=_OWN_CONVERSATION)
+    try:
+        chat = resolve_chat(tx, principal, text, config, to_micros(now), origin=origin)
+    except InvalidInput:
+        return NamedItem(name=text, words="not reachable: it was deleted, or you no longer have access")
+    return NamedItem(name=text, words=_describe_chat(chat))
+
+
+def list_targets(tx: Transaction, principal: Principal, config: GatewayConfig) -> tuple[NamedItem, ...]:
+    """List targets that a person can choose on the page or in the terminal."""
+    local = [NamedItem(name="local", words="a file on this machine")] if config.saves_local_files else []
+    chats = list_reachable_chats(tx, principal, config)
+    return (
+        NamedItem(name=ORIGIN, words="the conversation where the job is made"),
+        *local,
+        *(NamedItem(name=chat.target, words=_describe_chat(chat)) for chat in chats),
+    )
+
+
+def is_own_conversation(text: str, origin: Origin) -> bool:
+    """Whether a target is the origin of a job that was made outside of any chat and conversation."""
+    if origin.session_no is not None or find_delivery_address(origin.source) is not None:
+        return False
+    try:
+        return parse_target(text).kind == ORIGIN
+    except InvalidInput:
+        return False
+
+
+def _describe_chat(chat: ReachableChat) -> str:
+    if chat.kind is ChatKind.LOCAL:
+        return "a file on this machine"
+    if chat.kind is ChatKind.SESSION or chat.source is None:
+        return "the conversation where the job was made"
+    source = chat.source
+    name = f" “{chat.name}”" if chat.name else f" {source.chat_id}"
+    thread = f", thread {source.thread_id}" if source.thread_id else ""
+    return f"{source.platform.label}{name}{thread}"
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_REPEAT: Final = 100_000
 DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)

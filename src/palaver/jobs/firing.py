@@ -15,12 +15,11 @@ from datetime import timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.errors import InvalidInput
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.jobs import alerts, missed_notices, runs_table as job_runs, table as jobs
+from palaver.jobs import alerts, runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRunKind, JobRunState, JobState
-from palaver.jobs.schedule import read_schedule
-from palaver.jobs.slots import get_period, iterate_slots
+from palaver.jobs.schedule import get_period, iterate_slots, read_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +154,7 @@ def _record_missed(tx: Transaction, row: JobRow, plan: FiringPlan, next_slot: da
     if plan.missed_slot is None or job_runs.has_run_at(tx, row.no, plan.missed_slot):
         return
     reason = _explain_missed(plan.missed_count)
-    is_untold = plan.run_slot is None and missed_notices.should_tell(next_slot, from_micros(now))
+    is_untold = plan.run_slot is None and alerts.should_tell(next_slot, from_micros(now))
     job_runs.record_missed(tx, row, plan.missed_slot, plan.missed_count, reason, now, is_untold=is_untold)
 
 

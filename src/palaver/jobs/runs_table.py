@@ -10,12 +10,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import JobRunning
 from palaver.core.ids import JobId, JobRunId, SessionId, new_job_run_id
 from palaver.core.text import make_storable
-from palaver.core.timestamps import from_micros, from_micros_or_none, to_micros
 from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState
-from palaver.sessions import delivery_queries
+from palaver.sessions import delivery_queries, turn_leases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction
     from palaver.jobs.table import JobRow
     from palaver.sessions.delivery import DeliveryStatus
+    from palaver.sessions.turn_leases import TurnLease
+
 
 IS_OPEN: Final = "state IN ('queued', 'running')"
 MAX_REASON_CHARS: Final = 1000
@@ -332,4 +335,107 @@ def _run_from_row(row: Row, deliveries: Sequence[DeliveryStatus] = ()) -> JobRun
         started_at=from_micros_or_none(row[13]),
         ended_at=from_micros_or_none(row[14]),
         deliveries=tuple(deliveries),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# What a run of a job reports while it runs: that it has failed, and tools that it wanted and was not granted.
+#
+# Always true: only the worker that holds the lease of the run's turn writes here, and writing the same twice changes
+# nothing.
+
+MAX_REFUSED_TOOLS: Final = 20  # that are recorded for one run
+MAX_TOOL_NAME_CHARS: Final = 80
+
+
+def set_reported_failure(tx: Transaction, lease: TurnLease, reason: str) -> None:
+    """Store what the agent reported as the reason of its failure. Raises LeaseLost."""
+    turn_leases.check_lease(tx, lease)
+    tx.execute(
+        "UPDATE job_run SET reported_failure = $2 WHERE turn_no = $1 AND state = 'running'",
+        lease.turn_no,
+        make_storable(reason),
+    )
+
+
+def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
+    """Record a tool that the run wanted to use and was not granted. Raises LeaseLost."""
+    turn_leases.check_lease(tx, lease)
+    row = tx.fetch_one(
+        f"SELECT no, refused_tools FROM job_run WHERE turn_no = $1 AND state = 'running' {tx.for_update}",
+        lease.turn_no,
+    )
+    if row is None:
+        return
+    names = list(json.loads(row[1])) if row[1] else []
+    name = make_storable(tool_name)[:MAX_TOOL_NAME_CHARS]
+    if name in names or len(names) >= MAX_REFUSED_TOOLS:
+        return
+    tx.execute("UPDATE job_run SET refused_tools = $2 WHERE no = $1", row[0], json.dumps([*names, name]))
+
+
+# --------------------------------------------------------------------------------------------------
+# What lists and previews of jobs say about their runs: the latest one, and what the latest ones have cost.
+
+MAX_COST_SAMPLE_RUNS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """The latest run of a job, as lists show it."""
+
+    id: JobRunId
+    slot: datetime
+    state: JobRunState
+    result: JobResult | None
+    reason: str | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CostSample:
+    """What the latest runs of a job have cost."""
+
+    run_count: int
+    cost_nanos: int
+    has_unknown_cost: bool  # of at least one of them
+
+
+def load_last_runs(tx: Transaction, job_nos: Sequence[int]) -> dict[int, LastRun]:
+    """Return the latest run of each of these jobs that has one, by the number of the job."""
+    if not job_nos:
+        return {}
+    rows = tx.fetch_all(
+        "SELECT r.job_no, r.id, r.slot, r.state, r.result, r.reason, r.ended_at FROM job j"
+        " JOIN job_run r ON r.job_no = j.no"
+        " AND r.slot = (SELECT MAX(latest.slot) FROM job_run latest WHERE latest.job_no = j.no)"
+        f" WHERE j.no IN ({build_placeholders(len(job_nos))})",
+        *job_nos,
+    )
+    return {
+        job_no: LastRun(
+            id=JobRunId(run_id),
+            slot=from_micros(slot),
+            state=JobRunState(state),
+            result=None if result is None else JobResult(result),
+            reason=reason,
+            ended_at=from_micros_or_none(ended_at),
+        )
+        for job_no, run_id, slot, state, result, reason, ended_at in rows
+    }
+
+
+def load_cost_sample(tx: Transaction, job_no: int) -> CostSample:
+    """Return what the latest runs of a job have cost that called a model."""
+    rows = tx.fetch_all(
+        "SELECT latest.no, u.cost_nanos, u.cost_status FROM (SELECT r.no, r.session_no, t.id AS turn_id FROM job_run r"
+        " JOIN turn t ON t.no = r.turn_no WHERE r.job_no = $1 AND r.state IN ('done', 'failed')"
+        f" ORDER BY r.slot DESC LIMIT {MAX_COST_SAMPLE_RUNS}) latest"
+        " JOIN usage u ON u.session_no = latest.session_no AND u.turn_id = latest.turn_id",
+        job_no,
+    )
+    return CostSample(
+        run_count=len({no for no, _, _ in rows}),
+        cost_nanos=sum(nanos or 0 for _, nanos, _ in rows),
+        has_unknown_cost=any(status == "unknown" for _, _, status in rows),
     )

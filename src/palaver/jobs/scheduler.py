@@ -13,12 +13,12 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.background import run_poll_loop
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreError
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.jobs import firing, missed_notices, run_end, runs_table as job_runs, starting, table as jobs
+from palaver.jobs import alerts as missed_notices, firing, run_end, runs_table as job_runs, starting, table as jobs
 from palaver.jobs.starting import StartAttempt, StartOutcome
 
 if TYPE_CHECKING:

@@ -10,38 +10,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.agent.toolsets import describe_toolset
-from palaver.core.argument_checks import check_count
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
-from palaver.core.operation import Operations, WriteThenWork, operation
-from palaver.core.page import Page
+from palaver.core.operation import Operations, Page, WriteThenWork, check_count, operation
 from palaver.core.source import Platform, SessionSource
-from palaver.core.timestamps import to_micros
-from palaver.jobs import (
-    job_deletion,
-    job_run_summaries,
-    proposals,  # as a module: it is imported from commands, too
-    runs_table as job_runs,
-    table as jobs,
-)
-from palaver.jobs.details import JobDetails, JobOptions, JobSummary, NamedItem
-from palaver.jobs.editor import JobEditor, decode_draft, encode_draft, make_proposal
-from palaver.jobs.fields import DEFAULT_TOOLSETS, get_person_timezone, list_grantable_toolsets
-from palaver.jobs.job_deletion import ALL_PIECES
-from palaver.jobs.model import JobRunKind, JobState
-from palaver.jobs.permissions import (
+from palaver.jobs import proposals, runs_table as job_runs, table as jobs
+from palaver.jobs.editor import (
+    JobEditor,
+    PreviewRequest,
+    build_preview,
     check_can_manage_all,
     check_confirmed,
     check_not_job,
     check_role,
+    decode_draft,
+    encode_draft,
     get_job_person,
     get_person,
     has_proposal,
     make_origin,
+    make_proposal,
 )
-from palaver.jobs.preview import PreviewRequest, build_preview
+from palaver.jobs.fields import DEFAULT_TOOLSETS, get_person_timezone, list_grantable_toolsets, list_targets
+from palaver.jobs.model import JobRunKind, JobState
 from palaver.jobs.schedule import describe_schedule, read_schedule
-from palaver.jobs.targets import list_targets
+from palaver.jobs.table import ALL_PIECES
+from palaver.jobs.wire import JobDetails, JobOptions, JobSummary, NamedItem
 from palaver.sessions import inbound_table as inbound_messages, turns_table as turns
 from palaver.sessions.deletions import build_deletion
 from palaver.sessions.inbound import Inbound
@@ -53,14 +48,13 @@ if TYPE_CHECKING:
 
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction, Work
-    from palaver.jobs.details import JobPreview
     from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.job_run_summaries import LastRun
-    from palaver.jobs.model import Job, JobRun
-    from palaver.jobs.proposal import JobDraft, JobProposal
+    from palaver.jobs.model import Job, JobDraft, JobProposal, JobRun
+    from palaver.jobs.runs_table import LastRun
     from palaver.jobs.table import JobRow
+    from palaver.jobs.wire import JobPreview
     from palaver.people.model import Principal
-    from palaver.sessions.deletion_pieces import HiddenRow
+    from palaver.sessions.deletions import HiddenRow
 
 R = TypeVar("R")
 
@@ -100,7 +94,7 @@ class Jobs(Operations[R]):
                 rows = jobs.list_all(tx, limit=MAX_PAGE_JOBS, after=after)
             else:
                 rows = [row for row in jobs.list_owned(tx, principal.person_id) if self._is_shown(row)]
-            last_runs = job_run_summaries.load_last_runs(tx, [row.no for row in rows])
+            last_runs = job_runs.load_last_runs(tx, [row.no for row in rows])
             next_cursor = str(rows[-1].no) if everything and len(rows) == MAX_PAGE_JOBS else None
             return Page([_make_summary(row, last_runs.get(row.no)) for row in rows], next_cursor)
 
@@ -343,7 +337,7 @@ class Jobs(Operations[R]):
                 raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
             proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
             if job.state is JobState.PROPOSED:
-                job_deletion.delete(tx, job_row.no)
+                jobs.delete(tx, job_row.no)
             else:
                 jobs.update_fields(tx, job_row, {"proposed_change": None}, to_micros(now))
             return job
@@ -360,7 +354,7 @@ class Jobs(Operations[R]):
             turns.cancel_queued(tx, open_run.session_no, now, _REMOVED)
         if has_proposal(job_row.job):  # its person need not decide any more
             proposals.record_decision(tx, job_row, principal.person_id, now, is_confirmed=False)
-        job_deletion.delete(tx, job_row.no)
+        jobs.delete(tx, job_row.no)
         return job_row.job
 
     def _is_shown(self, job_row: JobRow) -> bool:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.timestamps import from_micros
-from palaver.jobs import missed_notices, runs_table as job_runs, table as jobs
+from palaver.jobs import alerts as missed_notices, runs_table as job_runs, table as jobs
 from palaver.jobs.firing import TOO_LATE_REASON, is_too_late
 from palaver.jobs.model import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.people.model import Role
 from palaver.sessions import (
-    auto_titles,
+    activity_table as auto_titles,
     message_table as message_log,
     projects_table as projects,
     settings_table as session_settings,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from palaver.jobs.runs_table import RunRow
     from palaver.jobs.table import JobRow
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 PROJECT_NAME: Final = "Scheduled"
 PAUSED_REASON: Final = "The job was paused before this run started."

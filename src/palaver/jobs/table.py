@@ -11,13 +11,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.clock import from_micros, from_micros_or_none, to_micros
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import JobId, PersonId, SessionId, new_job_id
-from palaver.core.sources import decode_source, encode_source
+from palaver.core.source import decode_source, encode_source
 from palaver.core.text import encode_json, is_storable, make_name_key
-from palaver.core.timestamps import from_micros, from_micros_or_none, to_micros
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
+from palaver.money import table as budget_limits
 from palaver.people.model import Principal, Role
+from palaver.sessions import deletion_table as session_deletion, table as sessions
+from palaver.sessions.deletions import SESSION_PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.source import SessionSource
+    from palaver.sessions.deletions import Pieces
+    from palaver.sessions.turn_leases import TurnLease
+
 
 _SELECT = """SELECT j.no, j.id, j.person_id, j.name, j.prompt, j.schedule, j.timezone, j.anchor, j.runs_left, j.targets,
     j.origin, j.toolsets, j.model, j.profile, j.state, j.state_reason, j.proposed_change, j.next_slot, j.failure_count,
@@ -355,3 +361,169 @@ def _make_job_row(row: Row) -> JobRow:
         person_audience_no=audience_no,
         person_name=person_name,
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Deletes jobs: one with few runs at once, one with many in pieces, so that no other writer waits for long.
+#
+# A job with many runs first disappears, in one short transaction: it loses its id, name and prompt, its open run and
+# what its person is still to be told of. `is_deleted` keeps it out of everything that looks for jobs and runs. Then
+# its runs are deleted piece by piece; a process that dies leaves the rest to the cleanup of any server.
+#
+# Always true: a reader sees a job with all its runs, or neither. The conversations of the runs stay.
+
+RUNS_PER_PIECE: Final = 300  # a job with up to so many is deleted at once
+
+
+def delete(tx: Transaction, job_no: int) -> None:
+    """Delete a job, the list of its runs and its limits, or let it disappear if it has many runs.
+
+    The caller has locked it, so no run is added meanwhile.
+    """
+    if tx.fetch_one("SELECT 1 FROM job_run WHERE job_no = $1 LIMIT 1 OFFSET $2", job_no, RUNS_PER_PIECE) is None:
+        tx.execute("DELETE FROM job WHERE no = $1", job_no)
+    else:
+        _hide(tx, job_no)
+    budget_limits.delete_for_missing_jobs(tx)
+
+
+def delete_piece(tx: Transaction, job_no: int) -> None:
+    """Delete the next runs of a job that has disappeared; when none are left, the job."""
+    if tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 AND is_deleted = 1 {tx.for_update}", job_no) is None:
+        return  # another process was faster
+    deleted = tx.execute(
+        "DELETE FROM job_run WHERE no IN (SELECT no FROM job_run WHERE job_no = $1 ORDER BY slot LIMIT $2)",
+        job_no,
+        RUNS_PER_PIECE,
+    )
+    if deleted < RUNS_PER_PIECE:
+        tx.execute("DELETE FROM job WHERE no = $1", job_no)
+
+
+def _hide(tx: Transaction, job_no: int) -> None:
+    tx.execute("DELETE FROM job_run WHERE job_no = $1 AND state IN ('queued', 'running')", job_no)
+    tx.execute("DELETE FROM job_run WHERE job_no = $1 AND is_untold = 1", job_no)
+    # Two spaces: no name that a person types has them (`jobs.make_name_key`).
+    tx.execute(
+        "UPDATE job SET is_deleted = 1, id = $2, name = '', name_key = $3, prompt = '', state = 'ended',"
+        " state_reason = NULL, next_slot = NULL, origin_session_no = NULL, proposed_change = NULL, proposed_at = NULL,"
+        " proposed_session_no = NULL WHERE no = $1",
+        job_no,
+        f"deleted-{job_no}",
+        f"deleted  {job_no}",
+    )
+
+
+ALL_PIECES: Final[Pieces] = {**SESSION_PIECES, "job": delete_piece}
+
+
+# --------------------------------------------------------------------------------------------------
+# Deletes the history of jobs: old runs, their conversations in which no person has written, and jobs that are over.
+#
+# The last run of a job stays as long as the job may run again, so that people see how it ended.
+
+_OLD_RUNS = """FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.ended_at IS NOT NULL AND r.ended_at < $1
+    AND j.is_deleted = 0
+    AND (j.state = 'ended' OR EXISTS (SELECT 1 FROM job_run l WHERE l.job_no = r.job_no AND l.slot > r.slot))"""
+_OVER = "state = 'ended' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM job_run r WHERE r.job_no = job.no)"
+
+# No person has written in it, named it, put it elsewhere or shared it.
+_IS_UNTOUCHED = """s.platform = 'cron' AND s.last_human_at IS NULL AND s.title IS NULL AND s.pinned_at IS NULL
+    AND s.archived_at IS NULL AND EXISTS (SELECT 1 FROM project p WHERE p.no = s.project_no AND p.name_key = $2)
+    AND NOT EXISTS (SELECT 1 FROM share h WHERE h.session_no = s.no)
+    AND NOT EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no)
+    AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.session_no = s.no AND t.state IN ('queued', 'running'))"""
+
+
+def has_old(tx: Transaction, before: int) -> bool:
+    """Whether there are runs that ended before a moment, or jobs that were over then, and may be deleted."""
+    if tx.fetch_one(f"SELECT 1 {_OLD_RUNS} LIMIT 1", before) is not None:
+        return True
+    return tx.fetch_one(f"SELECT 1 FROM job WHERE {_OVER} LIMIT 1", before) is not None
+
+
+def delete_old(tx: Transaction, before: int, limit: int, project_key: str) -> int:
+    """Delete the oldest of them, at most `limit` and with about as many entries as a piece has; return how many.
+
+    `project_key` is the project in which the conversations of runs begin: one that was moved elsewhere stays.
+    """
+    runs = tx.fetch_all(f"SELECT r.no, r.session_no, r.turn_no {_OLD_RUNS} ORDER BY r.ended_at LIMIT $2", before, limit)
+    run_count, row_count = 0, 0
+    for no, session_no, turn_no in runs:
+        if session_no is not None:
+            row_count += _delete_untouched_session(tx, session_no, turn_no, project_key)
+        tx.execute("DELETE FROM job_run WHERE no = $1", no)
+        run_count += 1
+        if row_count >= session_deletion.ROWS_PER_PIECE:
+            break
+    if run_count:
+        return run_count
+    deleted_count = tx.execute(
+        f"DELETE FROM job WHERE no IN (SELECT no FROM job WHERE {_OVER} ORDER BY updated_at LIMIT $2)", before, limit
+    )
+    budget_limits.delete_for_missing_jobs(tx)
+    return deleted_count
+
+
+def _delete_untouched_session(tx: Transaction, session_no: int, turn_no: int | None, project_key: str) -> int:
+    """Delete the conversation of a run if no person has touched it; return how many entries."""
+    row = sessions.find_by_no(tx, session_no, tx.for_update)
+    is_untouched = tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {_IS_UNTOUCHED}", session_no, project_key)
+    if row is None or not is_untouched:
+        return 0
+    if turn_no is not None:  # what was sent to chats is part of their conversations, which stay
+        tx.execute(
+            "UPDATE delivery SET turn_no = NULL WHERE turn_no = $1 AND (session_no IS NULL OR session_no <> $2)",
+            turn_no,
+            session_no,
+        )
+    return session_deletion.delete(tx, row).rows
+
+
+# --------------------------------------------------------------------------------------------------
+# Jobs, and changes of jobs, that wait for the confirmation of their person.
+
+_EXPIRED = "proposed_at IS NOT NULL AND proposed_at < $1"
+
+
+def mark_proposed(tx: Transaction, job_no: int, session_no: int, now: int) -> None:
+    """Record in which conversation the person is asked, and since when."""
+    tx.execute("UPDATE job SET proposed_at = $3, proposed_session_no = $2 WHERE no = $1", job_no, session_no, now)
+
+
+def find_session_no(tx: Transaction, job_no: int) -> int | None:
+    """Return the conversation in which the person is asked to confirm a job or its change."""
+    row = tx.fetch_one("SELECT proposed_session_no FROM job WHERE no = $1 AND proposed_at IS NOT NULL", job_no)
+    return None if row is None else row[0]
+
+
+def was_proposed_in_turn(tx: Transaction, job_no: int, lease: TurnLease) -> bool:
+    """Whether the person was asked in this turn already: by an attempt whose worker died, or by an earlier call."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM job j JOIN turn t ON t.no = $2"
+        " WHERE j.no = $1 AND j.proposed_session_no = t.session_no AND j.proposed_at >= t.created_at",
+        job_no,
+        lease.turn_no,
+    )
+    return row is not None
+
+
+def mark_decided(tx: Transaction, job_no: int) -> None:
+    """Record that the person is no longer asked."""
+    tx.execute("UPDATE job SET proposed_at = NULL, proposed_session_no = NULL WHERE no = $1", job_no)
+
+
+def has_expired(tx: Transaction, before: int) -> bool:
+    return tx.fetch_one(f"SELECT 1 FROM job WHERE {_EXPIRED} LIMIT 1", before) is not None
+
+
+def delete_expired(tx: Transaction, before: int, limit: int) -> int:
+    """Delete jobs, and drop changes of jobs, that were proposed before a moment; return how many."""
+    expired = tx.fetch_all(f"SELECT no, state FROM job WHERE {_EXPIRED} ORDER BY proposed_at LIMIT $2", before, limit)
+    for no, state in expired:
+        if state == JobState.PROPOSED:
+            tx.execute("DELETE FROM job WHERE no = $1", no)
+        else:
+            tx.execute("UPDATE job SET proposed_change = NULL WHERE no = $1", no)
+            mark_decided(tx, no)
+    return len(expired)

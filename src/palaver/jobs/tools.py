@@ -9,18 +9,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.agent.base import Tool
-from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
-from palaver.agent.toolset_names import SCHEDULE_TOOLSET
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS, SILENT_ANSWER
-from palaver.jobs.proposal import JobDraft, format_cost_per_day
+from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.toolsets import SCHEDULE_TOOLSET
+from palaver.jobs.model import (
+    MAX_JOB_NAME_CHARS,
+    MAX_PROMPT_CHARS,
+    MAX_TARGETS,
+    SILENT_ANSWER,
+    JobDraft,
+    format_cost_per_day,
+)
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
     from datetime import datetime
 
-    from palaver.jobs.model import Job
-    from palaver.jobs.proposal import JobProposal
+    from palaver.jobs.model import Job, JobProposal
+
 
 MAX_REPEAT: Final = 100_000
 MAX_TOOLSETS: Final = 50
@@ -233,3 +239,48 @@ def _format_job(line: JobLine) -> str:
     reason = f" ({job.state_reason})" if job.state_reason else ""
     prompt = quote_data(job.prompt, _MAX_SHOWN_PROMPT_CHARS)
     return f"{job.id} {quote_chat_text(job.name)}: {line.words}, {state}{reason}. Prompt: {prompt}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The tool that only a run of a job has: `report_failure`.
+
+MAX_REASON_CHARS: Final = 500
+_RECORDED = "Recorded: this run counts as failed. Stop here: call no more tools, and answer with one short sentence."
+
+
+class FailureReports(Protocol):
+    """Where one run of a job reports that it has failed."""
+
+    def report_failure(self, reason: str) -> Awaitable[None]:
+        """Store durably why the run has failed; a later report replaces an earlier one."""
+        ...
+
+
+def make_run_tools(reports: FailureReports) -> tuple[Tool, ...]:
+    """Make the tools of one run of a job."""
+
+    async def report_failure(values: Mapping[str, Any]) -> str:
+        reason = Arguments(values, "reason").get_text("reason")[:MAX_REASON_CHARS]
+        with translate_errors():
+            await reports.report_failure(reason)
+        return _RECORDED
+
+    return (
+        Tool(
+            name="report_failure",
+            description=(
+                "Report that this run could not do its work, for example because a tool is missing or a service did"
+                " not answer. The run then counts as failed, and its person is told. Don't use it when there is"
+                " simply nothing to report."
+            ),
+            parameters=build_schema(
+                ["reason"],
+                reason={
+                    "type": "string",
+                    "maxLength": MAX_REASON_CHARS,
+                    "description": "what went wrong, in one sentence for the person",
+                },
+            ),
+            run=report_failure,
+        ),
+    )

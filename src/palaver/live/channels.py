@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import Read
 from palaver.core.errors import SessionNotFound, StoreError
 from palaver.core.ids import PersonId
-from palaver.live.answer_assembly import AnswerAssembly
-from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
+from palaver.live.feed_events import (
+    AnswerAssembly,
+    DeliveryChanged,
+    DraftGrew,
+    EventAppended,
+    FeedItem,
+    NoticeSent,
+    TurnChanged,
+)
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from palaver.core.ids import TurnId
     from palaver.live.feed import Feed
     from palaver.sessions.delivery import DeliveryStatus
-    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.model import SessionSummary
     from palaver.sessions.store import SessionStore
     from palaver.sessions.turn import Turn
 

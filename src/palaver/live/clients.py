@@ -19,9 +19,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.background import run_poll_loop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
-from palaver.core.poll_loop import run_poll_loop
 from palaver.live import table as live_queries
 from palaver.live.channels import (
     PAGE_SIZE,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from palaver.live.feed import Feed
     from palaver.live.table import ChangedSession, DeletedSession
     from palaver.people.model import Principal
-    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.model import SessionSummary
     from palaver.sessions.store import SessionStore
 
 MAX_FOLLOWED_SESSIONS: Final = 20  # by one client

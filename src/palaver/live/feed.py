@@ -13,12 +13,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from palaver.core.argument_checks import check_count
-from palaver.core.engines import sqlite_changes
+from palaver.core.background import run_poll_loop
+from palaver.core.engines import sqlite_watch as sqlite_changes
 from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read
 from palaver.core.errors import StoreError
-from palaver.core.poll_loop import run_poll_loop
-from palaver.live.access_changes import AccessChanges
+from palaver.core.operation import check_count
 from palaver.live.follower import Follower
 from palaver.people.model import check_can_view_all
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
@@ -27,12 +26,29 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from palaver.core.engines.base import Transaction, Watch
-    from palaver.live.feed_events import FeedItem
-    from palaver.live.live_run import LiveRun
+    from palaver.live.feed_events import FeedItem, LiveRun
     from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
 
     ChangeListener = Callable[[frozenset[int] | None], None]
+
+
+class AccessChanges:
+    """Changes of what people may see: sign-outs, revoked tokens, other roles, ended memberships."""
+
+    def __init__(self) -> None:
+        self._next_change = asyncio.Event()
+
+    def get_next(self) -> asyncio.Event:
+        """Return an event that is set at the next change. Get it before you read what the change could affect."""
+        return self._next_change
+
+    def notify(self) -> None:
+        change, self._next_change = self._next_change, asyncio.Event()
+        change.set()
+
+
+# --------------------------------------------------------------------------------------------------
 
 IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change wakes the feed
 RETRY_SECONDS = 1.0  # pause before changes that could not be read are read again

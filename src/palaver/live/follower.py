@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
-from palaver.sessions import delivery_queries, drafts, log_table as events, table as sessions, turns_table as turns
+from palaver.sessions import (
+    delivery_queries,
+    log_table as events,
+    table as sessions,
+    turn_leases as drafts,
+    turns_table as turns,
+)
 from palaver.sessions.delivery import DeliveryState
 from palaver.sessions.draft import START_POSITION, Position
 from palaver.sessions.turn import TurnState
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
-    from palaver.live.live_run import LiveRun
+    from palaver.live.feed_events import LiveRun
     from palaver.sessions.delivery import DeliveryStatus
     from palaver.sessions.draft import Piece
     from palaver.sessions.turn import Turn

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId, SessionId
-from palaver.core.statements import build_placeholders
 from palaver.people import table as people
 from palaver.sessions import (
+    hidden_ranges as read_marks,
+    list_table as session_summaries,
     log_table as events,
-    read_marks,
-    summaries_table as session_summaries,
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.session_rows import SESSION_COLUMNS, make_session_row
+from palaver.sessions.table import SESSION_COLUMNS, make_session_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from palaver.core.engines.base import Transaction
     from palaver.sessions.events import Event
-    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.model import SessionSummary
     from palaver.sessions.turn import Turn
 
 _MAX_SESSIONS_PER_STATEMENT = 100

@@ -23,17 +23,25 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.disk_space import check_room
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AttachmentsUnavailable, ConfigError, InvalidInput, StoreFull
 from palaver.core.fair_slots import FairSlots
-from palaver.core.timestamps import to_micros
+from palaver.core.files import check_room
 from palaver.media import table as attachments
-from palaver.media.attachment_texts import DocumentReader, describe_document
-from palaver.media.document_types import find_archive_type
+from palaver.media.documents.extraction import (
+    DOCUMENT_TYPES,
+    FOLDER_NAME,
+    DocumentText,
+    TextCache,
+    TextExtractor,
+    find_archive_type,
+)
 from palaver.people.model import check_can_view_all
 from palaver.sessions import table as sessions
-from palaver.sessions.attachment import (
+from palaver.sessions.context import quote_chat_text
+from palaver.sessions.deletions import PIECE_PAUSE_SECONDS
+from palaver.sessions.speech import (
     MAX_FILE_BYTES,
     MAX_FILES_PER_MESSAGE,
     PLAIN_TEXT_TYPE,
@@ -49,18 +57,71 @@ from palaver.sessions.attachment import (
     is_plain_text,
     new_attachment_id,
 )
-from palaver.sessions.context import quote_chat_text
-from palaver.sessions.deletions import PIECE_PAUSE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.media.documents.extraction import DocumentText
     from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
+
+
+MAX_READING_SECONDS: Final = 90.0  # for all documents of a request that were not read before
+
+
+class DocumentReader:
+    """Reads the documents among attachments, each only once. Not for the attachments of others: the caller checks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.texts = TextCache(folder / FOLDER_NAME)
+        self._extractor: TextExtractor | None = None
+
+    async def read_all(
+        self, files: Mapping[str, Attachment], get_path: Callable[[str], Path]
+    ) -> dict[str, DocumentText]:
+        """Return the texts of those files that are documents, by hash."""
+        documents = [file for file in files.values() if file.media_type in DOCUMENT_TYPES]
+        texts: dict[str, DocumentText] = {}
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + MAX_READING_SECONDS
+        for file in documents:
+            stored = await asyncio.to_thread(self.texts.load, file.sha256)
+            if stored is None and loop.time() > deadline:
+                stored = DocumentText(problem="there was no time left to read it; it is read with the next message")
+            texts[file.sha256] = stored or await self._read(file, get_path(file.sha256))
+        return texts
+
+    async def _read(self, file: Attachment, path: Path) -> DocumentText:
+        self._extractor = self._extractor or TextExtractor()
+        try:
+            stream = await asyncio.to_thread(path.open, "rb")
+        except OSError:
+            return DocumentText(problem="it was deleted", is_lasting=False)
+        with stream:
+            result = await self._extractor.read(stream, file.media_type, person=file.person_id)
+        if result.is_lasting or result.is_worth_waiting:
+            await asyncio.to_thread(self._store, file.sha256, result, path)
+        return result
+
+    def _store(self, sha256: str, result: DocumentText, path: Path) -> None:
+        """Store a text, unless the file was deleted meanwhile: then nothing of it may stay."""
+        self.texts.store(sha256, result)
+        if not path.exists():
+            self.texts.delete([sha256])
+
+
+def describe_document(attachment: Attachment, result: DocumentText, max_chars: int) -> str:
+    """Return what the model is told of a document."""
+    if result.problem is not None:
+        return f"(the file {quote_chat_text(attachment.name)}, {attachment.media_type}; no text: {result.problem})"
+    is_cut = result.is_cut or len(result.text) > max_chars
+    note = "\n(the rest of the file is left out)" if is_cut else ""
+    return f"The text of the file {quote_chat_text(attachment.name)}:\n{result.text[:max_chars]}{note}"
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_UNUSED_AGE: Final = timedelta(days=1)
 MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model

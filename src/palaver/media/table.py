@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from palaver.core.clock import from_micros, to_micros
+from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
-from palaver.core.statements import build_placeholders
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.sessions.attachment import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
+from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.tools.arguments import DATA_NOTICE
-from palaver.agent.toolset_names import MEMORY_TOOLSET
-from palaver.memory import memory_blocks, table as memories
-from palaver.memory.learning_prompt import fit_memory_lines
+from palaver.agent.tool_arguments import DATA_NOTICE
+from palaver.agent.toolsets import MEMORY_TOOLSET
+from palaver.memory import table as memories
+from palaver.memory.queue import fit_memory_lines
 from palaver.people import table as people
-from palaver.sessions import session_privacy
+from palaver.sessions import list_table as session_privacy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import Tool
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 MAX_BLOCK_CHARS: Final = 1500  # of the memories; older ones are left out
 _MAX_BLOCK_MEMORIES: Final = 50  # more than fit
@@ -47,7 +47,7 @@ def load_memory_block(
     if person_id is None or not has_tools or not session_privacy.is_private_to(tx, row, person_id):
         return MemoryBlock("")
     audiences = [row.audience_no] if row.session.shared else people.list_audiences(tx, person_id)
-    ids = memory_blocks.find_current(tx, row.no)
+    ids = memories.find_current(tx, row.no)
     if ids is not None:
         return MemoryBlock(_format_block(fit_memory_lines(memories.list_by_ids(tx, audiences, ids), MAX_BLOCK_CHARS)))
     newest = memories.search(tx, audiences, "", _MAX_BLOCK_MEMORIES)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.commands.command import READ_AND_WRITE, BadArguments, Command, CommandReply, read_action, write_action
 from palaver.commands.reply_text import escape_markdown, format_age, format_code, shorten_text
-from palaver.commands.scopes import READ_AND_WRITE
 from palaver.core.errors import NotAllowed
 from palaver.memory.model import MemoryOrigin
-from palaver.memory.view import MemoryOperations
+from palaver.memory.service import MemoryOperations
 
 if TYPE_CHECKING:
     from palaver.commands.command import CommandCall

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
-from palaver.agent.toolset_names import MEMORY_TOOLSET
+from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.toolsets import MEMORY_TOOLSET
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS, MAX_MEMORY_CHARS
 
 if TYPE_CHECKING:

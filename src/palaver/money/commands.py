@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.commands.command import (
+    ADMIN,
+    READ,
+    BadArguments,
+    Command,
+    CommandReply,
+    CommandScopes,
+    read_action,
+    write_action,
+)
 from palaver.commands.context import read_settings
 from palaver.commands.reply_text import escape_markdown
-from palaver.commands.scopes import ADMIN, READ, CommandScopes
-from palaver.config.budget_amounts import AMOUNT_EXAMPLES
-from palaver.config.budget_rules import BudgetKey, BudgetScope
+from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetScope
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.source import ChatType
-from palaver.money import overview
-from palaver.money.limit_words import parse_clear, parse_set, parse_subject
-from palaver.money.texts import PERIOD_NAMES, describe_named_status, describe_status, format_reset_time, name_budget
-from palaver.money.wire import status_to_json
+from palaver.money import service as overview
+from palaver.money.service import status_to_json
+from palaver.money.texts import (
+    PERIOD_NAMES,
+    describe_named_status,
+    describe_status,
+    format_reset_time,
+    name_budget,
+    parse_clear,
+    parse_set,
+    parse_subject,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +38,7 @@ if TYPE_CHECKING:
     from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
     from palaver.config.budget_rules import BudgetPeriod, BudgetStatus, BudgetUnit
-    from palaver.money.overview import OwnBudgets
+    from palaver.money.service import OwnBudgets
 
 _EXAMPLES = "`/budget set all month $50`, `/budget set Ada day 200k tokens`, `/budget clear Ada day`"
 _WHO = "`all` (everybody together), `everyone` (each person), a person, `job` with a name, or `profile` with a name"

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from palaver.config.budget_amounts import format_amount, format_dollars
-from palaver.config.budget_rules import BudgetPeriod, BudgetScope, BudgetUnit
+from palaver.config.budget_rules import (
+    AMOUNT_EXAMPLES,
+    BudgetPeriod,
+    BudgetScope,
+    BudgetUnit,
+    format_amount,
+    format_dollars,
+    get_window_bounds,
+    parse_amount,
+)
+from palaver.core.errors import BudgetExceeded, InvalidInput
+from palaver.sessions.turn import FailureCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.config.budget_rules import BudgetStatus
+    from palaver.config.budget_rules import BudgetKey, BudgetStatus
+    from palaver.money.hold import HoldRefused
+
 
 PERIOD_NAMES = {BudgetPeriod.DAY: "Today", BudgetPeriod.MONTH: "This month"}
 PERIOD_ADJECTIVES = {BudgetPeriod.DAY: "daily", BudgetPeriod.MONTH: "monthly"}
@@ -72,3 +85,157 @@ def name_budget(scope: BudgetScope, period: BudgetPeriod, subject_name: str) -> 
         BudgetScope.JOB: f"the {adjective} budget of the job “{subject_name}”",
         BudgetScope.PROFILE: f"the {adjective} budget of the profile “{subject_name}”",
     }[scope]
+
+
+# --------------------------------------------------------------------------------------------------
+# The words with which owners change limits, in chats and in the terminal: `all month $50`, `job news day 20k`.
+
+MAX_WORDS_CHARS = 300
+_WORDS = re.compile(r"(\S.*)\s(day|month)(?:\s+(\S.*))?", re.IGNORECASE)
+_COMMON_SUBJECTS = {
+    "all": BudgetScope.ALL,
+    "everyone": BudgetScope.PERSON,
+    "jobs": BudgetScope.JOB,
+    "profiles": BudgetScope.PROFILE,
+}
+_NAMED_SCOPES = {"job": BudgetScope.JOB, "profile": BudgetScope.PROFILE, "person": BudgetScope.PERSON}
+
+
+def parse_set(text: str) -> tuple[str, BudgetPeriod, dict[BudgetUnit, int | None]]:
+    """Read whose limit to set, for which period, and the amounts by unit; `none` is no limit in any unit."""
+    who, period, amount = _split(text)
+    if amount is None:
+        raise InvalidInput(f"How much? Use {AMOUNT_EXAMPLES}. Example: `set all month $50`.")
+    unit, number = parse_amount(amount)
+    return who, period, dict.fromkeys(BudgetUnit) if unit is None else {unit: number}
+
+
+def parse_clear(text: str) -> tuple[str, BudgetPeriod]:
+    """Read whose limit to clear, and for which period."""
+    who, period, amount = _split(text)
+    if amount is not None:
+        raise InvalidInput("`clear` removes a limit and takes no amount. Example: `clear Ada day`.")
+    return who, period
+
+
+def parse_subject(who: str) -> tuple[BudgetScope, str]:
+    """Read whose budget is meant; an empty name means all of them together (`all`), or each of them."""
+    first, _, rest = who.strip().partition(" ")
+    if not rest.strip() and first.lower() in _COMMON_SUBJECTS:
+        return _COMMON_SUBJECTS[first.lower()], ""
+    if rest.strip() and first.lower() in _NAMED_SCOPES:
+        return _NAMED_SCOPES[first.lower()], rest.strip()
+    return BudgetScope.PERSON, who.strip()
+
+
+def is_person(who: str) -> bool:
+    """Whether these words alone mean the person of this name."""
+    return parse_subject(who) == (BudgetScope.PERSON, who)
+
+
+def _split(text: str) -> tuple[str, BudgetPeriod, str | None]:
+    match = _WORDS.fullmatch(text.strip()) if len(text) <= MAX_WORDS_CHARS else None
+    if match is None:
+        raise InvalidInput(
+            "Whose limit, and for a day or a month? Examples: `set all month $50`, `set Ada day 200k tokens`,"
+            " `clear job news day`."
+        )
+    return match[1].strip(), BudgetPeriod(match[2].lower()), match[3]
+
+
+# --------------------------------------------------------------------------------------------------
+# The errors that people read when a limit refuses a call to a model.
+
+_NANOS_PER_CENT = 10_000_000
+
+
+def make_refusal(
+    refusal: HoldRefused, model: str, subject_name: str, *, now: datetime, timezone: str, can_see_amounts: bool
+) -> BudgetExceeded:
+    """Make the error for a call that a limit does not allow: what, how much, until when, and how to raise it."""
+    key, unit = refusal.window.key, refusal.unit
+    resets_at = get_window_bounds(key.period, now, timezone)[1]
+    facts: dict[str, object] = {
+        "model": model,
+        "scope": key.scope.value,
+        "subject": subject_name,
+        "period": key.period.value,
+        "unit": unit.value,
+        "resets_at": resets_at.isoformat(),
+        "timezone": timezone,
+    }
+    budget = describe_budget(key, subject_name)
+    if refusal.needed is None:
+        return BudgetExceeded(_explain_unknown_price(budget, model), code=FailureCode.PRICE_UNKNOWN, **facts)
+    if can_see_amounts:
+        facts |= {"used": refusal.window.get_used(unit), "limit": refusal.window.get_limit(unit)}
+    text = (
+        f"{_explain_limit(refusal, budget, refusal.needed, can_see_amounts=can_see_amounts)} It resets"
+        f" {format_reset(resets_at, now, timezone)}. An owner can raise it:"
+        f" `{_format_command(refusal, subject_name, can_see_amounts=can_see_amounts)}`."
+    )
+    return BudgetExceeded(text, code=FailureCode.BUDGET_EXCEEDED, **facts)
+
+
+def describe_budget(key: BudgetKey, subject_name: str) -> str:
+    """Say whose budget it is, and of which period, at the start of a sentence: "Your daily budget"."""
+    name = name_budget(key.scope, key.period, subject_name)
+    return f"{name[0].upper()}{name[1:]}"
+
+
+def format_reset(resets_at: datetime, now: datetime, timezone: str) -> str:
+    """Say when a window ends: "at 2026-11-17 00:00 (Europe/Vienna), in 5 hours"."""
+    return f"at {format_reset_time(resets_at, timezone)}, {_format_wait(resets_at, now)}"
+
+
+def _explain_limit(refusal: HoldRefused, budget: str, needed: int, *, can_see_amounts: bool) -> str:
+    unit, window = refusal.unit, refusal.window
+    used, limit = window.get_used(unit), window.get_limit(unit) or 0
+    if not can_see_amounts:
+        return f"{budget} is used up."
+    if used >= limit:
+        return f"{budget} is used up: {format_amount(unit, used)} of {format_amount(unit, limit)}."
+    left = f"{format_amount(unit, limit - used)} of {format_amount(unit, limit)}"
+    return f"{budget} has only {left} left, and this answer may need {format_amount(unit, needed)}."
+
+
+def _explain_unknown_price(budget: str, model: str) -> str:
+    return (
+        f"{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in the server"
+        f' settings, in dollars per million tokens: `prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`'
+    )
+
+
+def _format_wait(resets_at: datetime, now: datetime) -> str:
+    """Say how long it takes until a window ends: "in 5 hours"."""
+    minutes = max(round((resets_at - now).total_seconds() / 60), 1)
+    if minutes < 60:
+        number, word = minutes, "minute"
+    elif minutes < 48 * 60:
+        number, word = round(minutes / 60), "hour"
+    else:
+        number, word = round(minutes / (24 * 60)), "day"
+    return f"in {number} {word}" if number == 1 else f"in {number} {word}s"
+
+
+def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> str:
+    """Return the command that would let the call pass."""
+    key = refusal.window.key
+    who = {
+        BudgetScope.ALL: "all",
+        BudgetScope.PERSON: subject_name if is_person(subject_name) else f"person {subject_name}",
+        BudgetScope.JOB: f"job {subject_name}",
+        BudgetScope.PROFILE: f"profile {subject_name}",
+    }[key.scope]
+    amount = _suggest_amount(refusal) if can_see_amounts else "…"
+    return f"/budget set {who} {key.period.value} {amount}"
+
+
+def _suggest_amount(refusal: HoldRefused) -> str:
+    """Return a limit that would let the call pass: about twice as much."""
+    limit = refusal.window.get_limit(refusal.unit) or 0
+    amount = max(2 * limit, refusal.window.get_used(refusal.unit) + 2 * (refusal.needed or 0))
+    if refusal.unit is BudgetUnit.TOKENS:
+        return f"{-(-amount // 1000)}k tokens"
+    cents = -(-amount // _NANOS_PER_CENT)
+    return f"${cents // 100}.{cents % 100:02}"

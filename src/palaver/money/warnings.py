@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
-from palaver.config.budget_amounts import format_amount
-from palaver.config.budget_rules import WARNING_PERCENT, BudgetUnit
+from palaver.config.budget_rules import WARNING_PERCENT, BudgetUnit, format_amount
+from palaver.core.clock import to_micros
 from palaver.core.source import ChatType
-from palaver.core.timestamps import to_micros
-from palaver.delivery.person_notices import notify_person
+from palaver.delivery.notices import notify_person
 from palaver.money.texts import SHARED_SCOPES, format_reset_time, list_amounts, name_budget
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.turn_codes import NoticeCode
+from palaver.sessions.turn import NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope
-from palaver.money.budget_queries import WindowTotals
+from palaver.money.table import WindowTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

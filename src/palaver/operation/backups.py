@@ -10,39 +10,49 @@ leaves a folder that begins with a dot, which the next backup deletes.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import json
+import logging
 import os
 import shutil
 import stat
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver import __version__, config
 from palaver.config import settings_key
+from palaver.core import background as named_leases
+from palaver.core.background import create_lease_owner, is_owner_dead
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.disk_space import get_free_bytes, get_room
-from palaver.core.engines.backup_folder import (
+from palaver.core.engines.base import Write
+from palaver.core.engines.sqlite_backup import check_copy, compute_sha256, copy_database, iterate_file_hashes
+from palaver.core.engines.sqlite_file import (
     DATABASE_NAME,
     MANIFEST_NAME,
     format_backup_name,
     get_backup_folder,
     list_backup_paths,
+    make_damage_error,
 )
-from palaver.core.engines.damage import make_damage_error
-from palaver.core.engines.sqlite_backup import check_copy, compute_sha256, copy_database, iterate_file_hashes
-from palaver.core.errors import BackupDamaged, BackupError, StoreFull
-from palaver.core.folder_files import copy_file, flush_folder, link_or_copy, make_private_folder
+from palaver.core.errors import BackupDamaged, BackupError, BackupStopped, PalaverError, StoreFull
+from palaver.core.files import copy_file, flush_folder, get_free_bytes, get_room, link_or_copy, make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from palaver.config.agent_rules import BackupRules
+    from palaver.core.engines.base import Transaction
     from palaver.core.engines.sqlite_backup import CopyFacts
+    from palaver.sessions.store import SessionStore
+
 
 FORMAT: Final = "palaver.backup/1"
 ATTACHMENTS_NAME: Final = "attachments"
@@ -346,3 +356,86 @@ def _write_manifest(path: Path, manifest: BackupManifest) -> None:
         stream.write("\n")
         stream.flush()
         os.fsync(stream.fileno())
+
+
+# --------------------------------------------------------------------------------------------------
+# Makes backups of a SQLite store while a server runs, as often as the settings say, and deletes old ones.
+#
+# One process does it, by a lease. The newest backup in the folder says when the next one is due, whichever process or
+# person has made it. The work runs on a thread, in small steps: nothing waits for it. A new server waits a while
+# before its first backup, so that its start is quick, and one that is started for a moment makes none.
+
+LEASE_NAME: Final = "backup"
+LEASE_TIME: Final = timedelta(minutes=15)
+FIRST_WAIT_SECONDS: Final = 600.0
+MAX_WAIT_SECONDS: Final = 600.0  # between two looks at the clock; shorter than the lease
+
+log = logging.getLogger(__name__)
+
+
+class BackupScheduler:
+    """Makes the backups of one store."""
+
+    def __init__(self, store: SessionStore, database: Path, home: Path, rules: BackupRules) -> None:
+        self._store = store
+        self._database = database
+        self._home = home
+        self._rules = rules
+        self._owner = create_lease_owner()
+        self._stop = threading.Event()
+
+    async def run(self, first_wait: float = FIRST_WAIT_SECONDS) -> None:
+        """Make backups until canceled; a backup that is being made then is given up, and nothing is left of it."""
+        if self._rules.every_hours == 0:
+            return
+        wait = first_wait
+        try:
+            while True:
+                await asyncio.sleep(wait)
+                wait = await self.run_once()
+        finally:
+            self._stop.set()
+
+    async def run_once(self) -> float:
+        """Make a backup if one is due and this process is the one to do it; return the seconds until the next look."""
+        try:
+            due_in = await asyncio.to_thread(self._compute_wait)
+            if due_in > 0:
+                return min(due_in, MAX_WAIT_SECONDS)
+            if await self._take_lease():
+                await asyncio.to_thread(self._make_backup)
+                await self._store.engine.arun(Write(lambda tx: named_leases.release(tx, LEASE_NAME, self._owner)))
+        except BackupStopped:
+            pass
+        except (PalaverError, OSError) as error:
+            log.error("backup_failed", extra={"error": str(error)})
+        return MAX_WAIT_SECONDS
+
+    def _compute_wait(self) -> float:
+        """Return the seconds until the next backup is due; less than one if it is due now."""
+        backups = list_backups(self._database)
+        if not backups:
+            return 0.0
+        age = self._store.clock.now() - backups[0].created_at
+        return (timedelta(hours=self._rules.every_hours) - age).total_seconds()
+
+    async def _take_lease(self) -> bool:
+        now = to_micros(self._store.clock.now())
+        until = now + LEASE_TIME // timedelta(microseconds=1)
+
+        def take(tx: Transaction) -> bool:
+            return named_leases.take(tx, LEASE_NAME, self._owner, until, now, is_owner_dead)
+
+        return await self._store.engine.arun(Write(take))
+
+    def _make_backup(self) -> None:
+        if self._compute_wait() > 0:  # another process was faster
+            return
+        backup = BackupRequest(self._database, self._home, should_stop=self._stop.is_set).run()
+        deleted = delete_old_backups(self._database, self._rules.keep)
+        log.info(
+            "backup_made",
+            extra={"path": str(backup.path), "bytes": backup.manifest.database_bytes, "deleted": len(deleted)},
+        )
+        if backup.manifest.missing_attachments:
+            log.warning("backup_incomplete", extra={"missing_files": len(backup.manifest.missing_attachments)})

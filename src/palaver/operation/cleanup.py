@@ -15,22 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import erasures_table as erasures
 from palaver.config.agent_rules import TurnRules
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
-from palaver.core.timestamps import to_micros
-from palaver.delivery import delivery_parts, table as deliveries
-from palaver.jobs import job_history, proposals_table as job_proposals
-from palaver.jobs.job_deletion import ALL_PIECES
+from palaver.delivery import table as deliveries
+from palaver.jobs import table
 from palaver.jobs.starting import PROJECT_NAME
+from palaver.jobs.table import ALL_PIECES
 from palaver.money import windows_table as budget_windows
 from palaver.operation.erasure import Erasures
 from palaver.operation.retention import Retention
-from palaver.sessions import (
-    group_messages,
-    inbound_table as inbound_messages,
-    lanes_table as lanes,
-    shares_table as shares,
-)
+from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, shares_table as shares
 from palaver.sessions.deletions import clean_search_index, finish_deletions
 from palaver.sessions.share import MAX_EXPIRED_AGE
 from palaver.transfer import imports_table as imports
@@ -148,7 +143,7 @@ class Cleanup:
     async def delete_old_group_messages(self) -> int:
         """Forget what was said in groups and not to the agent; return how many messages there were."""
         return await self._delete_in_batches(
-            MAX_GROUP_MESSAGE_AGE, group_messages.has_older, group_messages.delete_older
+            MAX_GROUP_MESSAGE_AGE, inbound_messages.has_older, inbound_messages.delete_older
         )
 
     async def delete_unfinished_imports(self) -> int:
@@ -159,15 +154,15 @@ class Cleanup:
 
     async def delete_old_proposals(self) -> int:
         """Drop the jobs, and changes of jobs, that were not confirmed; return how many there were."""
-        return await self._delete_in_batches(MAX_PROPOSAL_AGE, job_proposals.has_expired, job_proposals.delete_expired)
+        return await self._delete_in_batches(MAX_PROPOSAL_AGE, table.has_expired, table.delete_expired)
 
     async def delete_old_job_runs(self) -> int:
         """Delete old runs of jobs with their untouched conversations, and jobs that are over; return how many."""
         keep_days = self._rules.job_keep_days
         if keep_days == 0:
             return 0
-        delete = partial(job_history.delete_old, project_key=PROJECT_NAME.casefold())
-        return await self._delete_in_batches(timedelta(days=keep_days), job_history.has_old, delete, RUNS_PER_BATCH)
+        delete = partial(table.delete_old, project_key=PROJECT_NAME.casefold())
+        return await self._delete_in_batches(timedelta(days=keep_days), table.has_old, delete, RUNS_PER_BATCH)
 
     async def delete_old_budget_windows(self) -> int:
         """Delete what was used in days and months long ago; the usage itself stays. Return how many there were."""
@@ -176,7 +171,7 @@ class Cleanup:
     async def empty_sent_bodies(self) -> int:
         """Empty the rendered texts of messages that were sent: the answers are in the log. Return how many."""
         return await self._delete_in_batches(
-            MAX_SENT_BODY_AGE, delivery_parts.has_sent_body_before, delivery_parts.empty_sent_bodies
+            MAX_SENT_BODY_AGE, deliveries.has_sent_body_before, deliveries.empty_sent_bodies
         )
 
     async def delete_old_notices(self) -> int:

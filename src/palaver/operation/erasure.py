@@ -19,14 +19,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.accounts import erasures_table as erasures
-from palaver.accounts.erasure_model import ErasureReport, ErasureStep
+from palaver.accounts.erasures_table import ErasureReport, ErasureStep
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NotAllowed, NotFound, OwnerRequired
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
-from palaver.core.timestamps import to_micros
 from palaver.operation import erasures_table as erasure_batches, person_erasure, shared_erasure
 from palaver.people import table as people
 from palaver.people.model import Role
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from palaver.accounts.erasure_model import ErasedPerson
-    from palaver.accounts.erasures_table import ErasureRow
+    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person, Principal

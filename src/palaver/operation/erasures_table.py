@@ -9,16 +9,20 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import new_turn_id
-from palaver.core.statements import build_placeholders
-from palaver.sessions import deletion_table as session_deletion, delivery_queries, search_merge, table as sessions
+from palaver.sessions import (
+    deletion_table as session_deletion,
+    delivery_queries,
+    search_table as search_merge,
+    table as sessions,
+)
 from palaver.sessions.delivery import Address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.accounts.erasure_model import ErasedPerson
-    from palaver.accounts.erasures_table import ErasureRow
+    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Transaction
 
 ROWS_PER_BATCH: Final = 200

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from palaver.core.engines.base import Read
-from palaver.operation import invariants
-from palaver.operation.schema_check import find_engine_problems, find_schema_problems
+from palaver.core.engines import migrate
+from palaver.core.engines.base import Read, Write
+from palaver.core.engines.integrity import describe_missing_names, find_file_problems, list_expected_names
+from palaver.core.engines.sqlite import DIALECT as SQLITE_DIALECT, SqliteEngine
+from palaver.operation import invariants, invariants as repairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +23,28 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Engine, Transaction
     from palaver.sessions.store import SessionStore
+
+
+def find_engine_problems(engine: Engine) -> list[str]:
+    """Check a SQLite file completely, or that a server answers; return what is wrong."""
+    if isinstance(engine, SqliteEngine):
+        return find_file_problems(engine.path, SQLITE_DIALECT)
+    engine.run(Read(lambda tx: tx.fetch_one("SELECT 1")))
+    return []
+
+
+def find_schema_problems(engine: Engine) -> list[str]:
+    """Return which tables, indexes and triggers are missing."""
+    if engine.name == "sqlite":
+        dialect = SQLITE_DIALECT
+    else:
+        from palaver.core.engines.postgres_migration import DIALECT as dialect  # noqa: N811  (psycopg is an extra)
+    expected = list_expected_names(migrate.load_migrations(dialect).values())
+    missing = expected - engine.run(Read(invariants.list_schema_names))
+    return [describe_missing_names(missing).rstrip(".")] if missing else []
+
+
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -166,3 +190,30 @@ def _find_file_problem(path: Path, size: int) -> str | None:
     except OSError as error:
         return f"its file {path} can't be read ({error.strerror})"
     return None if found == size else f"its file {path} has {found} bytes instead of {size}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Repairs a store where its logs know the truth: one conversation at a time, each in a transaction of its own.
+#
+# The store may be in use, and the repair may be killed: what is repaired stays so, and the next repair goes on.
+
+
+def list_problems(store: SessionStore) -> tuple[list[str], list[str]]:
+    """Return what a repair would solve, and what it would leave, as sentences without a period."""
+    wrong = list(iterate_wrong_sessions(store.engine))
+    return [each.problem for each in wrong if each.is_repairable], [
+        each.problem for each in wrong if not each.is_repairable
+    ]
+
+
+def repair_store(store: SessionStore) -> Iterator[str]:
+    """Repair what can be repaired; yield what was changed, as sentences without a period."""
+    seen: set[int] = set()
+    for wrong in iterate_wrong_sessions(store.engine):
+        if wrong.is_repairable and wrong.no not in seen:
+            seen.add(wrong.no)
+            yield from store.engine.run(Write(partial(_repair, wrong.no)))
+
+
+def _repair(session_no: int, tx: Transaction) -> list[str]:
+    return repairs.repair_session(tx, session_no)

@@ -5,21 +5,28 @@ It reads a few seconds behind the present, so that it does not miss what is bein
 
 from __future__ import annotations
 
+import asyncio
+import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from palaver import __version__
 from palaver.config.budget_rules import BudgetScope
-from palaver.core.engines.base import Read
-from palaver.core.timestamps import to_micros
-from palaver.money.overview import load_statuses
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Read, ReadinessProblem
+from palaver.money.service import load_statuses
 from palaver.operation import metrics_table as metrics
 from palaver.operation.metrics_table import MetricsSnapshot
+from palaver.sessions import turn_leases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from palaver.config.budget_rules import BudgetRules, BudgetStatus
     from palaver.sessions.store import SessionStore
+
 
 __all__ = ["MetricsReader", "MetricsSnapshot"]
 
@@ -49,3 +56,65 @@ class MetricsReader:
 
     def _get_end(self) -> int:
         return to_micros(self._store.clock.now() - READ_DELAY)
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether a server can serve requests now, and what limits it: for `/readyz`, monitoring and `palaver doctor`.
+#
+# Always true: the answer comes within `MAX_WAIT_SECONDS`, whatever the database does.
+
+MAX_WAIT_SECONDS: Final = 3.0
+MAX_TURN_WAIT_SECONDS: Final = 120
+
+
+async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
+    """Return what keeps the database and the agent from working; raise `StoreError` if nothing can be read."""
+    now = to_micros(store.clock.now())
+    try:
+        async with asyncio.timeout(MAX_WAIT_SECONDS):
+            problems = list(await asyncio.to_thread(store.engine.find_problems))
+            wait = await store.engine.arun(Read(lambda tx: turn_leases.find_longest_wait(tx, now)))
+    except TimeoutError:
+        text = f"The database did not answer within {MAX_WAIT_SECONDS:.0f} seconds."
+        return [ReadinessProblem("database_slow", text, is_blocking=True)]
+    if wait > MAX_TURN_WAIT_SECONDS * 1_000_000:
+        problems.append(make_waiting_problem(wait))
+    return problems
+
+
+def make_waiting_problem(wait_micros: int) -> ReadinessProblem:
+    text = (
+        f"A message has been waiting for the agent for {wait_micros // 60_000_000} minutes: no server takes it,"
+        " or all are busy."
+    )
+    return ReadinessProblem("turns_waiting", text, is_blocking=False)
+
+
+# --------------------------------------------------------------------------------------------------
+# What is new in the running version: its section of CHANGELOG.md, which is part of the wheel.
+
+MAX_NOTES_CHARS: Final = 200_000
+_PACKAGE = Path(__file__).parents[1]
+_FILES: Final = (_PACKAGE / "CHANGELOG.md", _PACKAGE.parents[1] / "CHANGELOG.md")  # in a wheel, in a checkout
+_HEADING = re.compile(r"^## \[?v?([^\]\s]+)\]?.*$", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def load_update_notes() -> str:
+    """Return the notes of the running version as Markdown; empty if there are none."""
+    for file in _FILES:
+        try:
+            return find_section(file.read_text(encoding="utf-8")[: 4 * MAX_NOTES_CHARS], __version__)[:MAX_NOTES_CHARS]
+        except OSError:
+            continue
+    return ""
+
+
+def find_section(changelog: str, version: str) -> str:
+    """Return the section of a version without its heading, or that of what is not released yet."""
+    headings = list(_HEADING.finditer(changelog))
+    for wanted in (version, "Unreleased"):
+        for heading, following in zip(headings, [*headings[1:], None], strict=False):
+            if heading[1].casefold() == wanted.casefold():
+                return changelog[heading.end() : following.start() if following else len(changelog)].strip()
+    return ""

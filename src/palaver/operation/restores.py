@@ -18,19 +18,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import SystemClock
+from palaver.core.clock import SystemClock, to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.backup_folder import DATABASE_NAME
 from palaver.core.engines.base import Write
-from palaver.core.engines.folder_lock import FolderLock
 from palaver.core.engines.open import open_engine
 from palaver.core.engines.sqlite_backup import check_copy, fold_log
-from palaver.core.engines.sqlite_file import get_restore_marker, is_file_in_use
+from palaver.core.engines.sqlite_file import DATABASE_NAME, FolderLock, get_restore_marker, is_file_in_use
 from palaver.core.errors import StoreBusy
-from palaver.core.folder_files import copy_file, flush_folder, link_or_copy, make_private_folder
-from palaver.core.timestamps import to_micros
+from palaver.core.files import copy_file, flush_folder, link_or_copy, make_private_folder
 from palaver.operation.backups import ATTACHMENTS_NAME, sort_attachments, verify_backup
-from palaver.operation.restored_work import close_open_work
+from palaver.operation.invariants import close_open_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

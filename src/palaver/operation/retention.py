@@ -16,11 +16,11 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, OwnerRequired, StoreBusy
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.jobs.job_deletion import ALL_PIECES
-from palaver.operation import retention_table as retention
+from palaver.jobs.table import ALL_PIECES
+from palaver.operation import metrics_table as retention
 from palaver.people.model import Role
 from palaver.sessions.deletions import finish_deletions
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from palaver.config.agent_rules import RetentionRules
     from palaver.core.engines.base import Transaction
-    from palaver.operation.retention_table import OldSession, Position
+    from palaver.operation.metrics_table import OldSession, Position
     from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
 
@@ -225,6 +225,6 @@ def rewrite_database_file(store: SessionStore) -> int | None:
     Returns how many bytes smaller it is.
     """
     from palaver.core.engines.sqlite import SqliteEngine  # neither is needed on PostgreSQL
-    from palaver.core.engines.sqlite_vacuum import rewrite_file
+    from palaver.core.engines.sqlite_backup import rewrite_file
 
     return rewrite_file(store.engine.path) if isinstance(store.engine, SqliteEngine) else None

@@ -15,20 +15,19 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import new_turn_id
-from palaver.core.sources import decode_source, encode_source
-from palaver.core.statements import build_placeholders
+from palaver.core.source import decode_source, encode_source
 from palaver.core.titles import make_words_title
 from palaver.sessions import deletion_table as session_deletion, delivery_queries, log_table as events
 from palaver.sessions.events import ERASED_HIDDEN_FACT, ERASED_KIND_FACT, EventKind
-from palaver.sessions.message_rows import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.message_table import SELECT_EVENT, find_facts, get_text
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.accounts.erasure_model import ErasedPerson
-    from palaver.accounts.erasures_table import ErasureRow
+    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Row, Transaction
 
 SCANNED_PER_READ: Final = 2000  # entries of all logs

@@ -6,28 +6,52 @@ was interrupted goes on where it was. The source is only read. Attachments are f
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engine_upgrade import Upgrade
 from palaver.core.engines import table_copy
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Upgrade, Write
 from palaver.core.engines.copy_target import describe_target, store_batch
 from palaver.core.engines.open import get_database_path, open_engine
 from palaver.core.engines.table_copy import TableProgress, TableSummary
 from palaver.core.errors import InvalidInput, MigrationFailed
-from palaver.core.timestamps import to_micros
-from palaver.operation.postgres_commands import remove_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.core.engines.base import Engine, Row, Transaction
     from palaver.core.engines.table_copy import Table
+
+
+def remove_password(url: str) -> str:
+    """Return a database URL without its password, also where it is a parameter."""
+    parts = urlsplit(url)
+    user, separator, host = parts.netloc.rpartition("@")
+    netloc = f"{user.partition(':')[0]}{separator}{host}"
+    query = "&".join(each for each in parts.query.split("&") if not each.lower().startswith("password="))
+    return urlunsplit((parts.scheme, netloc, parts.path, query, ""))
+
+
+def format_dump_advice(url: str, home: Path) -> str:
+    """Say how to back up a PostgreSQL database and its attachments."""
+    address = shlex.quote(remove_password(url))
+    return (
+        "Palaver does not back up PostgreSQL itself. PostgreSQL's own tool does, also while a server is running:\n"
+        f"pg_dump --format=custom --file=palaver.dump {address}\n"
+        f"Also copy the folder {home / 'attachments'}. To restore, stop Palaver and run:\n"
+        f"pg_restore --clean --if-exists --no-owner --dbname={address} palaver.dump\n"
+        "See docs/guides/backup.md."
+    )
+
+
+# --------------------------------------------------------------------------------------------------
 
 ROWS_PER_DELETE: Final = 5000
 FIRST_BATCH_ROWS: Final = 200

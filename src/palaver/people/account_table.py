@@ -11,22 +11,22 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform
-from palaver.core.timestamps import from_micros, from_micros_or_none
 from palaver.people import table as people
-from palaver.people.account import (
+from palaver.people.model import (
     ALL_SCOPES,
     SIGN_IN_IDLE_LIMIT,
     SIGN_IN_LIFETIME,
     ApiToken,
     Device,
+    Role,
     Scope,
     SignedInPerson,
     SignInMethods,
     normalize_name,
 )
-from palaver.people.model import Role
 from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.account import SetupStep
-    from palaver.people.model import Person
+    from palaver.people.model import Person, SetupStep
 
 _MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this long, to save writes
 _IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_oldest_open_times(now)

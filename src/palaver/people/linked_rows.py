@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
-from palaver.core.statements import build_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

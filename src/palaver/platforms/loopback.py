@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.core.errors import LeaseLost, PalaverError
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.delivery.adapter import Adapter
-from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.model import Capabilities
 from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
     Transport = Callable[[OutgoingMessage], Awaitable[str | None]]
 

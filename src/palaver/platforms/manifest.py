@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.model import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,7 +22,7 @@ from palaver.config import AccountEntry
 from palaver.config.layers import make_exposure_problem
 from palaver.core.errors import AccountRefused
 from palaver.core.source import BUILT_IN_PLATFORMS
-from palaver.gateway.configured_account import ConfiguredAccount, hide_values
+from palaver.gateway.account_link import ConfiguredAccount, hide_values
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
 
 if TYPE_CHECKING:

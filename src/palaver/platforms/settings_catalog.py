@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from palaver.config import Settings
-    from palaver.config.setting_keys import SettingPath
+    from palaver.config.setting_templates import SettingPath
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.gateway.account_link import ConfiguredAccount
     from palaver.platforms.manifest import PlatformManifest
 
 # They start a program on the server.

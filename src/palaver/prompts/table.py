@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.errors import LimitReached, NotFound, PromptNameTaken
 from palaver.core.ids import SavedPromptId, new_saved_prompt_id
 from palaver.core.text import is_storable
-from palaver.core.timestamps import from_micros
-from palaver.core.titles import clean_title
-from palaver.prompts.model import MAX_PROMPTS, SavedPrompt, clean_prompt_text
+from palaver.core.titles import clean_long_text, clean_title
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
+
+
+MAX_PROMPT_CHARS: Final = 20_000
+MAX_PROMPTS: Final = 500  # of one person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPrompt:
+    """A saved prompt of one person."""
+
+    id: SavedPromptId
+    name: str
+    text: str
+    created_at: datetime
+    updated_at: datetime
+
+
+def clean_prompt_text(text: str) -> str:
+    """Return the text as it is stored; raises `InvalidInput` for one that is empty or too long."""
+    return clean_long_text("text", text, MAX_PROMPT_CHARS)
+
+
+# --------------------------------------------------------------------------------------------------
 
 _SELECT = "SELECT id, name, text, created_at, updated_at FROM saved_prompt"
 

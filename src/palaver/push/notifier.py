@@ -24,12 +24,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from palaver.core.background import run_poll_loop
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.core.http_url import is_http_url
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.timestamps import to_micros
 from palaver.push import table as push
 from palaver.push.model import MAX_ENDPOINT_CHARS, PushSubscription
 from palaver.sessions import table as sessions
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from palaver.config.agent_rules import PushRules
     from palaver.core.engines.base import Transaction
-    from palaver.media.web.guarded_requests import GuardedRequests
+    from palaver.media.web.requests import GuardedRequests
     from palaver.push.encryption import ServerKey
     from palaver.push.table import DuePush
     from palaver.sessions.store import SessionStore

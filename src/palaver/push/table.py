@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
+from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import NotSignedIn
 from palaver.core.ids import PersonId, SessionId
-from palaver.core.statements import build_placeholders
 from palaver.people import account_table as accounts
 from palaver.push.model import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from palaver.core.errors import InvalidInput, NothingToRestore, SessionNotFound
 from palaver.core.text import make_storable
 from palaver.sessions import log_table as events
-from palaver.sessions.compaction import Compaction
-from palaver.sessions.events import EventKind
-from palaver.sessions.message_rows import find_facts
+from palaver.sessions.events import Compaction, EventKind
+from palaver.sessions.message_table import find_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

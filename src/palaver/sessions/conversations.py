@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import InvalidInput
 from palaver.core.fair_slots import FairSlots
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.timestamps import to_micros
-from palaver.core.work_pause import MIN_COPY_PAUSE_SECONDS
-from palaver.people.model import Action
-from palaver.people.permissions import check_permission
+from palaver.people.model import Action, check_permission
 from palaver.sessions import (
     inbound_table as inbound_messages,
     lanes_table as lanes,
+    list_table as session_summaries,
     log_table as events,
     projects_table as projects,
     settings_table as session_settings,
-    summaries_table as session_summaries,
     table as sessions,
     transcript_table as transcript_pages,
 )
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, format_profile_key
 from palaver.sessions.inbound import Inbound
+from palaver.sessions.policy import ResetPolicy, ResetReason, explain_reset
 from palaver.sessions.view import SessionViewInTransaction, ViewScope
 
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Person, Principal
-    from palaver.sessions.session_rows import SessionRow
-    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.model import Session, SessionSummary
     from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
+
 
 MAX_CONCURRENT_COPIES = 64  # of different people; each may wait for a lock
 # Idempotency keys are stored as inbound messages. These accounts keep them apart from the keys of messages.
@@ -184,3 +186,48 @@ def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int,
 
 def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:
     return session_summaries.load_summaries(tx, [sessions.get_by_no(tx, row.no).session], principal.person_id)[0]
+
+
+# --------------------------------------------------------------------------------------------------
+# Explains automatic restarts to people: why a conversation was started by a reset policy, and who set the policy.
+
+_CHAT_TYPES: Final = {
+    ChatType.DM: "direct messages",
+    ChatType.GROUP: "groups",
+    ChatType.CHANNEL: "channels",
+    ChatType.THREAD: "threads",
+}
+
+
+def explain_automatic_start(tx: Transaction, config: GatewayConfig, session_no: int, session: Session) -> str:
+    """Return the sentence that tells a person why a reset policy has started this session.
+
+    Its log has the setting that applied then; with the present value of the setting, the sentence is more precise.
+    """
+    first = events.list_events(tx, session_no, limit=1)
+    facts = first[0].facts if first else {}
+    profile = _find_profile(facts.get("reset_setting"))
+    policy = config.get_reset_policy(session.origin)
+    if profile is not None:
+        policy = config.reset_by_profile.get(profile, ResetPolicy())  # it may have been removed since
+    return explain_reset(ResetReason(session.start_reason.value), policy, profile, facts.get("profile"))
+
+
+def describe_origin(setting_key: str) -> str:
+    """Say for whom a reset policy is set: for a profile, a platform, a type of chats, or by default."""
+    section, _, name = setting_key.partition(".")
+    if (profile := _find_profile(setting_key)) is not None:
+        return f"set for the profile “{profile}”"
+    if section == "reset_by_platform" and Platform(name) in MULTI_SESSION_PLATFORMS:
+        return "conversations on the page and in the API never restart automatically"
+    if section == "reset_by_platform":
+        return f"set for {Platform(name).label}"
+    return f"set for {_CHAT_TYPES[ChatType(name)]}" if section == "reset_by_type" else "default"
+
+
+def _find_profile(setting_key: object) -> str | None:
+    """Return the profile whose reset policy has this key; None if it is not that of a profile."""
+    if not isinstance(setting_key, str) or not setting_key.startswith("profiles."):
+        return None
+    name = setting_key.split(".")[1]
+    return name if setting_key == format_profile_key(name) else None

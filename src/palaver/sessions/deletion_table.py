@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.statements import build_placeholders
+from palaver.core.engines.base import build_placeholders
 from palaver.sessions import delivery_queries
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 MAX_SHORT_ROWS: Final = 60  # entries of a session that is deleted at once
 ROWS_PER_PIECE: Final = 300  # entries of a log, turns and deliveries together

@@ -1,25 +1,56 @@
 """Deletes in pieces, each in a transaction of its own, so that other people's messages never wait.
 
 A long conversation, a job with many runs or a project with many conversations first disappears, in one short
-transaction (`sessions/deletion_pieces.py`). A process that dies between two of the pieces that follow leaves the rest
+transaction (`sessions/deletions.py`). A process that dies between two of the pieces that follow leaves the rest
 to the cleanup of any server, which looks for it every few seconds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.operation import WriteThenWork
-from palaver.sessions import search_merge
-from palaver.sessions.deletion_pieces import SESSION_PIECES, delete_piece, find_hidden
+from palaver.sessions import (
+    deletion_table as session_deletion,
+    projects_table as projects,
+    search_table as search_merge,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from palaver.core.engines.base import Engine, Transaction
-    from palaver.sessions.deletion_pieces import HiddenRow, Pieces
+
+
+Pieces = Mapping[
+    str, Callable[["Transaction", int], None]
+]  # by table: what deletes a piece of a row that has disappeared
+
+SESSION_PIECES: Final[Pieces] = {"session": session_deletion.delete_piece, "project": projects.delete_piece}
+
+
+class HiddenRow(NamedTuple):
+    """A session, job or project that has disappeared."""
+
+    table: str
+    no: int
+
+
+def find_hidden(tx: Transaction, pieces: Pieces) -> HiddenRow | None:
+    """Return the next one that still has rows; None if there is none."""
+    first = ", ".join(f"(SELECT MIN(no) FROM {table} WHERE is_deleted = 1)" for table in pieces)
+    numbers = tx.fetch_one(f"SELECT {first}") or ()
+    rows = (HiddenRow(table, no) for table, no in zip(pieces, numbers, strict=False) if no is not None)
+    return next(rows, None)
+
+
+def delete_piece(tx: Transaction, hidden: HiddenRow, pieces: Pieces) -> None:
+    """Delete a bounded number of its rows; with the last, its own."""
+    pieces[hidden.table](tx, hidden.no)
+
+
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import DeliveryId, SessionId, TurnId
 from palaver.core.source import Platform
-from palaver.core.statements import build_placeholders
-from palaver.core.timestamps import from_micros, from_micros_or_none
 from palaver.sessions.delivery import Address, Button, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import get_quoted_seqs

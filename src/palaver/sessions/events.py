@@ -5,7 +5,7 @@ deletion on the platform), show it again (redo, that version), or give it anothe
 stored first is kept. `seq` counts from 1 in each session and defines the order: a clock may be set back, the log is not
 affected.
 
-One exception: when a person is erased (`accounts/erasure_model.py`), the content of their entries in conversations of
+One exception: when a person is erased (`accounts/erasures_table.py`), the content of their entries in conversations of
 others is removed, and what is left is an entry of kind `erased`.
 """
 
@@ -100,3 +100,25 @@ def is_shown_erased(event: Event) -> bool:
     """Whether people are shown that an erased entry was there: a message that was visible."""
     facts = event.facts
     return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True
+
+
+# --------------------------------------------------------------------------------------------------
+# A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log.
+#
+# If no summary could be made, the older messages leave the agent's view without one (`omitted_count`).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """Replaces the messages before `first_kept_seq` for the agent, except the carried ones."""
+
+    seq: int  # of the compaction's own event in the log
+    summary: str  # empty if messages were only left out
+    first_kept_seq: int  # from here on the agent sees every message as it is
+    message_count: int  # how many messages the agent no longer sees as they are
+    carried_seqs: tuple[int, ...] = ()  # earlier messages that the agent still sees: their answers come later
+    omitted_count: int = 0  # how many of them no summary covers
+
+    def covers(self, seq: int) -> bool:
+        """Whether the agent sees the summary instead of the message with this number."""
+        return seq < self.first_kept_seq and seq not in self.carried_seqs

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.core.sources import decode_source
+from palaver.core.source import decode_source
 from palaver.sessions import (
+    activity_table as session_activity,
     lanes_table as lanes,
     policy as policies,
-    session_activity,
     settings_table as session_settings,
     turns_table as turns,
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from palaver.core.ids import SessionId
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 _ACTIVITY = "COALESCE(s.last_human_at, s.created_at)"  # as the index `session_open_activity` has it
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.source import Platform
-from palaver.core.sources import decode_source, encode_source
+from palaver.core.engines.base import Read
+from palaver.core.source import ChatType, Platform, decode_source, encode_source
+from palaver.sessions.gateway_config import HomeChannel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.store import SessionStore
 
 
 def load_chosen(tx: Transaction) -> dict[Platform, SessionSource]:
@@ -38,3 +44,40 @@ def remove(tx: Transaction, platform: Platform, set_by: PersonId | None = None) 
             "DELETE FROM home_channel WHERE platform = $1 AND ($2 = '' OR set_by = $2)", str(platform), set_by or ""
         )
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Home channels: the default chat of each platform. What an owner chose with /sethome wins over config.yaml.
+
+
+@dataclass(frozen=True, slots=True)
+class HomeChannelStatus:
+    """A home channel, and whether an owner chose it with /sethome; otherwise it is from config.yaml."""
+
+    channel: HomeChannel
+    is_chosen: bool
+
+
+def load_home_channels(tx: Transaction, config: GatewayConfig) -> dict[Platform, HomeChannel]:
+    """Return the home channel of each platform that has one, by platform."""
+    return {platform: status.channel for platform, status in _load_statuses(tx, config).items()}
+
+
+async def list_home_channels(store: SessionStore) -> Mapping[Platform, HomeChannelStatus]:
+    """Return the home channel of each platform that has one, and where it was chosen."""
+    return await store.engine.arun(Read(lambda tx: _load_statuses(tx, store.config), is_quick=True))
+
+
+def make_home_channel(source: SessionSource) -> HomeChannel:
+    """Return the chat of a source as a home channel."""
+    is_dm = source.chat_type is ChatType.DM
+    name = (source.user_name if is_dm else source.chat_name) or source.chat_name or ""
+    return HomeChannel(source.platform, source.chat_id, name, source.thread_id, source.account)
+
+
+def _load_statuses(tx: Transaction, config: GatewayConfig) -> dict[Platform, HomeChannelStatus]:
+    configured = {platform: HomeChannelStatus(home, False) for platform, home in config.home_channels.items()}
+    chosen = {
+        platform: HomeChannelStatus(make_home_channel(source), True) for platform, source in load_chosen(tx).items()
+    }
+    return dict(sorted({**configured, **chosen}.items()))

@@ -6,14 +6,17 @@ Always true: a key that a person chose finds only what that person sent, in the 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.engines.base import Conflict
+from palaver.core.text import make_storable
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.inbound import Inbound
+
 
 _KEY_COLUMNS = "platform, account, chat, sender, message_id"
 _IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND sender = $4 AND message_id = $5"
@@ -71,3 +74,131 @@ def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
     chat = inbound.session_id or inbound.source.chat_id
     account = inbound.source.account or inbound.message_id_namespace
     return str(inbound.source.platform), account, chat, inbound.message_id_owner, inbound.message_id or ""
+
+
+# --------------------------------------------------------------------------------------------------
+# Messages in groups that were not addressed to the agent: what people said there before they turned to it.
+#
+# Only the newest are kept, and none for long. They belong to the chat, not to a session.
+
+MAX_MESSAGES_PER_CHAT = 50  # in each thread of a chat
+MAX_MESSAGE_CHARS = 4000
+
+_IS_CHAT = "platform = $1 AND account = $2 AND chat_id = $3"
+_IS_THREAD = f"{_IS_CHAT} AND thread_id = $4"
+_IS_MESSAGE = f"{_IS_CHAT} AND message_id = $4"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewGroupMessage:
+    """A group message to store."""
+
+    message_id: str | None
+    sender: str | None  # the account of its author
+    author: str  # for people to read
+    text: str
+
+
+class GroupMessage(NamedTuple):
+    """A stored group message."""
+
+    no: int
+    author: str
+    text: str
+
+
+def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) -> bool:
+    """Store a message, and forget the oldest ones of its thread; False if it is stored already."""
+    thread = _make_thread(source)
+    tx.lock_name(f"group:{':'.join(thread)}")  # in the order of their numbers, so that no lane misses one
+    added = tx.execute(
+        "INSERT INTO group_message (platform, account, chat_id, thread_id, message_id, sender, author, content,"
+        " sent_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+        *thread,
+        new.message_id,
+        new.sender,
+        make_storable(new.author),
+        make_storable(_cut(new.text)),
+        now,
+    )
+    tx.execute(
+        f"DELETE FROM group_message WHERE {_IS_THREAD} AND no <= (SELECT no FROM group_message WHERE {_IS_THREAD}"
+        " ORDER BY no DESC LIMIT 1 OFFSET $5)",
+        *thread,
+        MAX_MESSAGES_PER_CHAT,
+    )
+    return bool(added)
+
+
+def has_any(tx: Transaction, source: SessionSource) -> bool:
+    """Whether messages of this chat are stored."""
+    return tx.fetch_one(f"SELECT 1 FROM group_message WHERE {_IS_CHAT} LIMIT 1", *_make_chat(source)) is not None
+
+
+def list_after(tx: Transaction, source: SessionSource, after: int, limit: int) -> list[GroupMessage]:
+    """Return the newest messages of a thread after a number, oldest first."""
+    rows = tx.fetch_all(
+        f"SELECT no, author, content FROM group_message WHERE {_IS_THREAD} AND no > $5 ORDER BY no DESC LIMIT $6",
+        *_make_thread(source),
+        after,
+        limit,
+    )
+    return [GroupMessage(*row) for row in reversed(rows)]
+
+
+def edit(tx: Transaction, source: SessionSource, message_id: str, sender: str | None, text: str) -> bool:
+    """Change a message that its author has edited; False if no such message of this author is stored."""
+    changed = tx.execute(
+        f"UPDATE group_message SET content = $6 WHERE {_IS_MESSAGE} AND sender = $5",
+        *_make_chat(source),
+        message_id,
+        sender,
+        make_storable(_cut(text)),
+    )
+    return changed > 0
+
+
+def delete(tx: Transaction, source: SessionSource, message_id: str, author: str | None = None) -> bool:
+    """Forget a message that was deleted; False if it is not stored, or is not of the author that is named."""
+    condition = _IS_MESSAGE if author is None else f"{_IS_MESSAGE} AND sender = $5"
+    params = (*_make_chat(source), message_id, *([] if author is None else [author]))
+    return tx.execute(f"DELETE FROM group_message WHERE {condition}", *params) > 0
+
+
+def has_older(tx: Transaction, before: int) -> bool:
+    return tx.fetch_one("SELECT 1 FROM group_message WHERE sent_at < $1 LIMIT 1", before) is not None
+
+
+def delete_older(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest messages, at most `limit`; return how many."""
+    return tx.execute(
+        "DELETE FROM group_message WHERE no IN"
+        " (SELECT no FROM group_message WHERE sent_at < $1 ORDER BY sent_at LIMIT $2)",
+        before,
+        limit,
+    )
+
+
+# -- what a lane has seen -----------------------------------------------------------------------------------
+
+
+def get_last_seen(tx: Transaction, lane_key: str) -> int:
+    """Return the number of the last message of its chat that a lane has seen; 0 if it has seen none."""
+    row = tx.fetch_one("SELECT group_message_no FROM lane WHERE key = $1", lane_key)
+    return int(row[0]) if row else 0
+
+
+def mark_seen(tx: Transaction, lane_key: str, no: int) -> None:
+    tx.execute("UPDATE lane SET group_message_no = $2 WHERE key = $1", lane_key, no)
+
+
+def _make_chat(source: SessionSource) -> tuple[str, str, str]:
+    return str(source.platform), source.account, source.chat_id
+
+
+def _make_thread(source: SessionSource) -> tuple[str, str, str, str]:
+    return (*_make_chat(source), source.thread_id or "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"

@@ -1,7 +1,7 @@
 """Keeps the search index up to date in the background, so that no message waits for it.
 
 A thread waits until no message has been stored for a moment, then indexes in small batches, and merges the parts of the
-index in small steps. Between them it pauses (`core/work_pause.py`). A search first indexes, for
+index in small steps. Between them it pauses (`core/fair_slots.py`). A search first indexes, for
 a moment, what is missing of the messages that its reader may see: normally all of them. After an import there can be
 more; then the search says so (`SearchHits.is_indexing`), and the thread does the rest.
 """
@@ -16,25 +16,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.core.argument_checks import check_count
+from palaver.core.clock import compute_pause, to_micros
 from palaver.core.engines.base import Read, WorkKind, Write, write_kind
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.core.ids import SESSION_ID_PATTERN
-from palaver.core.operation import ReadAfterWork
-from palaver.core.timestamps import to_micros
-from palaver.core.work_pause import compute_pause
-from palaver.sessions import search_merge, search_table as search
+from palaver.core.operation import ReadAfterWork, check_count
+from palaver.sessions import search_table as search
 from palaver.sessions.model import SearchHits
-from palaver.sessions.search_filter import NO_FILTER
-from palaver.sessions.search_scope import SearchConditions
-from palaver.sessions.search_text import Query, parse_query
+from palaver.sessions.search_table import SearchConditions
+from palaver.sessions.search_text import NO_FILTER, Query, parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.core.engines.base import Engine, Transaction
     from palaver.people.model import Author
-    from palaver.sessions.search_filter import SearchFilter
+    from palaver.sessions.search_text import SearchFilter
 
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 128  # in one transaction: other writers wait for a few milliseconds
@@ -136,7 +133,7 @@ class Indexer:
                 self._closed.wait(compute_pause(time.perf_counter() - started))
 
 
-_MERGE_PARTS = Write(search_merge.merge_parts)
+_MERGE_PARTS = Write(search.merge_parts)
 
 
 def build_search(

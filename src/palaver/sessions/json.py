@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from palaver.sessions.events import Event
     from palaver.sessions.message import Message
     from palaver.sessions.model import SearchHit, Session
-    from palaver.sessions.usage import UsageTotals
-    from palaver.sessions.usage_report import UsageRow
+    from palaver.sessions.usage import UsageRow, UsageTotals
 
 
 class UsageJson(TypedDict):

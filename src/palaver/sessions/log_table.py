@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.core.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.core.ids import parse_session_id
 from palaver.core.text import make_json_storable, make_storable
-from palaver.sessions import read_marks
+from palaver.sessions import hidden_ranges as read_marks
 from palaver.sessions.events import UNREAD_KINDS, EventKind
 from palaver.sessions.hidden_ranges import (
     BY_ID,
@@ -23,8 +23,11 @@ from palaver.sessions.hidden_ranges import (
     mark_near_hidden,
 )
 from palaver.sessions.message import make_preview
-from palaver.sessions.message_rows import (
+from palaver.sessions.message_table import (
     EDITED_TEXT,
+    INSERT_EVENT,
+    INSERT_MESSAGE,
+    PREVIEW_ROLES,
     SELECT_EVENT,
     SELECT_EVENT_SIZES,
     UnreadableRow,
@@ -35,7 +38,6 @@ from palaver.sessions.message_rows import (
     find_facts,
     get_text,
 )
-from palaver.sessions.message_table import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
 from palaver.sessions.model import UndoResult
 
 if TYPE_CHECKING:

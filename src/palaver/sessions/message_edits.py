@@ -11,7 +11,7 @@ from palaver.sessions import log_table as events
 from palaver.sessions.delivery import Address
 from palaver.sessions.events import EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
-from palaver.sessions.message_rows import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.message_table import SELECT_EVENT, find_facts, get_text
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction

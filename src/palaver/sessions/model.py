@@ -17,14 +17,17 @@ from palaver.core.titles import clean_long_text
 from palaver.sessions.json import session_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from palaver.core.ids import ProjectId, SessionId, SessionKey
+    from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey
+    from palaver.sessions.events import Event
     from palaver.sessions.json import SessionJson
     from palaver.sessions.message import Message
     from palaver.sessions.search_text import Snippet
+    from palaver.sessions.turn import BusyPolicy
     from palaver.sessions.usage import UsageTotals
+
 
 T = TypeVar("T")
 
@@ -259,3 +262,67 @@ MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
 def clean_project_instructions(text: str) -> str | None:
     """Return the instructions of a project as they are stored; None: without any."""
     return clean_long_text("instructions", text, MAX_PROJECT_INSTRUCTION_CHARS) if text.strip() else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Versions of an exchange: a message was edited or its answer regenerated, and the other version is kept.
+#
+# Always true: of the versions of a message one is chosen, and only that one, with everything that followed it, is part
+# of the conversation. The others are hidden in the same log.
+
+MAX_VERSIONS: Final = 200  # of one message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionInfo:
+    """Which version of a message is shown, and how many there are."""
+
+    group: int  # the number of the first version's message in the log
+    number: int  # of the chosen version, from 1
+    count: int
+    has_edits: bool  # the message itself differs between versions, not only its answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One of the versions of a message."""
+
+    number: int
+    seq: int  # of its message in the log
+    is_chosen: bool
+    question: str
+    answer: str  # empty if there is none
+
+
+# --------------------------------------------------------------------------------------------------
+# A conversation as one person sees it: the session, how far they have read it, and whether the agent is busy.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """An entry in a person's list of conversations."""
+
+    session: Session
+    last_seq: int  # of the last event in the log
+    read_seq: int = 0  # of the last event that this person has read
+    chosen_model: str | None = None  # set for this conversation; None: the default
+    profile: str | None = None  # set for this conversation; None: the default
+    personality: str | None = None  # set for this conversation; None: none
+    workspace: str | None = None  # set for this conversation; None: none
+    busy_policy: BusyPolicy | None = None  # set for this conversation; None: the default
+    disabled_toolsets: tuple[str, ...] = ()
+    running: bool = False  # the agent is answering
+    queued: int = 0  # turns that wait
+    owner_name: str | None = None  # None if several people share it
+    has_delivery_address: bool = False  # it has a chat where answers can be sent if the platform is connected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptPage:
+    """A part of a log for people to read: visible messages, and the other events between them."""
+
+    events: Sequence[Event]
+    has_more_before: bool
+    has_more_after: bool
+    person_names: Mapping[PersonId, str] = field(default_factory=dict)  # of the people in these events
+    versions: Mapping[int, VersionInfo] = field(default_factory=dict)  # of the messages with several, by number

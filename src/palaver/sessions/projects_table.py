@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
-from palaver.core.timestamps import from_micros
 from palaver.core.titles import clean_title
 from palaver.sessions.model import Project, clean_project_instructions
 

@@ -12,14 +12,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.argument_checks import check_count
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.core.fair_slots import FairSlots
-from palaver.core.timestamps import to_micros
+from palaver.core.operation import check_count
 from palaver.people import table as people
-from palaver.people.account import generate_secret
-from palaver.people.model import Role, check_can_view_all
+from palaver.people.model import Role, check_can_view_all, generate_secret
 from palaver.sessions import log_table as events, shares_table as shares, table as sessions
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.core.page import Page
+    from palaver.core.operation import Page
     from palaver.people.model import Principal
     from palaver.sessions.events import Event
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
     from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
 
 
 MAX_SHARED_EVENTS: Final = 20_000

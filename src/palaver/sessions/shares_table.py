@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId
-from palaver.core.page import Page
-from palaver.core.timestamps import from_micros
+from palaver.core.operation import Page
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
     Share,

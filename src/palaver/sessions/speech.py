@@ -6,13 +6,20 @@ Always true: everything here takes time in proportion to its text.
 from __future__ import annotations
 
 import re
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.plain_text import strip_markdown
+from palaver.core.errors import InvalidInput, LimitReached, NotFound
+from palaver.core.text import is_storable, make_storable, strip_markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
     from pathlib import Path
+
+    from palaver.core.ids import PersonId
 
 
 # What a recording or a spoken text counts in budgets, where a provider does not report tokens. Prices are dollars for
@@ -120,3 +127,217 @@ class SpokenAudio:
 
     data: bytes = field(repr=False)
     media_type: str
+
+
+# --------------------------------------------------------------------------------------------------
+# Attachments: the files people send, which types are accepted, and how a message refers to them.
+#
+# The type of a file is detected from its bytes; neither its name nor the sender is trusted. Text is always served as
+# plain text, whatever language it is written in, so nothing that was uploaded can run in a browser.
+
+MAX_FILE_BYTES: Final = 20_000_000
+MAX_FILES_PER_PERSON: Final = 100_000
+MAX_FILES_PER_MESSAGE: Final = 10
+MAX_FILE_NAME_CHARS: Final = 120
+SNIFF_BYTES: Final = 4096  # how much of a file is read to detect its type
+ATTACHMENT_PART_TYPE: Final = "attachment"  # the type of a message part that refers to a file
+PLAIN_TEXT_TYPE: Final = "text/plain"
+
+INLINE_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+_SIGNATURES: Final = (
+    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    ("image/gif", re.compile(rb"GIF8[79]a")),
+    ("image/webp", re.compile(rb"RIFF.{4}WEBP", re.DOTALL)),
+    ("application/pdf", re.compile(rb"%PDF-")),
+    ("audio/wav", re.compile(rb"RIFF.{4}WAVE", re.DOTALL)),
+    ("audio/ogg", re.compile(rb"OggS")),
+    ("audio/flac", re.compile(rb"fLaC")),
+    ("audio/mp4", re.compile(rb".{4}ftypM4A", re.DOTALL)),
+    # What browsers record: its header, which comes first, names a track of sound and none of pictures.
+    ("audio/mp4", re.compile(rb".{4}ftyp(?:iso[0-9m]|mp4[12])(?=.{0,4080}soun)(?!.{0,4080}vide)", re.DOTALL)),
+    ("audio/aac", re.compile(rb"\xff[\xf1\xf9]")),
+    ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xfa\xf3\xf2]")),
+    ("audio/webm", re.compile(rb"\x1a\x45\xdf\xa3.{0,64}webm", re.DOTALL)),
+)
+_ATTACHMENT_ID = re.compile(r"a_[0-9a-f]{24}")
+_BINARY_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_UNSAFE_NAME_CHARS = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class AttachmentNotFound(NotFound):
+    """File not found. It may have been deleted, or you don't have access."""
+
+
+class UnsupportedFileType(InvalidInput):
+    """This file type isn't supported. Send an image, a PDF, an Office document, an audio file, or text in UTF-8."""
+
+
+class AttachmentTooLarge(InvalidInput):
+    """This file is too large."""
+
+
+class FileQuotaReached(LimitReached):
+    """Your files have used up their space. Delete conversations that have files."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUsage:
+    """How much space the files of a person take. Equal files are stored, and counted, once."""
+
+    size: int  # in bytes
+    file_count: int  # also equal ones
+
+    def check_limit(self, max_bytes: int) -> None:
+        """Raise `FileQuotaReached` if this is more than a person may store."""
+        if self.size > max_bytes:
+            raise FileQuotaReached(
+                f"Your files use {self.size / 1_000_000:.0f} of {max_bytes / 1_000_000:.0f} MB, with this one. Delete"
+                " conversations that have files; what you have uploaded and not sent is deleted after a day.",
+                what="bytes",
+                used_bytes=self.size,
+                limit_bytes=max_bytes,
+            )
+        if self.file_count > MAX_FILES_PER_PERSON:
+            raise FileQuotaReached(
+                f"You can store up to {MAX_FILES_PER_PERSON} files. Delete conversations that have files.",
+                what="files",
+                limit=MAX_FILES_PER_PERSON,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """An uploaded file."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    person_id: PersonId
+    created_at: datetime
+
+    @property
+    def can_show_inline(self) -> bool:
+        """Whether a browser may show it inside a page: only bitmap images, which cannot hold scripts."""
+        return self.media_type in INLINE_IMAGE_TYPES
+
+    @property
+    def is_audio(self) -> bool:
+        return self.media_type.startswith("audio/")
+
+    def to_part(self) -> dict[str, Any]:
+        """Return the message part that refers to this file."""
+        return {
+            "type": ATTACHMENT_PART_TYPE,
+            "id": self.id,
+            "name": self.name,
+            "media_type": self.media_type,
+            "size": self.size,
+        }
+
+
+def new_attachment_id() -> str:
+    """Return a new id that is too long to guess."""
+    return f"a_{secrets.token_hex(12)}"
+
+
+def parse_attachment_id(text: object) -> str:
+    """Return the id if it looks like one; raise AttachmentNotFound otherwise, because no file can have it."""
+    if not isinstance(text, str) or _ATTACHMENT_ID.fullmatch(text) is None:
+        raise AttachmentNotFound
+    return text
+
+
+def clean_file_name(name: str | None) -> str:
+    """Return a file name that is safe to show: without folders and invisible characters, and not too long."""
+    last_segment = re.split(r"[/\\]", make_storable(name or ""))[-1]
+    clean = " ".join(_UNSAFE_NAME_CHARS.sub(" ", last_segment).split()).lstrip(".")
+    if len(clean) > MAX_FILE_NAME_CHARS:
+        stem, dot, extension = clean.rpartition(".")
+        suffix = f"{dot}{extension}" if dot and len(extension) <= 10 else ""
+        clean = (stem if suffix else clean)[: MAX_FILE_NAME_CHARS - len(suffix)] + suffix
+    return clean or "file"
+
+
+def format_bracketed_name(name: str | None) -> str:
+    """Return a file name for a note in square brackets, which it cannot end."""
+    return clean_file_name(re.sub(r"[][［］]", "", name or ""))
+
+
+def detect_media_type(beginning: bytes, *, is_text: bool) -> str:
+    """Return the type of a file from its first bytes; `is_text` says that the whole file is text in UTF-8.
+
+    Documents that are archives are recognized by their end (`document_types.find_archive_type`).
+    """
+    for media_type, signature in _SIGNATURES:
+        if signature.match(beginning):
+            return media_type
+    if is_text:
+        return PLAIN_TEXT_TYPE
+    raise UnsupportedFileType
+
+
+def find_attachment_ids(content: object) -> list[str]:
+    """Return the ids of the files that the content of a message refers to."""
+    if content is None or isinstance(content, str) or not isinstance(content, list | tuple):
+        return []
+    return [
+        str(part.get("id"))
+        for part in content
+        if isinstance(part, Mapping) and part.get("type") == ATTACHMENT_PART_TYPE
+    ]
+
+
+def add_attachments(
+    content: str | Sequence[Any], files: Sequence[Attachment], transcripts: Mapping[str, Transcript] | None = None
+) -> str | list[Any]:
+    """Return the content with the files in it, each once: parts that refer to a file are replaced, others appended.
+
+    The part of a recording keeps its transcript, or gets it from `transcripts`, by the id of the file.
+    """
+    if not files:
+        return content if isinstance(content, str) else list(content)
+    by_id = {file.id: file for file in files}
+    parts: list[Any] = []
+    if isinstance(content, str):
+        if content.strip():
+            parts.append({"type": "text", "text": content})
+    else:
+        for part in content:
+            ids = find_attachment_ids([part])
+            if not ids:
+                parts.append(part)
+            elif isinstance(part, Mapping) and (file := by_id.pop(ids[0], None)):
+                parts.append(file.to_part() | _keep_transcript(file, dict(part)))
+    found = transcripts or {}
+    rest = [file.to_part() | (found[file.id].to_part_fields() if file.id in found else {}) for file in by_id.values()]
+    return [*parts, *rest]
+
+
+def _keep_transcript(file: Attachment, part: Mapping[str, Any]) -> dict[str, str]:
+    """Return the transcript of a part that refers to a recording; it is the sender's own text."""
+    text = part.get(TRANSCRIPT_KEY)
+    return {TRANSCRIPT_KEY: text} if file.is_audio and isinstance(text, str) and text.strip() else {}
+
+
+def describe_recording(part: Mapping[str, Any]) -> str | None:
+    """Return what a model is told instead of a recording; None if the part has no transcript, nor why it has none."""
+    text, error = part.get(TRANSCRIPT_KEY), part.get(TRANSCRIPT_ERROR_KEY)
+    if isinstance(text, str):
+        return f"(voice message, transcribed) {text}" if text.strip() else "(a voice message without words)"
+    if isinstance(error, str):
+        return f"(a voice message that could not be transcribed: {error})"
+    return None
+
+
+def is_plain_text(data: bytes) -> bool:
+    """Whether bytes are text in UTF-8, without control characters that only binary files contain."""
+    if _BINARY_CONTROLS.search(data):
+        return False
+    try:
+        return is_storable(data.decode())
+    except UnicodeDecodeError:
+        return False

@@ -12,23 +12,31 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.core.argument_checks import check_count, check_minutes
-from palaver.core.engine_upgrade import Upgrade
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Read, Upgrade, Write
 from palaver.core.engines.open import open_engine
 from palaver.core.errors import InvalidInput, InvalidSource, SessionNotFound
-from palaver.core.operation import AsyncRunner, BlockingRunner, Operations, R, ReadAfterWork, WriteThenWork, operation
+from palaver.core.operation import (
+    AsyncRunner,
+    BlockingRunner,
+    Operations,
+    R,
+    ReadAfterWork,
+    WriteThenWork,
+    check_count,
+    check_minutes,
+    operation,
+)
 from palaver.core.source import SessionSource
 from palaver.core.text import is_storable
-from palaver.core.timestamps import to_micros
 from palaver.people import table as people
 from palaver.sessions import (
     deletion_table as session_deletion,
     lanes_table as lanes,
+    list_table as session_lists,
     log_table as events,
     message_table as message_log,
     projects_table as projects,
-    session_lists,
     settings_table as session_settings,
     table as sessions,
     usage_table as usage,
@@ -49,9 +57,9 @@ if TYPE_CHECKING:
 
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Engine, Transaction, Work
-    from palaver.core.page import Page
+    from palaver.core.operation import Page
     from palaver.people.model import Person, Principal
-    from palaver.sessions.deletion_pieces import HiddenRow
+    from palaver.sessions.deletions import HiddenRow
     from palaver.sessions.events import Event
     from palaver.sessions.model import RecordedMessage, SearchHits, Session, SessionEntry, UndoResult
 

@@ -10,16 +10,15 @@ import re
 from typing import TYPE_CHECKING, TypeVar
 
 from palaver.core.errors import InvalidInput
-from palaver.sessions.context import format_prompt_target, quote_chat_text
-from palaver.sessions.redact import needs_raw_ids
+from palaver.sessions.context import format_prompt_target, needs_raw_ids, quote_chat_text
 from palaver.sessions.targets import DeliveryTarget, format_chat_target, parse_target, strip_quotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from palaver.core.source import SessionSource
+    from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import HomeChannel
-    from palaver.sessions.redact import Redactor
 
     Place = SessionSource | HomeChannel
 

@@ -15,13 +15,18 @@ from palaver.core.errors import LeaseLost
 from palaver.core.ids import PersonId, SessionId, TurnId
 from palaver.core.text import make_storable
 from palaver.people.model import Role
-from palaver.sessions.turn import MAX_SHARED_CRASHES, StopRequest, TurnKind, TurnState
+from palaver.sessions import log_table as events
+from palaver.sessions.delivery import Address
+from palaver.sessions.draft import Draft, Piece
+from palaver.sessions.events import EventKind
+from palaver.sessions.turn import MAX_SHARED_CRASHES, InterruptReason, StopRequest, TurnKind, TurnState
 from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, get_quoted_seqs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from palaver.core.engines.base import Row, Transaction
+
 
 CLAIM_LOCK = "palaver turns"  # one process claims at a time, so that the limits hold exactly
 _PAGE_SIZE = 50
@@ -399,3 +404,106 @@ def requeue_turn(tx: Transaction, lease: TurnLease, crash_count: int, due_at: in
     )
     if not requeued:
         raise LeaseLost
+
+
+# --------------------------------------------------------------------------------------------------
+# Drafts: the answer of a running turn so far, stored so that a crash does not lose what the person has seen.
+
+
+def append_pieces(tx: Transaction, lease: TurnLease, pieces: Sequence[Piece]) -> None:
+    """Store the pieces that were added since the last call. The caller has checked the lease in this transaction."""
+    tx.execute(
+        "INSERT INTO draft (turn_no, session_no, attempt, body) VALUES ($1, $2, $3, $4)",
+        lease.turn_no,
+        lease.session_no,
+        lease.attempt,
+        json.dumps([piece.to_dict() for piece in pieces], separators=(",", ":")),
+    )
+
+
+def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list[Piece], int]:
+    """Return the pieces of an attempt that were stored after row `after`, and the number of the last row."""
+    rows = tx.fetch_all(
+        "SELECT no, body FROM draft WHERE turn_no = $1 AND no > $2 AND attempt = $3 ORDER BY no",
+        turn_no,
+        after,
+        attempt,
+    )
+    pieces = [Piece.from_dict(piece) for _, body in rows for piece in json.loads(body)]
+    return pieces, rows[-1][0] if rows else after
+
+
+def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
+    """Return the number of the first row of an attempt, or 0 if there is none.
+
+    It differs from before if the turn was released and started again, which does not count as another attempt.
+    """
+    row = tx.fetch_one("SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt)
+    return int(row[0] or 0) if row else 0
+
+
+def load(tx: Transaction, lease: TurnLease) -> Draft:
+    """Return the whole draft of a lease's attempt."""
+    draft = Draft()
+    draft.extend(list_pieces_after(tx, lease.turn_no, lease.attempt, 0)[0])
+    return draft
+
+
+def delete(tx: Transaction, turn_no: int) -> None:
+    """Delete the draft of a turn that has ended or starts again."""
+    tx.execute("DELETE FROM draft WHERE turn_no = $1", turn_no)
+
+
+# --------------------------------------------------------------------------------------------------
+# The open turns of a person who loses access: the queued ones end, with the reason in the log; a running one stops.
+#
+# What is queued later, or by a message that is being stored at this moment, is refused when it is claimed.
+
+
+def list_guests_with_open_turns(tx: Transaction) -> list[PersonId]:
+    rows = tx.fetch_all(
+        "SELECT DISTINCT p.id FROM turn t JOIN person p ON p.id = t.person_id"
+        " WHERE t.state IN ('queued', 'running') AND p.role = 'guest' ORDER BY p.id"
+    )
+    return [person_id for (person_id,) in rows]
+
+
+def end_open_turns(
+    tx: Transaction,
+    person_id: PersonId,
+    ended_by: PersonId,
+    now: int,
+    *,
+    is_concerned: Callable[[Address | None], bool] | None = None,
+) -> None:
+    """End a person's queued turns and stop the running one: all, or those whose answers go to a concerned address.
+
+    `ended_by` is the person who takes the access away.
+    """
+    tx.lock_name(CLAIM_LOCK)  # so that none is claimed meanwhile: each is queued, or runs and can be stopped
+    rows = tx.fetch_all(
+        "SELECT no, id, session_no, state, input_seq, address FROM turn"
+        " WHERE person_id = $1 AND state IN ('queued', 'running') ORDER BY no",
+        person_id,
+    )
+    for no, turn_id, session_no, state, input_seq, address in rows:
+        if is_concerned is not None and not is_concerned(Address.from_text(address) if address else None):
+            continue
+        if state == "running":
+            tx.execute(
+                "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE no = $1 AND state = 'running'",
+                no,
+                StopRequest.STOP.value,
+                ended_by,
+            )
+            continue
+        reason = InterruptReason.ACCESS_ENDED
+        ended = tx.execute(
+            "UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND state = 'queued'",
+            no,
+            now,
+            reason.explain(),
+        )
+        if ended:
+            facts = {"turn": turn_id, "input_seq": input_seq, "reason": reason.value}
+            events.append_event(tx, session_no, EventKind.TURN_INTERRUPTED, now, person_id, **facts)

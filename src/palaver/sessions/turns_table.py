@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.ids import PersonId, SessionId, TurnId, new_turn_id
-from palaver.core.timestamps import from_micros, from_micros_or_none
 from palaver.sessions.delivery import Address
 from palaver.sessions.turn import (
     ALBUM_ID_KEY,

@@ -22,13 +22,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import InvalidInput, NothingToDo, SessionNotFound
-from palaver.core.statements import build_placeholders
 from palaver.sessions import log_table as events
 from palaver.sessions.events import VERSION_KINDS, EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
-from palaver.sessions.message_rows import SELECT_EVENT, find_facts, get_text
-from palaver.sessions.version import MAX_VERSIONS, Version, VersionInfo
+from palaver.sessions.message_table import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

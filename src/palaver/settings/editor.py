@@ -12,36 +12,41 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.layers import SettingProblem, flatten
 from palaver.config.schema import is_literal_text
-from palaver.config.setting_keys import format_path, parse_key
-from palaver.config.setting_templates import find_template, has_password, is_section
+from palaver.config.setting_templates import find_template, format_path, has_password, is_section, parse_key
 from palaver.config.settings_key import create_key_file
 from palaver.config.validation import format_value
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ChangeNotFound, InvalidSettings, OwnerRequired, SettingsChanged
 from palaver.core.invocation import format_command
 from palaver.core.text import is_storable
-from palaver.core.timestamps import to_micros
 from palaver.people.model import Role
 from palaver.settings import table as settings_storage
-from palaver.settings.history import make_change
-from palaver.settings.sealing import SealBroken, seal
-from palaver.settings.secret_exposure import SecretPairs, find_exposed_secrets
-from palaver.settings.stored_values import read_or_keep_sealed, read_value, write_plain, write_sealed
+from palaver.settings.platform_catalog import SecretPairs, find_exposed_secrets
+from palaver.settings.sealing import (
+    SealBroken,
+    make_change,
+    read_or_keep_sealed,
+    read_value,
+    seal,
+    write_plain,
+    write_sealed,
+)
 from palaver.settings.table import ChangeItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from palaver.config import Settings
-    from palaver.config.setting_keys import SettingPath
+    from palaver.config.setting_templates import SettingPath
     from palaver.config.settings_key import SettingsKey
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Principal
-    from palaver.settings.history import SettingsChange
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
+    from palaver.settings.sealing import SettingsChange
 
     FindProblems = Callable[[Settings, Settings, Collection[SettingPath]], Iterable[SettingProblem]]
 

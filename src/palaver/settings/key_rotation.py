@@ -24,8 +24,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NothingToDo, SettingsChanged
 from palaver.settings import table as settings_storage
-from palaver.settings.sealing import SealBroken, seal, unseal
-from palaver.settings.stored_values import is_sealed, write_sealed
+from palaver.settings.sealing import SealBroken, is_sealed, seal, unseal, write_sealed
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction

@@ -11,14 +11,21 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.errors import AgentError, InvalidInput
+from palaver.config.layers import SettingProblem
+from palaver.core.errors import AgentError, ConfigError, InvalidInput
+from palaver.drivers.counted import UnavailableAgent
 from palaver.drivers.providers import OLLAMA, add_environment_keys
+from palaver.drivers.selection import choose_agent
 from palaver.settings.model_providers import PRESETS, ProviderAccess, list_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from palaver.agent.base import Agent
+    from palaver.config import Settings
     from palaver.config.agent_rules import AgentProfile
+    from palaver.config.setting_templates import SettingPath
+
 
 KEEP_SECONDS: Final = 600.0
 KEEP_ERROR_SECONDS: Final = 30.0
@@ -88,3 +95,42 @@ async def _list_models(access: ProviderAccess) -> OfferedModels:
     except (AgentError, InvalidInput) as error:
         return OfferedModels(provider=access.name, title=title, error=str(error))
     return OfferedModels(provider=access.name, title=title, models=tuple(f"{access.name}:{name}" for name in names))
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether the agent can be made with settings that are about to be stored.
+
+MODEL_SECTIONS = frozenset({"model", "fallback_models", "providers", "mcp_servers"})
+
+
+class AgentCheck:
+    """Finds settings with which no agent could answer, such as a model without an API key."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def find_problems(
+        self, before: Settings, after: Settings, changed: Collection[SettingPath]
+    ) -> Iterator[SettingProblem]:
+        if not any(path[0] in MODEL_SECTIONS for path in changed):
+            return
+        problem = find_agent_problem(after.agent, self._environ)
+        if problem is not None and problem != find_agent_problem(before.agent, self._environ):
+            key, _, text = problem.partition(": ")
+            yield SettingProblem(path=(key,), text=text)
+
+
+def find_agent_problem(profile: AgentProfile, environ: Mapping[str, str]) -> str | None:
+    try:
+        choose_agent(profile, environ)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def choose_available_agent(profile: AgentProfile, environ: Mapping[str, str], advice: str = "") -> Agent:
+    """Create the agent; one that can't be created answers with the reason, so that everything else goes on."""
+    try:
+        return choose_agent(profile, environ)
+    except ConfigError as error:
+        return UnavailableAgent(profile.model, f"{error} {advice}".strip())

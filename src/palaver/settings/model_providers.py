@@ -26,7 +26,7 @@ from palaver.drivers.providers import (
     get_provider_title,
     is_loopback_url,
 )
-from palaver.sessions.turn_codes import FailureCode
+from palaver.sessions.turn import FailureCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -193,7 +193,7 @@ async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
 
 
 async def _ask(access: ProviderAccess, model: str) -> str:
-    from palaver.agent.retry import RetryPolicy
+    from palaver.agent.base import RetryPolicy
     from palaver.drivers.model import ModelAgent
     from palaver.drivers.providers import Timeouts
     from palaver.drivers.selection import has_provider_packages

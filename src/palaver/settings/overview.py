@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from palaver.config.layers import flatten, get_value
-from palaver.config.setting_keys import format_path
-from palaver.config.setting_templates import NAME, find_template, has_password, list_templates
-from palaver.core.timestamps import from_micros
-from palaver.settings.stored_values import is_sealed, read_hint
+from palaver.config.setting_templates import NAME, find_template, format_path, has_password, list_templates
+from palaver.core.clock import from_micros
+from palaver.settings.sealing import is_sealed, read_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.config.setting_keys import SettingPath
-    from palaver.config.setting_templates import SettingTemplate
+    from palaver.config.setting_templates import SettingPath, SettingTemplate
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings
 

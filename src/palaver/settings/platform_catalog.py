@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from palaver.config.layers import make_exposure_problem
+from palaver.config.setting_templates import find_template, format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from palaver.config import Settings
-    from palaver.config.layers import SettingProblem
-    from palaver.config.setting_keys import SettingPath
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.config.layers import FixedLayers, SettingProblem
+    from palaver.config.setting_templates import SettingPath
+    from palaver.gateway.account_link import ConfiguredAccount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +91,82 @@ class PlatformCatalog(Protocol):
     ) -> ConfiguredAccount:
         """Build an account from values that are not stored, to test them. Raises NotFound for an unknown platform."""
         ...
+
+
+# --------------------------------------------------------------------------------------------------
+# A stored secret stays with the addresses that it was entered for.
+#
+# Secrets can't be read on the page. They must not be readable by changing the address that they are sent to either:
+# one that is not entered together with an address is sent only where it was sent before. This is checked for
+# everything that pairs them: setting and unsetting, undoing, and tests with values that are not stored. In the
+# terminal of the server it is not needed. A secret of config.yaml or the environment is never sent to an address of
+# the database at all; see `config/layers.py` and, for accounts on platforms, `platforms/registry.py`.
+
+
+class SecretPair(NamedTuple):
+    """A secret, and the addresses that it is sent to."""
+
+    secret: object
+    addresses: Mapping[SettingPath, object]
+
+
+Pairs = dict["SettingPath", SecretPair]
+
+
+class SecretPairs:
+    """Finds the stored secrets and their addresses in values of the database."""
+
+    def __init__(self, fixed: FixedLayers, catalog: PlatformCatalog) -> None:
+        self._fixed = fixed
+        self._catalog = catalog
+
+    def find(self, stored: Mapping[SettingPath, object]) -> Pairs:
+        """Return the secrets among these values, which are the decrypted ones, or the encrypted text of a lost key."""
+        pairs: Pairs = {}
+        for path, value in stored.items():
+            addresses = self._find_addresses(path, stored)
+            if addresses and value not in (None, "", []):
+                pairs[path] = SecretPair(value, addresses)
+        return pairs
+
+    def _find_addresses(self, path: SettingPath, stored: Mapping[SettingPath, object]) -> dict[SettingPath, object]:
+        template = find_template(path)
+        if template is None:
+            return {}
+        if not template.is_adapter_setting:
+            return {each: self._get_value(each, stored, None) for each in template.list_addresses(path)}
+        if not self._catalog.is_secret(path[1], path[-1]):
+            return {}
+        defaults = self._catalog.list_addresses(path[1])
+        if defaults is None:  # its package is not installed now: any other setting may be the address
+            defaults = {each[-1]: None for each in stored if each[:-1] == path[:-1] and each != path}
+        return {
+            (*path[:-1], name): self._get_value((*path[:-1], name), stored, default)
+            for name, default in defaults.items()
+        }
+
+    def _get_value(self, path: SettingPath, stored: Mapping[SettingPath, object], default: object) -> object:
+        """Return an address as all layers together give it. How it is written does not count."""
+        variable = self._catalog.find_variable(path)
+        is_fixed, value = self._fixed.find_value(path)
+        if variable is not None:
+            value = self._fixed.environ.get(variable, "")
+        elif not is_fixed:
+            value = stored.get(path)
+        value = default if value in (None, "") else value
+        return value.strip().rstrip("/") if isinstance(value, str) else value
+
+
+def find_exposed_secrets(
+    after: Pairs, known: Collection[Pairs], entered: Collection[SettingPath]
+) -> Iterator[SettingProblem]:
+    """Yield a problem for each secret that is not entered and would be sent where none of the known pairs sends it."""
+    for path, pair in after.items():
+        if path in entered or any(pairs.get(path) == pair for pairs in known):
+            continue
+        before = next((pairs[path].addresses for pairs in known if path in pairs), {})
+        changed = [each for each, value in pair.addresses.items() if before.get(each, _MISSING) != value]
+        yield make_exposure_problem((changed or list(pair.addresses))[0], format_path(path), None)
+
+
+_MISSING = object()

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.config.layers import CombinedSettings, SettingProblem, combine_settings
 from palaver.config.schema import ConfigFile
-from palaver.config.setting_keys import parse_key
+from palaver.config.setting_templates import parse_key
 from palaver.config.settings_key import KeyRing, load_key_ring
 from palaver.core.engines.base import Read
 from palaver.core.errors import ConfigError, InvalidInput
 from palaver.settings import table as settings_storage
-from palaver.settings.sealing import SealBroken
-from palaver.settings.stored_values import is_sealed, read_value
+from palaver.settings.sealing import SealBroken, is_sealed, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.config import Settings
-    from palaver.config.setting_keys import SettingPath
+    from palaver.config.setting_templates import SettingPath
     from palaver.core.engines.base import Engine, Transaction
     from palaver.settings.table import SettingRow, SettingsState
 
@@ -135,7 +134,7 @@ def _find_unknown_commands(values: Mapping[SettingPath, object]) -> str | None:
     if not isinstance(names, list):
         return None
     from palaver.inbox.registry import COMMANDS
-    from palaver.people.permissions import check_guest_commands
+    from palaver.people.model import check_guest_commands
 
     try:
         check_guest_commands(frozenset(map(str, names)), {command.name for command in COMMANDS})

@@ -9,14 +9,20 @@ import base64
 import binascii
 import json
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.errors import PalaverError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from palaver.config.settings_key import KeyRing, SettingsKey
+    from palaver.core.ids import PersonId
+    from palaver.settings.table import ChangeRow
+
 
 _NONCE_BYTES: Final = 12
 _FORMAT: Final = 1
@@ -75,3 +81,99 @@ def explain_missing_key(ring: KeyRing) -> str:
 
 def _bind(name: str) -> bytes:
     return b"palaver setting\0" + name.encode()
+
+
+# --------------------------------------------------------------------------------------------------
+# The JSON of a setting in the database: a plain value, or an encrypted one.
+
+
+def write_plain(value: object) -> str:
+    return json.dumps({"value": value}, ensure_ascii=False, sort_keys=True)
+
+
+def write_sealed(sealed: dict[str, Any]) -> str:
+    return json.dumps({"sealed": sealed})
+
+
+def is_sealed(text: str | None) -> bool:
+    return text is not None and "sealed" in json.loads(text)
+
+
+def read_value(text: str, key: str, ring: KeyRing) -> Any:
+    """Return the value; an encrypted one is decrypted. Raises SealBroken."""
+    content = json.loads(text)
+    return unseal(ring, key, content["sealed"]) if "sealed" in content else content["value"]
+
+
+def read_or_keep_sealed(text: str, key: str, ring: KeyRing) -> Any:
+    """Return the value, or the encrypted text of one that can't be decrypted now."""
+    try:
+        return read_value(text, key, ring)
+    except SealBroken:
+        return text
+
+
+def read_shown(text: str | None) -> Any:
+    """Return a value as the history shows it: of a secret, only that it was set, and at most its last characters."""
+    if text is None:
+        return None
+    content = json.loads(text)
+    return describe_sealed(content["sealed"]) if "sealed" in content else content["value"]
+
+
+def describe_sealed(sealed: dict[str, Any]) -> str:
+    hint = sealed.get("hint")
+    return f"set (…{hint})" if hint else "set"
+
+
+def read_hint(text: str) -> str | None:
+    """Return the last characters of a secret, if it is long enough to show them."""
+    hint = json.loads(text).get("sealed", {}).get("hint")
+    return None if hint is None else str(hint)
+
+
+# --------------------------------------------------------------------------------------------------
+# The history of settings as people may see it: secrets are masked.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSetting:
+    """One key of a change; None: it was, or is, not set. Of a secret, only that it is set."""
+
+    key: str
+    before: Any
+    after: Any
+    is_secret: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsChange:
+    """What was changed together, by whom and when."""
+
+    number: int
+    changed_at: datetime
+    person_id: PersonId | None
+    person_name: str | None
+    origin: str  # page or terminal
+    undoes: int | None  # the number of the change that this one has undone
+    items: tuple[ChangedSetting, ...]
+
+
+def make_change(row: ChangeRow) -> SettingsChange:
+    return SettingsChange(
+        number=row.no,
+        changed_at=from_micros(row.changed_at),
+        person_id=row.person_id,
+        person_name=row.person_name,
+        origin=row.origin,
+        undoes=row.undoes,
+        items=tuple(
+            ChangedSetting(
+                key=item.key,
+                before=read_shown(item.before),
+                after=read_shown(item.after),
+                is_secret=is_sealed(item.before) or is_sealed(item.after),
+            )
+            for item in row.items
+        ),
+    )

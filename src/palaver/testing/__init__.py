@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.crash_points import set_crash_hook
-from palaver.testing.agent import ScriptedAgent
-from palaver.testing.clock import FakeClock
+from palaver.testing.agent import FakeClock, ScriptedAgent
 
 if TYPE_CHECKING:
     from palaver.testing.account_link import MemoryInbox, MemoryLink

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.core.errors import SendRejected
-    from palaver.delivery.health_model import LinkingPrompt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.delivery.model import LinkingPrompt
+    from palaver.sessions.inbound import AnyUpdate, Cursor
 
 
 class MemoryInbox:

@@ -29,16 +29,16 @@ from palaver.core.errors import (
 )
 from palaver.delivery.adapter import OutgoingFile
 from palaver.sessions.delivery import Button
-from palaver.sessions.platform_updates import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import ButtonPressed, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing.account_link import Death, MemoryInbox, MemoryLink
-from palaver.testing.contract_helpers import (
+from palaver.testing.contract_platform import (
     Connection,
     ContractHelpers,
+    Fault,
     cancel_task,
     read_ten_bytes,
     require_capability,
 )
-from palaver.testing.contract_platform import Fault
 
 if TYPE_CHECKING:
     from palaver.testing.contract_platform import ContractPlatform

@@ -7,33 +7,216 @@ secret: no password, key or token.
 from __future__ import annotations
 
 import json
+import os
 import re
-from dataclasses import asdict
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+import tempfile
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from html import escape
+from pathlib import Path
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from palaver.core.clock import compute_pause
 from palaver.core.engines.base import Read
-from palaver.core.errors import NotFound, PalaverError
+from palaver.core.errors import InvalidInput, NotFound, PalaverError, SessionNotFound, TooManyAttempts
 from palaver.jobs import table as jobs
 from palaver.media import table as attachments
-from palaver.memory.view import MemoryOperations
-from palaver.people import people_queries, table as people
-from palaver.sessions.document_format import DocumentFormat
-from palaver.transfer.document_archive import ArchiveFile, iterate_document_files, iterate_sessions, iterate_zip
-from palaver.transfer.documents import Documents
+from palaver.memory.service import MemoryOperations
+from palaver.people import table as people
+from palaver.people.model import Principal
+from palaver.sessions.export import (
+    DocumentFormat,
+    clean_document_text,
+    format_message_count,
+    format_place,
+    format_time,
+    format_title,
+)
+from palaver.transfer.documents import Documents, make_file_name
 from palaver.transfer.exporter import Exporter, ExportScope
-from palaver.transfer.own_format import format_lines
-from palaver.transfer.visible_records import keep_visible_records
+from palaver.transfer.html_export import PAGE_END, format_page_start
+from palaver.transfer.own_format import format_lines, keep_visible_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from palaver.core.clock import Clock
     from palaver.core.ids import PersonId
     from palaver.media.attachments import Attachments
-    from palaver.people.model import Principal
+    from palaver.people.model import Person
+    from palaver.sessions.model import Session
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
+
+
+_CHUNK_BYTES: Final = 64 * 1024
+_FILE_MODE: Final = 0o600 << 16
+_EARLIEST: Final = datetime(1980, 1, 1, tzinfo=UTC)  # that a .zip file can name
+
+
+class _Buffer:
+    """What the zip file has written and was not taken yet. It can't be rewound, so the zip file does not try."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        self.size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def take(self) -> bytes:
+        data = b"".join(self._pieces)
+        self._pieces, self.size = [], 0
+        return data
+
+
+class ZipStream:
+    """Makes one .zip file; `add` and `finish` yield its bytes as they come."""
+
+    def __init__(self) -> None:
+        self._buffer = _Buffer()
+        self._zip = ZipFile(self._buffer, "w", ZIP_DEFLATED, allowZip64=True)  # type: ignore[call-overload]
+
+    def add(self, name: str, chunks: Iterable[bytes], at: datetime) -> Iterator[bytes]:
+        """Add a file; what it contains is read only as fast as the result is."""
+        info = ZipInfo(name, max(at.astimezone(UTC), _EARLIEST).timetuple()[:6])
+        info.compress_type = ZIP_DEFLATED
+        info.external_attr = _FILE_MODE
+        with self._zip.open(info, "w", force_zip64=True) as entry:
+            for chunk in chunks:
+                entry.write(chunk)
+                if self._buffer.size >= _CHUNK_BYTES:
+                    yield self._buffer.take()
+        yield self._buffer.take()
+
+    def finish(self) -> Iterator[bytes]:
+        """Write the directory of the file. Without it, programs say that the file is damaged."""
+        self._zip.close()
+        yield self._buffer.take()
+
+
+# --------------------------------------------------------------------------------------------------
+# Several conversations as documents: one file for each, and an index that links to them, in a .zip or a folder.
+
+_PAGE_SESSIONS = 100
+
+
+class ArchiveFile(NamedTuple):
+    """A file of an archive: its name, with folders, and what it contains."""
+
+    name: str
+    chunks: Iterable[bytes]
+    at: datetime
+
+
+class _IndexEntry(NamedTuple):
+    file_name: str
+    title: str
+    details: str
+
+
+def iterate_sessions(view: SessionView) -> Iterator[Session]:
+    """Yield every conversation of a view that has messages, archived ones last."""
+    for state in ("active", "archived"):
+        cursor: str | None = None
+        while True:
+            page = view.list(state=state, limit=_PAGE_SESSIONS, cursor=cursor)
+            yield from page
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+
+def iterate_document_files(
+    documents: Documents,
+    principal: Principal,
+    sessions: Iterable[Session],
+    document_format: DocumentFormat,
+    now: datetime,
+    *,
+    everything: bool = False,
+    folder: str = "",
+) -> Iterator[ArchiveFile]:
+    """Yield a file for each conversation, and then the index. A conversation that was deleted meanwhile is left out."""
+    entries: list[_IndexEntry] = []
+    for session in sessions:
+        try:
+            document = documents.iterate(principal, session.id, document_format, everything=everything)
+        except SessionNotFound:
+            continue
+        name = make_file_name(session, document_format.suffix)
+        details = f"{format_place(session)}, {format_time(session.created_at)}, {format_message_count(session)}"
+        entries.append(_IndexEntry(name, clean_document_text(format_title(session)), clean_document_text(details)))
+        yield ArchiveFile(folder + name, _encode_until_deleted(document), session.active_at or now)
+    if document_format is not DocumentFormat.JSONL:
+        index = _format_index(entries, document_format)
+        yield ArchiveFile(f"{folder}index.{document_format.suffix}", (piece.encode() for piece in index), now)
+
+
+def iterate_zip(files: Iterable[ArchiveFile]) -> Iterator[bytes]:
+    """Yield the bytes of a .zip with these files."""
+    archive = ZipStream()
+    for file in files:
+        yield from archive.add(file.name, file.chunks, file.at)
+    yield from archive.finish()
+
+
+def write_folder(folder: Path, files: Iterable[ArchiveFile]) -> int:
+    """Write files into a folder that is empty or does not exist, readable by its owner only; return how many."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PalaverError(f"{folder} already exists and is not an empty folder. Choose another one.", path=str(folder))
+    count = 0
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for file in files:
+            path = folder / file.name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                for chunk in file.chunks:
+                    stream.write(chunk)
+            count += 1
+    except OSError as error:
+        raise PalaverError(f"Could not write to {folder}: {error.strerror}.", path=str(folder)) from error
+    return count
+
+
+def _encode_until_deleted(document: Iterator[str]) -> Iterator[bytes]:
+    """Yield a document; the rest of one whose conversation is deleted meanwhile is missing."""
+    try:
+        for chunk in document:
+            yield chunk.encode()
+    except SessionNotFound:
+        yield b"\n\nThis conversation was deleted during the export.\n"
+
+
+def _format_index(entries: Iterable[_IndexEntry], document_format: DocumentFormat) -> Iterator[str]:
+    if document_format is DocumentFormat.MARKDOWN:
+        yield "# Conversations\n\n"
+        for entry in entries:
+            label = entry.title.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+            yield f"- [{label}](<{entry.file_name}>), {entry.details}\n"
+        return
+    yield format_page_start("Conversations")
+    yield '<main>\n<h1>Conversations</h1>\n<ul class="list">\n'
+    for entry in entries:
+        link = f'<a href="{escape(entry.file_name)}" dir="auto">{escape(entry.title)}</a>'
+        yield f'<li>{link}<br><span class="note">{escape(entry.details)}</span></li>\n'
+    yield "</ul>\n" + PAGE_END
+
+
+# --------------------------------------------------------------------------------------------------
 
 _PAGE_ROWS: Final = 100
 _FILE_CHUNK_BYTES: Final = 256 * 1024
@@ -94,7 +277,7 @@ class PersonArchives:
         row = self._store.engine.run(Read(lambda tx: people.find_by_id(tx, person_id)))
         if row is None:
             raise NotFound("Person not found.")
-        member = self._store.engine.run(Read(lambda tx: people_queries.find_person(tx, person_id)))
+        member = self._store.engine.run(Read(lambda tx: people.find_person(tx, person_id)))
         person = row.person
         return {
             "id": person.id,
@@ -155,3 +338,166 @@ def _to_plain(document: dict[str, Any]) -> dict[str, Any]:
 
 def _format_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
+
+
+# --------------------------------------------------------------------------------------------------
+# Lets each person download the archive of their data from the page: one at a time, and not all the time.
+
+MAX_EXPORTS_PER_PERIOD: Final = 5
+PERIOD: Final = timedelta(hours=1)
+
+
+class PersonExports:
+    """Counts the downloads of this process."""
+
+    def __init__(self, archives: PersonArchives, clock: Clock) -> None:
+        self._archives = archives
+        self._clock = clock
+        self._lock = Lock()
+        self._running: set[PersonId] = set()
+        self._started: dict[PersonId, deque[datetime]] = {}
+
+    def start(self, principal: Principal) -> Iterator[bytes]:
+        """Return the archive of a person, to be read on a thread; raises `TooManyAttempts`."""
+        self._check(principal.person_id)
+        return self._iterate(principal)
+
+    def _check(self, person_id: PersonId) -> None:
+        now = self._clock.now()
+        with self._lock:
+            self._started = {each: times for each, times in self._started.items() if now - times[-1] < PERIOD}
+            if person_id in self._running:
+                raise TooManyAttempts(
+                    "Your data is being downloaded already. Wait until that download has ended.", retry_after=10
+                )
+            times = self._started.setdefault(person_id, deque(maxlen=MAX_EXPORTS_PER_PERIOD))
+            if len(times) == MAX_EXPORTS_PER_PERIOD and now - times[0] < PERIOD:
+                wait = PERIOD - (now - times[0])
+                raise TooManyAttempts(
+                    f"You have downloaded your data {MAX_EXPORTS_PER_PERIOD} times within an hour. Try again later.",
+                    retry_after=wait.total_seconds(),
+                )
+            times.append(now)
+
+    def _iterate(self, principal: Principal) -> Iterator[bytes]:
+        with self._lock:
+            self._running.add(principal.person_id)
+        try:
+            started = time.perf_counter()
+            for chunk in self._archives.iterate(principal):
+                pause = compute_pause(time.perf_counter() - started)
+                yield chunk
+                time.sleep(pause)
+                started = time.perf_counter()
+        finally:
+            with self._lock:
+                self._running.discard(principal.person_id)
+
+
+# --------------------------------------------------------------------------------------------------
+# The formats of `palaver export`: each writes some conversations, a person's or all of them to a file or a folder.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """What to export, and where to. The operator asks for it, who sees everything."""
+
+    store: SessionStore
+    attachments: Attachments | None
+    owner: Person
+    target: Path
+    session_ids: tuple[str, ...] = ()  # only these
+    person: Person | None = None  # everything of this person; neither: everything
+    overwrite: bool = False
+
+    @property
+    def scope(self) -> ExportScope:
+        if self.session_ids:
+            return ExportScope.of_sessions(self.session_ids)
+        return ExportScope.everything() if self.person is None else ExportScope.of_person(self.person.id)
+
+    def list_sessions(self) -> Iterator[Session]:
+        """Yield the conversations with messages that are exported."""
+        if self.session_ids:
+            view = self.store.seen_by(self.owner.principal, everything=True)
+            yield from (view.get(session_id) for session_id in self.session_ids)
+        elif self.person is None:
+            yield from iterate_sessions(self.store.seen_by(self.owner.principal, everything=True))
+        else:
+            yield from iterate_sessions(self.store.seen_by(self.person.principal))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What an export has written."""
+
+    path: Path
+    file_count: int
+    size: int  # bytes
+
+
+def export_jsonl(request: ExportRequest) -> ExportResult:
+    """Write one file in Palaver's own format, which can be imported again."""
+    lines = Exporter(request.store, request.attachments).export_lines(request.scope)
+    return _write_file(request, lines)
+
+
+def export_documents(request: ExportRequest, document_format: DocumentFormat) -> ExportResult:
+    """Write a document to read: one file for one conversation, a folder with an index for several."""
+    documents, principal = Documents(request.store, request.attachments), request.owner.principal
+    if len(request.session_ids) == 1:
+        document = documents.iterate(principal, request.session_ids[0], document_format, everything=True)
+        return _write_file(request, (chunk.encode() for chunk in document))
+    files = iterate_document_files(
+        documents, principal, request.list_sessions(), document_format, request.store.clock.now(), everything=True
+    )
+    count = write_folder(request.target, files)
+    size = sum(path.stat().st_size for path in request.target.rglob("*") if path.is_file())
+    return ExportResult(request.target, count, size)
+
+
+def export_archive(request: ExportRequest) -> ExportResult:
+    """Write a .zip with everything about one person."""
+    if request.person is None:
+        raise InvalidInput("A .zip has everything about one person: add --person NAME.", key="person")
+    archives = PersonArchives(request.store, request.attachments)
+    return _write_file(request, archives.iterate(Principal(request.person.id, request.person.role)))
+
+
+EXPORT_FORMATS: Final[Mapping[str, Callable[[ExportRequest], ExportResult]]] = MappingProxyType(
+    {
+        "jsonl": export_jsonl,
+        "markdown": lambda request: export_documents(request, DocumentFormat.MARKDOWN),
+        "html": lambda request: export_documents(request, DocumentFormat.HTML),
+        "zip": export_archive,
+    }
+)
+FORMAT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
+    {".jsonl": "jsonl", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".zip": "zip"}
+)
+
+
+def _write_file(request: ExportRequest, chunks: Iterable[bytes]) -> ExportResult:
+    """Write a file that only its owner can read, which appears complete or not at all."""
+    target = Path(os.path.realpath(request.target))
+    if target.is_dir():
+        raise InvalidInput(f"{request.target} is a folder. Give the name of a file.", path=str(request.target))
+    if target.exists() and not request.overwrite:
+        raise InvalidInput(f"{request.target} already exists. Use --force to replace it.", path=str(request.target))
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                for chunk in chunks:
+                    stream.write(chunk)
+                stream.flush()
+                os.fsync(stream.fileno())
+                size = stream.tell()
+            temporary.replace(target)
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+    except OSError as error:
+        raise PalaverError(f"Could not write {request.target}: {error.strerror}.", path=str(request.target)) from error
+    return ExportResult(request.target, 1, size)

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidMessage
 from palaver.core.text import make_json_storable, make_storable
-from palaver.core.timestamps import to_micros
 from palaver.core.titles import make_words_title
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_MESSAGE_BYTES, MESSAGE_ROLES, Author, Message, make_preview
-from palaver.sessions.message_rows import encode_message
-from palaver.sessions.message_table import PREVIEW_ROLES
+from palaver.sessions.message_table import PREVIEW_ROLES, encode_message
 from palaver.transfer.imported import ImportedCompaction, ImportedMessage
 
 if TYPE_CHECKING:

@@ -17,16 +17,18 @@ from palaver.core.errors import PalaverError
 from palaver.core.fair_slots import FairSlots
 from palaver.media import table as attachments
 from palaver.sessions import table as sessions
-from palaver.sessions.document_entry import DocumentEntry
-from palaver.sessions.document_format import DocumentFormat
-from palaver.sessions.document_words import clean_document_text, format_title
-from palaver.sessions.export import EXPORT_FORMAT
+from palaver.sessions.export import (
+    EXPORT_FORMAT,
+    DocumentEntry,
+    DocumentFormat,
+    clean_document_text,
+    format_title,
+    iterate_markdown,
+)
 from palaver.sessions.json import event_to_json, session_to_json
-from palaver.sessions.markdown_export import iterate_markdown
 from palaver.transfer.exporter import Exporter, ExportScope
 from palaver.transfer.html_export import iterate_html
-from palaver.transfer.own_format import format_lines
-from palaver.transfer.visible_records import keep_visible_records
+from palaver.transfer.own_format import format_lines, keep_visible_records
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
     from palaver.core.ids import SessionId
     from palaver.media.attachments import Attachments
     from palaver.people.model import Principal
-    from palaver.sessions.attachment import Attachment
     from palaver.sessions.model import Session
+    from palaver.sessions.speech import Attachment
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from palaver.core.statements import build_placeholders
+from palaver.core.engines.base import build_placeholders
 from palaver.transfer.export_records import (
     ATTACHMENT_FIELDS,
     EVENT_COLUMNS,

@@ -10,13 +10,13 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
+from palaver.core.clock import from_micros
 from palaver.core.engines.base import Read
 from palaver.core.ids import PersonId
-from palaver.core.timestamps import from_micros
 from palaver.media.attachments import READ_CHUNK_BYTES
 from palaver.people import table as people
 from palaver.sessions import table as sessions
-from palaver.sessions.attachment import Attachment, AttachmentNotFound
+from palaver.sessions.speech import Attachment, AttachmentNotFound
 from palaver.transfer import export_rows
 from palaver.transfer.export_records import (
     ATTACHMENT_FIELDS,

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING, Final, Protocol
 
-from palaver.delivery.capabilities import Capabilities
+from palaver.delivery.model import Capabilities
 from palaver.delivery.splitting import split_markdown
-from palaver.sessions.attachment import ATTACHMENT_PART_TYPE, find_attachment_ids
-from palaver.sessions.document_words import (
+from palaver.sessions.export import (
     clean_document_text,
     describe_event,
     describe_version,
@@ -28,19 +29,126 @@ from palaver.sessions.document_words import (
     split_tool_call,
     to_line,
 )
-from palaver.sessions.sender_words import describe_sender
+from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
-from palaver.transfer.html_style import POLICY, STYLE
-from palaver.transfer.markdown_html import render_html
+from palaver.sessions.speech import ATTACHMENT_PART_TYPE, find_attachment_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
     from datetime import datetime
 
-    from palaver.sessions.attachment import Attachment
-    from palaver.sessions.document_entry import DocumentEntry
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
+
+    from palaver.sessions.export import DocumentEntry
     from palaver.sessions.message import Message
     from palaver.sessions.model import Session
+    from palaver.sessions.speech import Attachment
+
+
+STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1c1f24; --dim: #5d6470; --line: #d9dde3; --soft: #f4f5f7; --link: #1d5fbf; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e8eb; --dim: #a2a9b4; --line: #3a3f47; --soft: #22262c; --link: #84b4ff; }
+  body { background: #16191d; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 46rem; padding: 1.5rem 1rem 3rem; color: var(--ink);
+  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }
+header { border-bottom: 1px solid var(--line); margin-bottom: 1.5rem; padding-bottom: 1rem; }
+header p, .note, .by { color: var(--dim); font-size: .875rem; margin: 0; }
+article { margin: 0 0 1.5rem; }
+article.user { background: var(--soft); border-radius: .75rem; padding: .75rem 1rem; }
+.by { display: flex; flex-wrap: wrap; gap: .25rem .75rem; margin-bottom: .25rem; }
+.by b { color: var(--ink); }
+.note { margin: 0 0 1.5rem; text-align: center; }
+.text { white-space: pre-wrap; margin: 0; }
+.text + .text { margin-top: .5rem; }
+.markdown > :first-child { margin-top: 0; }
+.markdown > :last-child { margin-bottom: 0; }
+.markdown h1, .markdown h2, .markdown h3, .markdown h4 { font-size: 1.1rem; margin: 1rem 0 .5rem; }
+a { color: var(--link); }
+pre { background: var(--soft); border-radius: .5rem; overflow-x: auto; padding: .75rem; font-size: .875rem;
+  white-space: pre-wrap; }
+article.user pre { background: none; }
+code { font-family: ui-monospace, monospace; font-size: .9em; }
+table { border-collapse: collapse; display: block; overflow-x: auto; }
+th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; }
+blockquote { border-left: 3px solid var(--line); color: var(--dim); margin: .5rem 0; padding-left: .75rem; }
+details { border: 1px solid var(--line); border-radius: .5rem; margin: .5rem 0; padding: .375rem .75rem; }
+summary { color: var(--dim); cursor: pointer; font-size: .875rem; }
+img { display: block; height: auto; margin: .5rem 0; max-width: 100%; border-radius: .5rem; }
+ul.list { list-style: none; padding: 0; }
+ul.list li { border-bottom: 1px solid var(--line); padding: .5rem 0; }
+@media print {
+  body { max-width: none; padding: 0; }
+  article, .note { break-inside: avoid-page; }
+  details:not([open]) { display: none; }
+}
+"""
+_STYLE_HASH: Final = b64encode(sha256(STYLE.encode()).digest()).decode()
+POLICY: Final = (
+    f"default-src 'none'; img-src data:; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Markdown → safe HTML: for platforms that show HTML (Matrix, e-mail), and for exported conversations.
+#
+# Nothing is loaded from elsewhere: an image becomes a link. Only the tags, attributes and addresses below are left.
+
+_ALLOWED_TAGS = {
+    *("del", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "p", "a", "ul", "ol", "li", "strong", "em", "s"),
+    *("code", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "pre"),
+}
+_ALLOWED_ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "code": {"class"}}
+
+
+@cache
+def _get_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _render_image)
+    return parser
+
+
+def _render_image(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    """Render an image as a link: it would be loaded from elsewhere, and tell who reads."""
+    from markdown_it.common.utils import escapeHtml
+
+    token = tokens[index]
+    address = str(token.attrs.get("src", ""))
+    label = renderer.renderInlineAsText(token.children or [], options, env) or address
+    return f'<a href="{escapeHtml(address)}">{escapeHtml(label)}</a>'
+
+
+def render_html(markdown: str, schemes: Set[str]) -> str:
+    """Return Markdown as HTML with only allowed tags and attributes, and addresses with these schemes."""
+    import nh3
+
+    return nh3.clean(
+        _get_parser().render(markdown),
+        tags=_ALLOWED_TAGS,
+        attributes=_ALLOWED_ATTRIBUTES,
+        attribute_filter=_filter_attribute,
+        url_schemes=set(schemes),
+        link_rel=None,
+    ).strip()
+
+
+def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
+    if (tag, attribute) == ("code", "class"):
+        return value if value.startswith("language-") else None
+    return value
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_IMAGE_BYTES: Final = 3_000_000  # a larger image is listed by name
 MAX_DOCUMENT_IMAGE_BYTES: Final = 15_000_000  # of all images in one document; the rest are listed by name

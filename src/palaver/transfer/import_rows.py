@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 # seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by, edited_by
 EventRow = tuple[int, str, int, str | None, str | None, str | None, str | None, str | None, int | None, int | None]

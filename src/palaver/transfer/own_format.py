@@ -17,14 +17,20 @@ is in it, so equal stores give equal files. What is in each line: `transfer/expo
 
 from __future__ import annotations
 
+import binascii
 import json
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self
 
 from palaver.transfer.export_records import EXPORT_FORMAT
-from palaver.transfer.imported import InvalidImport
+from palaver.transfer.imported import ImportProblem, InvalidImport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from palaver.core.ids import PersonId
+
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024  # more than the largest message as JSON
 CHUNK_BYTES: Final = 192 * 1024  # of a file, in one line
@@ -113,3 +119,150 @@ def _parse_line(number: int, line: bytes) -> NumberedRecord | BadLine:
     if not isinstance(record, dict) or not isinstance(record.get("type"), str):
         return BadLine(number, "not an object with a type")
     return NumberedRecord(number, record)
+
+
+# --------------------------------------------------------------------------------------------------
+# Reads the records of an export from a file, checks header and footer, and lets the caller look one record ahead.
+
+
+class RecordStream:
+    """The records of one file between header and footer."""
+
+    def __init__(self, path: Path, on_problem: Callable[[ImportProblem], None]) -> None:
+        self._path = path
+        self._on_problem = on_problem
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise InvalidImport(f"{path} can't be read: {error.strerror}.", path=str(path)) from error
+        self._lines = read_lines(self._file)
+        self._ahead: NumberedRecord | None = None
+        self._counts: dict[str, int] = {}
+        self._bad_count = 0
+        self._footer: Record | None = None
+        try:
+            self.header = self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read_header(self) -> Record:
+        first = next(self._lines, None)
+        if not isinstance(first, NumberedRecord):
+            raise InvalidImport(
+                f"{self._path} is not an export of Palaver: its first line is not a header.", path=str(self._path)
+            )
+        check_header(first.record, str(self._path))
+        self._count(first.record)
+        return first.record
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self._path.stat().st_size
+
+    @property
+    def position(self) -> int:
+        """How far the file was read."""
+        return self._file.tell()
+
+    def seek(self, offset: int) -> None:
+        """Go on reading at the start of another line."""
+        self._file.seek(offset)
+
+    def describe_line(self, number: int) -> str:
+        return f"{self._path.name}, line {number}"
+
+    def report(self, number: int, what: str) -> None:
+        """Report that the record in a line could not be used."""
+        self._on_problem(ImportProblem(where=self.describe_line(number), what=what))
+
+    def read(self) -> Iterator[NumberedRecord]:
+        """Yield the records one after the other."""
+        while (found := self._take()) is not None:
+            yield found
+
+    def take_while(self, record_type: str, key: str, value: str) -> Iterator[NumberedRecord]:
+        """Yield the records that follow now, as long as they have this type and value."""
+        while (found := self._take()) is not None:
+            if found.record["type"] != record_type or found.record.get(key) != value:
+                self._ahead = found
+                return
+            yield found
+
+    def take_chunks(self, attachment_id: str) -> Iterator[bytes]:
+        """Yield the bytes of a file that follow now."""
+        for number, record in self.take_while("chunk", "attachment", attachment_id):
+            try:
+                yield b64decode(record.get("data") or "", validate=True)
+            except (binascii.Error, TypeError, ValueError):
+                self.report(number, "the bytes of the file are not valid base64")
+
+    def check_end(self) -> None:
+        """Report it if the file is not complete."""
+        if self._footer is None:
+            self.report(sum(self._counts.values()) + self._bad_count, "the file ends early: its last line is missing")
+            return
+        expected = self._footer.get("counts")
+        if not self._bad_count and expected != self._counts:
+            self._on_problem(ImportProblem(where=self._path.name, what="lines are missing from this file"))
+
+    def _take(self) -> NumberedRecord | None:
+        if self._ahead is not None:
+            found, self._ahead = self._ahead, None
+            return found
+        for line in self._lines:
+            if isinstance(line, BadLine):
+                self._bad_count += 1
+                self.report(line.number, line.what)
+            elif line.record["type"] == "footer":
+                self._footer = line.record
+            else:
+                self._count(line.record)
+                return line
+        return None
+
+    def _count(self, record: Record) -> None:
+        self._counts[record["type"]] = self._counts.get(record["type"], 0) + 1
+
+
+# --------------------------------------------------------------------------------------------------
+# Which records of an export a person may have who does not see everything.
+#
+# An export of a conversation that several people share names who takes part in it. The accounts of the others, how far
+# they have read and the projects into which they have sorted it are theirs.
+
+
+def keep_visible_records(records: Iterable[Record], person_id: PersonId) -> Iterator[Record]:
+    """Yield the records of an export without what belongs to other people only."""
+    own_projects: set[Any] = set()
+    for record in records:
+        match record["type"]:
+            case "project" | "saved_prompt" if record.get("person") != person_id:
+                continue
+            case "project":
+                own_projects.add(record["id"])
+                yield record
+            case "person" if record["id"] != person_id and record.get("merged_into") != person_id:
+                yield {key: value for key, value in record.items() if key != "accounts"}
+            case "session":
+                yield _keep_own_details(record, person_id, own_projects)
+            case _:
+                yield record
+
+
+def _keep_own_details(record: Record, person_id: PersonId, own_projects: set[Any]) -> Record:
+    kept = dict(record)
+    if kept.get("project") not in own_projects:
+        kept.pop("project", None)
+    marks = [mark for mark in kept.pop("read_marks", ()) if mark.get("person") == person_id]
+    return kept | ({"read_marks": marks} if marks else {})

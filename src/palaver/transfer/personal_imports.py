@@ -14,17 +14,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
+from palaver.core.clock import compute_pause
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read
 from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.core.ids import PersonId
-from palaver.core.work_pause import compute_pause
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.transfer.imported import InvalidImport
 from palaver.transfer.readers import open_reader
-from palaver.transfer.recognition import extract_own_file, recognize_format
-from palaver.transfer.uploads import translate_errors
+from palaver.transfer.uploads import extract_own_file, recognize_format, translate_errors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

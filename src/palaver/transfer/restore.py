@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId
-from palaver.core.timestamps import from_micros, to_micros
-from palaver.sessions.attachment import Attachment, AttachmentNotFound, AttachmentTooLarge, parse_attachment_id
-from palaver.transfer import restore_others, restore_people, restore_sessions
+from palaver.sessions.speech import Attachment, AttachmentNotFound, AttachmentTooLarge, parse_attachment_id
+from palaver.transfer import restore_people, restore_sessions
 from palaver.transfer.export_records import ATTACHMENT_FIELDS, InvalidRecord, check_text, decode_fields
 from palaver.transfer.import_rows import find_value, has_row
-from palaver.transfer.record_stream import RecordStream
-from palaver.transfer.report import ImportReport
+from palaver.transfer.own_format import RecordStream
+from palaver.transfer.report import ImportReport, WriteQueue
 from palaver.transfer.restore_people import PERSON, AudienceDirectory
 from palaver.transfer.restore_sessions import ATTACHMENT, EVENTS_PER_STEP, SessionRestore
-from palaver.transfer.write_queue import WriteQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
     from palaver.transfer.own_format import Record
-    from palaver.transfer.write_queue import Batch, Step
+    from palaver.transfer.report import Batch, Step
 
 _DRY_COUNTERS = {
     "person": "people",
@@ -164,9 +163,9 @@ class _Restore:
             "saved_prompt": lambda: restore_people.make_saved_prompt_step(record),
             "usage": lambda: restore_sessions.make_orphan_usage_step(record, audiences),
             "lane": lambda: restore_sessions.make_lane_step(record, audiences),
-            "memory": lambda: restore_others.make_memory_step(record, audiences),
-            "job": lambda: restore_others.make_job_step(record),
-            "home_channel": lambda: restore_others.make_home_channel_step(record),
+            "memory": lambda: restore_people.make_memory_step(record, audiences),
+            "job": lambda: restore_people.make_job_step(record),
+            "home_channel": lambda: restore_people.make_home_channel_step(record),
         }
         return makers[kind]() if kind in makers else None
 

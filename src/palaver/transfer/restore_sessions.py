@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.ids import SESSION_ID_PATTERN
-from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.sources import decode_source
+from palaver.core.source import ChatType, Platform, SessionSource, decode_source
 from palaver.core.titles import clean_title, parse_title_slot
 from palaver.media import table as attachments
 from palaver.sessions.events import EventKind
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.transfer.own_format import Record
-    from palaver.transfer.write_queue import Batch, Step
+    from palaver.transfer.report import Batch, Step
 
 FORMAT: Final = "palaver"
 SESSION, ATTACHMENT = "session", "attachment"

@@ -3,23 +3,234 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolResult, UsageReport
-from palaver.money.call_records import add_usage_by_model
+from palaver.commands.reply_text import escape_markdown
+from palaver.core.ids import PersonId
+from palaver.core.source import Platform
+from palaver.delivery import table as deliveries
+from palaver.jobs.run_end import EndedTurn, finish_job_run
+from palaver.money import calls_table as call_records
+from palaver.money.calls_table import add_usage_by_model
+from palaver.people import table as people
+from palaver.push import table as push
+from palaver.sessions import (
+    log_table as events,
+    message_table as message_log,
+    turn_leases,
+    turns_table as turns,
+    usage_table as usage,
+)
+from palaver.sessions.context import clean_chat_text
+from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.draft import START_POSITION, Piece, PieceKind, build_turn_messages
-from palaver.turns.finish import build_messages
+from palaver.sessions.events import EventKind
+from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
+from palaver.sessions.speech import find_attachment_ids
+from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from palaver.agent.base import AgentEvent
     from palaver.core.clock import Clock
-    from palaver.live.live_run import LiveRun
+    from palaver.core.engines.base import Transaction
+    from palaver.live.feed_events import LiveRun
     from palaver.sessions.draft import Draft
-    from palaver.sessions.message import Message
-    from palaver.sessions.turn import TurnState
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage
+
+
+MAX_QUOTE_CHARS = 300
+MAX_STORED_CHARS = MAX_MESSAGE_BYTES // MAX_BYTES_PER_CHAR // 2  # of an answer, so that it always fits into the log
+MAX_NAME_CHARS = 60
+PUSH_DELAY_MICROS = 3_000_000  # time for a page that shows the answer to mark it as read
+_UNNOTIFIED_PLATFORMS = frozenset({Platform.LOCAL, Platform.API, Platform.CRON})
+
+
+def build_messages(fields: list[dict[str, Any]], state: TurnState) -> list[Message]:
+    """Build the messages of a turn; if the turn did not complete, mark the last answer as interrupted."""
+    if state is not TurnState.DONE and fields and fields[-1]["role"] == "assistant":
+        fields[-1]["interrupted"] = True
+    return [Message.from_dict(message) for message in fields]
+
+
+def build_text_only_messages(draft: Draft, input_seq: int) -> list[Message]:
+    """Build one interrupted message from the text of a draft, without tools and reasoning; none if it has no text."""
+    text = draft.text[:MAX_STORED_CHARS]
+    fields = {"role": "assistant", "content": text, "answers": input_seq}
+    return build_messages([fields], TurnState.FAILED) if draft.text.strip() else []
+
+
+def finish_turn(
+    tx: Transaction,
+    config: GatewayConfig,
+    lease: TurnLease,
+    messages: Sequence[Message],
+    usages: Sequence[TurnUsage],
+    state: TurnState,
+    error: str | None,
+    now: int,
+    *,
+    facts: Mapping[str, object] | None = None,
+    notices: Sequence[str] = (),
+    closing_notices: Sequence[str] = (),
+) -> None:
+    """Store the messages, the usage, the final state and the delivery of a turn, and end the run of a job that it is.
+
+    All of it or nothing. `usages` is what the meter has not recorded. `facts` are details of a failure for those who
+    want to know more; they are not sent to a chat. `notices` are sent to the chat before the answer,
+    `closing_notices` after it.
+    """
+    facts = {"reason": error, **(facts or {})}
+    is_stopped = facts["reason"] == InterruptReason.STOPPED
+    stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
+    turn_leases.end_turn(tx, lease, state, now, error)
+    turn_leases.delete(tx, lease.turn_no)
+    used = call_records.add_usage_by_model([*call_records.take_run_usage(tx, lease), *usages])
+    unrecorded = [replace(each, turn_id=lease.turn_id) for each in used]
+    if messages:
+        first = unrecorded.pop(0) if unrecorded else None  # recorded by the same statement as the messages
+        message_log.append_messages(tx, lease.session_id, messages, now, usage=first)
+    for each in unrecorded:
+        usage.record_usage(tx, lease.session_id, each, now)
+    if state is not TurnState.DONE:
+        kind = EventKind.TURN_FAILED if state is TurnState.FAILED else EventKind.TURN_INTERRUPTED
+        person_id = stopper_id or lease.person_id
+        input_seq = messages[-1].extra.get("answers", lease.input_seq) if messages else lease.input_seq
+        turn_facts = {"turn": lease.turn_id, "input_seq": input_seq}
+        events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
+    if JOB_RUN_KEY in lease.facts:
+        _finish_job_run(tx, config, lease, messages, state, error, facts, now)
+    if should_notify_browsers(lease, state):
+        push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
+    if lease.address is not None:
+        stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
+        ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
+        for notice in notices:
+            _enqueue_notice(tx, lease, lease.address, notice, now)
+        _enqueue_answer(tx, lease, lease.address, messages, ending, now)
+        for notice in closing_notices:
+            _enqueue_notice(tx, lease, lease.address, notice, now)
+
+
+def should_notify_browsers(lease: TurnLease, state: TurnState) -> bool:
+    """Whether a person waits for this answer on the page: it is sent to no chat, and no terminal or program asked."""
+    return (
+        lease.person_id is not None
+        and lease.address is None
+        and lease.kind is TurnKind.ANSWER
+        and state is not TurnState.INTERRUPTED
+        and JOB_RUN_KEY not in lease.facts
+        and lease.platform not in _UNNOTIFIED_PLATFORMS
+    )
+
+
+def _enqueue_answer(
+    tx: Transaction, lease: TurnLease, address: str, messages: Sequence[Message], ending: str, now: int
+) -> None:
+    """Queue the answer and why it did not complete, if so; after /compress there is only the latter."""
+    if lease.kind is TurnKind.COMPACT:
+        if ending:
+            _enqueue_notice(tx, lease, address, ending, now)
+        return
+    parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    parts += [ending] if ending else []
+    attachment_ids = [
+        each for message in messages if message.role == "assistant" for each in find_attachment_ids(message.content)
+    ]
+    if parts or attachment_ids:
+        delivery = deliveries.NewDelivery(
+            address=address,
+            content="\n\n".join([*_format_quotes(tx, lease), *parts]),
+            session_no=lease.session_no,
+            turn_no=lease.turn_no,
+            reply_to=lease.reply_to,
+            attachment_ids=attachment_ids,
+        )
+        deliveries.enqueue(tx, delivery, now)
+
+
+def _finish_job_run(
+    tx: Transaction,
+    config: GatewayConfig,
+    lease: TurnLease,
+    messages: Sequence[Message],
+    state: TurnState,
+    error: str | None,
+    facts: Mapping[str, object],
+    now: int,
+) -> None:
+    ended = EndedTurn(
+        run_id=str(lease.facts[JOB_RUN_KEY]),
+        turn_no=lease.turn_no,
+        state=state,
+        error=error,
+        facts=facts,
+        messages=messages,
+    )
+    finish_job_run(tx, config, ended, now)
+
+
+def _enqueue_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
+    notice = deliveries.NewDelivery(
+        address=address,
+        content=text,
+        kind=DeliveryKind.NOTICE,
+        session_no=lease.session_no,
+        reply_to=lease.reply_to,
+    )
+    deliveries.enqueue(tx, notice, now)
+
+
+def _load_name(tx: Transaction, person_id: PersonId | None) -> str:
+    name = people.load_names(tx, [person_id]).get(person_id, "") if person_id else ""
+    return escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or "someone else"
+
+
+def record_orphan_usage(tx: Transaction, lease: TurnLease, usages: Sequence[TurnUsage], now: int) -> None:
+    """Record the usage of a run that lost its turn to another run, or whose conversation was deleted."""
+    call_records.record_run_calls(tx, lease, now)
+    for each in usages:
+        usage.record_orphan_usage(tx, lease, each, now)
+
+
+def _format_quotes(tx: Transaction, lease: TurnLease) -> list[str]:
+    """Format the questions that an answer has to quote, because the people at its address have not seen them."""
+    questions = events.list_events_at(tx, lease.session_no, turns.load_quoted_seqs(tx, lease.turn_no))
+    names = people.load_names(tx, (event.person_id for event in questions if event.person_id is not None))
+    return [
+        format_quote(names.get(event.person_id or PersonId(""), ""), event.message.text)
+        for event in questions
+        if event.message
+    ]
+
+
+def format_quote(name: str, text: str) -> str:
+    """Quote a question from the web for people elsewhere: always on one line, with Markdown escaped."""
+    author = escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or "Someone"
+    return f"> {author}, from the web: {escape_markdown(text, MAX_QUOTE_CHARS) or '(attachment)'}"
+
+
+def format_ending(
+    kind: TurnKind, state: TurnState, error: str | None, *, is_stopped: bool = False, stopper_name: str | None = None
+) -> str:
+    """Format why a turn did not complete, for people in a chat; empty if it did."""
+    if state is TurnState.DONE:
+        return ""
+    if state is TurnState.FAILED:
+        failure = "I couldn't summarize the conversation." if kind is TurnKind.COMPACT else "I couldn't answer."
+        return f"{failure} {error}"
+    if is_stopped:
+        return f"(Stopped by {stopper_name})" if stopper_name else "(Stopped)"
+    return f"(Interrupted. {error})"
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

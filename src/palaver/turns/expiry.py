@@ -15,12 +15,11 @@ import logging
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.core import leases as named_leases
+from palaver.core import background as named_leases
+from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.process_identity import create_lease_owner, is_owner_dead
-from palaver.core.timestamps import from_micros, to_micros
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
 from palaver.sessions import expiry_table as expiry, table as sessions

@@ -9,33 +9,273 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import AgentRequest, ToolCall, UsageReport
-from palaver.agent.tools.limits import limit_results
+from palaver.agent.tool_arguments import limit_results
+from palaver.agent.toolsets import MEMORY_TOOLSET
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import AgentUnavailable, PalaverError
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.process_identity import create_lease_owner, is_owner_dead
-from palaver.core.timestamps import to_micros
+from palaver.core.errors import (
+    AgentUnavailable,
+    DuplicateMemory,
+    LimitReached,
+    NotAllowed,
+    NotFound,
+    PalaverError,
+    SessionNotFound,
+)
+from palaver.core.ids import new_memory_id, new_turn_id
 from palaver.drivers.demo import DEMO_MODEL
-from palaver.memory import learning_table as memory_turns
-from palaver.memory.learning_prompt import LEARNING_INSTRUCTIONS, MAX_LEARNING_TOKENS, build_learning_messages
+from palaver.memory import learning_table as memory_turns, table as memories
+from palaver.memory.model import (
+    MAX_AGENT_MEMORY_CHARS,
+    MAX_MEMORIES_PER_AUDIENCE,
+    Memory,
+    MemoryOrigin,
+    clean_memory,
+    find_best_matches,
+    find_conflict,
+    looks_like_secret,
+)
+from palaver.memory.queue import (
+    LEARNING_INSTRUCTIONS,
+    MAX_LEARNING_TOKENS,
+    Statement,
+    build_learning_messages,
+    choose_statements,
+    find_learner,
+)
 from palaver.memory.tools import make_recall_tool, make_remember_tool
-from palaver.money import call_records
-from palaver.sessions import usage_table as usage
-from palaver.turns.learned_memories import LearnedMemories
-from palaver.turns.material import LearningMaterial, load_material
+from palaver.money import calls_table as call_records
+from palaver.sessions import (
+    log_table as events,
+    settings_table as session_settings,
+    table as sessions,
+    usage_table as usage,
+)
+from palaver.sessions.model import StartReason
+from palaver.sessions.turn import TurnKind
+from palaver.sessions.turn_leases import TurnLease
+from palaver.turns.request_builder import load_turn_choices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
     from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId, SessionId
     from palaver.memory.learning_table import MemoryTurn
+    from palaver.memory.model import MemoryConflict
     from palaver.money.meter import BudgetMeter
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
+    from palaver.sessions.table import SessionRow
     from palaver.sessions.usage import TurnUsage
-    from palaver.turns.dependencies import RunDependencies
+    from palaver.turns.request_builder import RunDependencies
+
+
+_PAGE_MESSAGES = 100
+_MAX_READ_MESSAGES = 1000  # of people and of the agent; older ones are not looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningMaterial:
+    """What one memory turn needs."""
+
+    lease: TurnLease  # on whose behalf, in which conversation: for its usage
+    model: str | None
+    statements: Sequence[Statement]  # the oldest first
+    known: Sequence[Memory]  # of the conversation's audience, the newest first
+
+
+def load_material(tx: Transaction, dependencies: RunDependencies, turn: MemoryTurn) -> LearningMaterial | None:
+    """Load what a memory turn looks at; None if it may not run any more."""
+    try:
+        row = sessions.get_by_no(tx, turn.session_no)
+    except SessionNotFound:
+        return None
+    if find_learner(tx, dependencies.rules, row, turn.person_id) is None:
+        return None
+    lease = _make_lease(row, turn)
+    choices = load_turn_choices(tx, dependencies, lease, session_settings.load(tx, row.no))
+    if choices.toolsets is not None and MEMORY_TOOLSET not in choices.toolsets:
+        return None
+    newest_first = _iterate_statements(tx, dependencies, row, turn)
+    return LearningMaterial(
+        lease=lease,
+        model=choices.model,
+        statements=choose_statements(newest_first),
+        known=memories.search(tx, [row.audience_no], "", MAX_MEMORIES_PER_AUDIENCE),
+    )
+
+
+def _make_lease(row: SessionRow, turn: MemoryTurn) -> TurnLease:
+    """Describe the memory turn as a turn, so that its model and usage are those of one."""
+    return TurnLease(
+        turn_no=0,
+        turn_id=new_turn_id(),
+        session_no=row.no,
+        session_id=row.session.id,
+        platform=str(row.session.platform),
+        audience_no=row.audience_no,
+        owner=turn.owner,
+        attempt=1,
+        kind=TurnKind.ANSWER,
+        input_seq=turn.up_to_seq,
+        person_id=turn.person_id,
+        address=None,
+        reply_to=None,
+        facts={},
+    )
+
+
+def _iterate_statements(
+    tx: Transaction, dependencies: RunDependencies, row: SessionRow, turn: MemoryTurn
+) -> Iterator[Statement]:
+    """Yield what people wrote since the previous memory turn, the newest first."""
+    after = memory_turns.find_covered_seq(tx, row.no, turn.up_to_seq)
+    if row.session.start_reason is StartReason.FORK:
+        after = max(after, memory_turns.find_copied_seq(tx, row.no))
+    is_learner: dict[PersonId | None, bool] = {}
+    for event in _iterate_user_messages(tx, row.no, after, turn.up_to_seq):
+        if event.message is None:
+            continue
+        if not row.session.shared and event.person_id not in {None, turn.person_id}:
+            continue  # an owner wrote in this person's conversation
+        if row.session.shared and event.person_id not in is_learner:
+            learner = find_learner(tx, dependencies.rules, row, event.person_id)
+            is_learner[event.person_id] = learner is not None
+        if not row.session.shared or is_learner[event.person_id]:
+            author = event.message.author.name if event.message.author and row.session.shared else ""
+            yield Statement(_get_written_text(event.message), author)
+
+
+def _iterate_user_messages(tx: Transaction, session_no: int, after: int, up_to: int) -> Iterator[Event]:
+    before, read_count = up_to + 1, 0
+    while read_count < _MAX_READ_MESSAGES:
+        page = events.list_messages(tx, session_no, before=before, limit=_PAGE_MESSAGES)
+        for event in reversed(page):
+            if event.seq <= after:
+                return
+            if event.message is not None and event.message.role == "user":
+                yield event
+        if len(page) < _PAGE_MESSAGES:
+            return
+        before, read_count = page[0].seq, read_count + len(page)
+
+
+def _get_written_text(message: Message) -> str:
+    """Return the text that the author typed, without files and without what the message quotes."""
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    texts = [
+        part if isinstance(part, str) else part.get("text")
+        for part in message.content
+        if isinstance(part, str) or (isinstance(part, Mapping) and part.get("type") == "text")
+    ]
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+# --------------------------------------------------------------------------------------------------
+# The memories of a memory turn: what the model saves is collected, and stored together when the turn ends.
+#
+# Always true: nothing is stored of a turn that did not end; a memory that a person wrote is never replaced.
+
+MAX_LEARNED_MEMORIES = 10  # in one turn
+
+
+class LearnedMemories:
+    """What one memory turn knows and learns for one audience."""
+
+    def __init__(
+        self,
+        known: Sequence[Memory],
+        *,
+        person_id: PersonId,
+        session_id: SessionId,
+        max_memories: int,
+        now: datetime,
+    ) -> None:
+        self._known = {memory.id: memory for memory in known}  # the newest first
+        self._new: dict[str, memories.NewMemory] = {}
+        self._person_id = person_id
+        self._session_id = session_id
+        self._max_memories = max_memories
+        self._now = now
+
+    async def find_conflict(self, text: str, supersedes: Sequence[str]) -> MemoryConflict | None:
+        """Return why a text should not be added in place of these memories; None if it may be."""
+        clean = clean_memory(text, MAX_AGENT_MEMORY_CHARS)
+        others = [memory for memory in self._list_current() if memory.id not in supersedes]
+        return await asyncio.to_thread(find_conflict, others, clean, self._max_memories)
+
+    async def remember(self, text: str, supersedes: Sequence[str]) -> Memory:
+        """Collect a memory, in place of others."""
+        clean = clean_memory(text, MAX_AGENT_MEMORY_CHARS)
+        if looks_like_secret(clean):  # a model that obeys its instructions does not try
+            raise NotAllowed("This looks like a password or another secret, so it isn't saved.")
+        current: dict[str, Memory] = {memory.id: memory for memory in self._list_current()}
+        for memory_id in supersedes:
+            if memory_id not in current:
+                raise NotFound(f"There is no memory {memory_id!r} here that could be replaced.")
+            if current[memory_id].origin is MemoryOrigin.PERSON:
+                raise NotAllowed(f"A person wrote {memory_id} themselves, so it can't be replaced here.")
+        if len(self._new) >= MAX_LEARNED_MEMORIES:
+            raise LimitReached(f"At most {MAX_LEARNED_MEMORIES} memories are saved at once. Answer with: done.")
+        memory_id = new_memory_id()
+        replaced = [self._new.pop(each) for each in supersedes if each in self._new]
+        stored_ids = [each for each in supersedes if each in self._known]
+        self._new[memory_id] = memories.NewMemory(
+            id=memory_id,
+            text=clean,
+            person_id=self._person_id,
+            origin=MemoryOrigin.LEARNED,
+            session_id=self._session_id,
+            supersedes=(*stored_ids, *(each for new in replaced for each in new.supersedes)),
+            limit=self._max_memories,
+        )
+        return self._make_memory(self._new[memory_id])
+
+    async def recall(self, query: str, *, limit: int) -> Sequence[Memory]:
+        """Return memories of this audience with words of the query, or the newest ones if the query is empty."""
+        return await asyncio.to_thread(find_best_matches, self._list_current(), query, limit)
+
+    def store(self, tx: Transaction, audience_no: int, now: int) -> int:
+        """Store what was learned, and return how many memories that were.
+
+        A memory is left out if people have meanwhile said the same, or forgotten or edited what it would replace.
+        """
+        count = 0
+        memories.lock(tx, audience_no)
+        for new in self._new.values():
+            replaced = memories.list_by_ids(tx, [audience_no], new.supersedes)
+            if any(memory.origin is MemoryOrigin.PERSON for memory in replaced):
+                continue
+            try:
+                count += memories.add(tx, audience_no, new, now).id == new.id
+            except (DuplicateMemory, LimitReached, NotFound):
+                continue
+        return count
+
+    def _list_current(self) -> list[Memory]:
+        replaced = {memory_id for new in self._new.values() for memory_id in new.supersedes}
+        learned = [self._make_memory(new) for new in reversed(self._new.values())]
+        return [*learned, *(memory for memory in self._known.values() if memory.id not in replaced)]
+
+    def _make_memory(self, new: memories.NewMemory) -> Memory:
+        assert new.id is not None  # noqa: S101
+        return Memory(
+            id=new.id, text=new.text, person_id=new.person_id, created_at=self._now, origin=MemoryOrigin.LEARNED
+        )
+
+
+# --------------------------------------------------------------------------------------------------
 
 TURN_TIMEOUT_SECONDS: Final = 60.0
 LEASE_SECONDS: Final = 5 * TURN_TIMEOUT_SECONDS  # longer than a turn takes, so it is never extended

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.agent import profiles
 from palaver.agent.base import AgentRequest
 from palaver.agent.history import build_messages
+from palaver.agent.profiles import apply_choices, is_model_allowed
 from palaver.agent.toolsets import BUILT_IN_TOOLSETS
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NothingToDo
-from palaver.core.timestamps import to_micros
-from palaver.jobs.job_prompt import build_job_run_prompt
-from palaver.jobs.run_context import load_active_run
-from palaver.memory import memory_blocks
+from palaver.jobs.model import build_job_run_prompt
+from palaver.jobs.proposals import load_active_run
+from palaver.memory import table as memory_blocks
 from palaver.memory.block import load_memory_block
 from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.sessions import (
     compactions_table as compactions,
     log_table as events,
@@ -27,24 +29,69 @@ from palaver.sessions import (
     table as sessions,
 )
 from palaver.sessions.context import build_session_context, build_session_context_prompt
+from palaver.sessions.conversations import explain_automatic_start
 from palaver.sessions.events import Event, EventKind
+from palaver.sessions.home_channels import load_home_channels
 from palaver.sessions.model import AUTOMATIC_START_REASONS, SessionEntry
-from palaver.sessions.reset_explanation import explain_automatic_start
-from palaver.sessions.services_home_channels import load_home_channels
-from palaver.turns.choices import load_turn_choices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
-    from palaver.agent.base import Notice, Tool
+    from palaver.agent.base import Agent, Notice, Tool
     from palaver.agent.profiles import TurnChoices
+    from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
-    from palaver.jobs.run_context import ActiveRun
+    from palaver.core.source import Platform
+    from palaver.jobs.proposals import ActiveRun
+    from palaver.live.feed import Feed
+    from palaver.media.attachments import Attachments
+    from palaver.money.meter import Budgets
+    from palaver.sessions.context import Redactor
     from palaver.sessions.message import Message
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.settings_table import SessionSettings
+    from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
-    from palaver.turns.dependencies import RunDependencies
+    from palaver.turns.tools import Toolbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDependencies:
+    store: SessionStore
+    agent: Agent
+    profile: AgentProfile
+    rules: TurnRules
+    toolbox: Toolbox
+    feed: Feed
+    budgets: Budgets
+    redactor: Redactor | None = None
+    files: Attachments | None = None
+    list_connected_platforms: Callable[[], Collection[Platform]] = frozenset
+    # Keeps the agent open while a run uses it; the function that it returns ends that.
+    acquire_agent: Callable[[], Callable[[], None]] = field(default=lambda: lambda: None)
+
+
+# --------------------------------------------------------------------------------------------------
+# What the settings of a conversation mean for a turn: they apply as far as the person who asks may use them now.
+
+
+def load_turn_choices(
+    tx: Transaction, dependencies: RunDependencies, lease: TurnLease, settings: SessionSettings
+) -> TurnChoices:
+    """Return what the settings mean for the person of this turn; a turn without a person has the rights of a guest."""
+    person_row = people.find_by_id(tx, lease.person_id) if lease.person_id else None
+    role = person_row.person.role if person_row else Role.GUEST
+    agent, rules = dependencies.agent, dependencies.rules
+    return apply_choices(
+        dependencies.profile,
+        settings,
+        agent.check_model,
+        lambda model: is_model_allowed(agent, rules, role, model),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
 
 DEFAULT_INSTRUCTIONS = (
     "You are a helpful assistant. People talk to you through Palaver, from chat apps, a terminal and a web page."

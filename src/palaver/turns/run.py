@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import Notice, TextDelta, ToolCall
-from palaver.agent.notices import CUT_OFF_NOTICE
+from palaver.agent.base import CUT_OFF_NOTICE, Notice, TextDelta, ToolCall
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import (
@@ -29,18 +29,13 @@ from palaver.core.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from palaver.core.timestamps import to_micros
-from palaver.jobs.run_context import is_job_run
-from palaver.jobs.run_reports import RunReports
-from palaver.live.live_run import LiveRun
-from palaver.sessions import drafts, log_table as events, turn_leases
+from palaver.jobs.proposals import RunReports, is_job_run
+from palaver.live.feed_events import LiveRun
+from palaver.sessions import log_table as events, turn_leases
 from palaver.sessions.draft import PieceKind, Position
-from palaver.sessions.turn import InterruptReason, TurnKind, TurnState
-from palaver.sessions.turn_codes import FailureCode, NoticeCode
-from palaver.turns.answer_recorder import AnswerRecorder
-from palaver.turns.compaction import Compactor, format_compaction_reply
-from palaver.turns.finish import build_text_only_messages, finish_turn
-from palaver.turns.overflow import SHORTENED_NOTICE, OverflowHandler
+from palaver.sessions.turn import FailureCode, InterruptReason, NoticeCode, TurnKind, TurnState
+from palaver.turns.answer_recorder import AnswerRecorder, build_text_only_messages, finish_turn
+from palaver.turns.compaction import SHORTENED_NOTICE, Compactor, OverflowHandler, format_compaction_reply
 from palaver.turns.request_builder import RequestBuilder
 
 if TYPE_CHECKING:
@@ -48,12 +43,11 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.compaction import Compaction
     from palaver.sessions.draft import Piece
-    from palaver.sessions.events import Event
+    from palaver.sessions.events import Compaction, Event
     from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage
-    from palaver.turns.dependencies import RunDependencies
+    from palaver.turns.request_builder import RunDependencies
 
 STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canceled
 END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
@@ -333,7 +327,7 @@ class Run:
                 def mark(tx: Transaction) -> None:
                     turn_leases.mark_side_effects(tx, self.lease)
                     if pieces:
-                        drafts.append_pieces(tx, self.lease, pieces)
+                        turn_leases.append_pieces(tx, self.lease, pieces)
 
                 crash_point("turn.before_tool_mark")
                 await self._engine.arun(Write(mark))

@@ -14,16 +14,21 @@ from typing import TYPE_CHECKING
 
 from palaver.agent.base import AgentRequest, TextDelta, UsageReport
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import PalaverError
-from palaver.core.timestamps import to_micros
 from palaver.core.titles import clean_model_title
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.drivers.local import LOCAL_MODEL
-from palaver.money import call_records
-from palaver.sessions import auto_titles, log_table as events, settings_table as session_settings, usage_table as usage
+from palaver.money import calls_table as call_records
+from palaver.sessions import (
+    activity_table as auto_titles,
+    log_table as events,
+    settings_table as session_settings,
+    usage_table as usage,
+)
 from palaver.sessions.turn import TurnKind, TurnState
-from palaver.turns.choices import load_turn_choices
+from palaver.turns.request_builder import load_turn_choices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from palaver.money.meter import BudgetMeter
     from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage
-    from palaver.turns.dependencies import RunDependencies
+    from palaver.turns.request_builder import RunDependencies
     from palaver.turns.run import Run
 
 MAX_INPUT_SEQ = 50  # a conversation that has no title by then keeps its first words

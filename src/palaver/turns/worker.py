@@ -10,31 +10,138 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from palaver.accounts import access
+from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import WorkKind, Write, write_kind
-from palaver.core.errors import LeaseLost, StoreError
-from palaver.core.poll_loop import run_poll_loop
-from palaver.core.process_identity import create_lease_owner
-from palaver.core.timestamps import to_micros
-from palaver.sessions import drafts, turn_leases
-from palaver.sessions.turn import InterruptReason, StopRequest
-from palaver.turns import claims, recovery
-from palaver.turns.finish import record_orphan_usage
+from palaver.core.errors import InvalidMessage, LeaseLost, StoreError
+from palaver.people.model import Role
+from palaver.sessions import turn_leases
+from palaver.sessions.draft import START_POSITION, build_turn_messages
+from palaver.sessions.turn import (
+    CrashedTurnAction,
+    InterruptReason,
+    StopRequest,
+    TurnKind,
+    TurnState,
+    compute_requeue_delay,
+    decide_crashed_turn,
+)
+from palaver.turns.answer_recorder import build_messages, build_text_only_messages, finish_turn, record_orphan_usage
 from palaver.turns.run import Run
 from palaver.turns.title_writer import TitleWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import TurnId
     from palaver.sessions.draft import Piece, Position
-    from palaver.turns.dependencies import RunDependencies
+    from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.message import Message
+    from palaver.sessions.turn_leases import ClaimRequest, OrphanTurn, TurnLease
+    from palaver.turns.request_builder import RunDependencies
 
     UnsavedDraft = tuple[Run, list[Piece], Position]
+
+
+def claim_turns(
+    tx: Transaction, config: GatewayConfig, rules: TurnRules, request: ClaimRequest, now: int
+) -> list[TurnLease]:
+    """Claim the next turns, within the limits, of people who may still talk to the agent."""
+    claimed: list[TurnLease] = []
+    has_refused = True
+    while has_refused:
+        has_refused = False
+        free = request.max_turns - len(claimed)
+        rest = replace(request, max_turns=free, is_idle=request.is_idle and not claimed)
+        for lease in turn_leases.claim_turns(tx, rest, now):
+            if _can_be_answered(tx, lease, rules):
+                claimed.append(lease)
+            else:
+                has_refused = True
+                _end_unanswered(tx, config, lease, now)
+    return claimed
+
+
+def _can_be_answered(tx: Transaction, lease: TurnLease, rules: TurnRules) -> bool:
+    if lease.person_id is None or lease.person_role not in {None, Role.GUEST}:
+        return True  # the platform does not tell people apart, or they may talk to the agent everywhere
+    return access.can_guest_be_answered(tx, lease.person_id, lease.address, rules)
+
+
+def _end_unanswered(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
+    """End a turn whose sender has no access; the reason is in the log, and nothing is sent to them."""
+    reason = InterruptReason.ACCESS_ENDED
+    lease = replace(lease, address=None)
+    facts = {"reason": reason.value}
+    finish_turn(tx, config, lease, (), (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
+
+
+# --------------------------------------------------------------------------------------------------
+# Recovers the turns of workers that died: retries them, or ends them as interrupted or failed.
+
+TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
+
+
+def has_orphans(tx: Transaction, now: int) -> bool:
+    return turn_leases.has_orphan(tx, now, is_owner_dead)
+
+
+def recover_orphans(tx: Transaction, config: GatewayConfig, now: int) -> int:
+    """Requeue or end every turn whose worker died; return how many there were. Two callers cannot both get one."""
+    orphans = turn_leases.list_orphans(tx, now, is_owner_dead)
+    for orphan in orphans:
+        _recover(tx, config, orphan, now)
+    return len(orphans)
+
+
+def recover_broken_run(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
+    """Requeue or end the turn of a run that broke off in this process, without waiting for its lease to expire."""
+    _recover(tx, config, turn_leases.load_orphan(tx, lease), now)
+
+
+def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: int) -> None:
+    lease = orphan.lease
+    crash_count = lease.crash_count + orphan.has_begun
+    action = decide_crashed_turn(
+        had_side_effects=orphan.has_side_effects, crash_count=crash_count, stop_request=orphan.stop_request
+    )
+    if action is CrashedTurnAction.RETRY:
+        delay = timedelta(0) if orphan.has_begun else compute_requeue_delay(lease.attempt)
+        turn_leases.requeue_turn(tx, lease, crash_count, now + delay // timedelta(microseconds=1) if delay else 0)
+        turn_leases.delete(tx, lease.turn_no)
+        return
+    if action is CrashedTurnAction.FAIL:
+        error = TOO_MANY_CRASHES_REASON.format(count=crash_count)
+        messages = _load_partial_answer(tx, lease, TurnState.FAILED)
+        finish_turn(tx, config, lease, messages, (), TurnState.FAILED, error, now)
+        return
+    reason = InterruptReason.SERVER_CRASHED if orphan.stop_request is None else InterruptReason.STOPPED
+    messages = _load_partial_answer(tx, lease, TurnState.INTERRUPTED)
+    facts = {"reason": reason.value}
+    finish_turn(tx, config, lease, messages, (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
+
+
+def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) -> list[Message]:
+    """Load what a dead worker had stored of its answer; only the text, if its driver wrote what the log cannot hold."""
+    if lease.kind is TurnKind.COMPACT:
+        return []
+    draft = turn_leases.load(tx, lease)
+    try:
+        fields = build_turn_messages(draft.get_pieces_since(START_POSITION))
+        return build_messages([message | {"answers": lease.input_seq} for message in fields], state)
+    except InvalidMessage:
+        return build_text_only_messages(draft, lease.input_seq)
+
+
+# --------------------------------------------------------------------------------------------------
 
 LEASE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
@@ -123,7 +230,7 @@ class TurnWorker:
 
         def release(tx: Transaction) -> None:
             turn_leases.release_turn(tx, run.lease)
-            drafts.delete(tx, run.lease.turn_no)
+            turn_leases.delete(tx, run.lease.turn_no)
 
         crash_point("turn.before_release")
         try:
@@ -162,7 +269,7 @@ class TurnWorker:
         )
 
         def claim(tx: Transaction) -> turn_leases.WorkSummary:
-            claimed = claims.claim_turns(tx, self._dependencies.store.config, rules, claim_request, now)
+            claimed = claim_turns(tx, self._dependencies.store.config, rules, claim_request, now)
             return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
 
         def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:
@@ -214,7 +321,7 @@ class TurnWorker:
         run.is_ending = True
 
         def recover(tx: Transaction, now: int) -> None:
-            recovery.recover_broken_run(tx, self._dependencies.store.config, run.lease, now)
+            recover_broken_run(tx, self._dependencies.store.config, run.lease, now)
             record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
 
         while not self._is_stopping:
@@ -323,8 +430,8 @@ class TurnWorker:
         crash_point("turn.before_recovery")
         recovered = await self._engine.arun(
             Write(
-                lambda tx: recovery.recover_orphans(tx, self._dependencies.store.config, now),
-                read_first=lambda tx: None if recovery.has_orphans(tx, now) else 0,
+                lambda tx: recover_orphans(tx, self._dependencies.store.config, now),
+                read_first=lambda tx: None if has_orphans(tx, now) else 0,
             )
         )
         crash_point("turn.recovered")
@@ -344,7 +451,7 @@ def _append_drafts(tx: Transaction, unsaved: list[UnsavedDraft]) -> set[int]:
     for run, pieces, _ in unsaved:
         with contextlib.suppress(LeaseLost):
             turn_leases.check_lease(tx, run.lease)
-            drafts.append_pieces(tx, run.lease, pieces)
+            turn_leases.append_pieces(tx, run.lease, pieces)
             saved.add(run.lease.turn_no)
     return saved
 

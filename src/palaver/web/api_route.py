@@ -16,8 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from palaver.web.auth import authenticate, needs_caller
 from palaver.web.body_limit import MAX_BODY_BYTES, LargeRequests, check_json_values, set_body_limit
-from palaver.web.body_text import make_body_storable
-from palaver.web.errors import error_responses
+from palaver.web.errors import error_responses, make_body_storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping

@@ -12,13 +12,12 @@ from fastapi import FastAPI
 
 from palaver import __version__
 from palaver.web import openai
-from palaver.web.connections import ConnectionLimits
 from palaver.web.errors import install_errors
 from palaver.web.guard import install_guard
+from palaver.web.http_protocol import ConnectionLimits
 from palaver.web.metrics import install_metrics
 from palaver.web.open_requests import OpenRequests, RequestLimits
-from palaver.web.openapi import install_openapi
-from palaver.web.page import install_page
+from palaver.web.page import install_openapi, install_page
 from palaver.web.routes import (
     attachments,
     budgets,

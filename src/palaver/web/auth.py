@@ -18,8 +18,7 @@ from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from palaver.core.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
-from palaver.people.account import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Scope, SignedInPerson
-from palaver.people.model import Role
+from palaver.people.model import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Role, Scope, SignedInPerson
 from palaver.sessions.view import AsyncSessionView
 from palaver.web.state import State, WebState
 

@@ -10,6 +10,7 @@ import inspect
 import json
 import logging
 import math
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,15 @@ from palaver.core.errors import (
     StoreFull,
     TooManyAttempts,
 )
-from palaver.sessions.attachment import FileQuotaReached
+from palaver.core.text import make_json_storable
 from palaver.sessions.share import ShareExpired
+from palaver.sessions.speech import FileQuotaReached
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fastapi import FastAPI, Request
+
 
 log = logging.getLogger(__name__)
 
@@ -202,3 +205,24 @@ async def _handle_unexpected_error(_request: Request, _error: Exception) -> JSON
     return build_error_response(
         500, "internal_error", "Something went wrong inside Palaver. See the server log for details."
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Text in request bodies: what cannot be stored is replaced here, before anything else reads the body.
+#
+# JSON can contain NUL and halves of surrogate pairs, as `\u0000` and `\ud800`. No database, log or response can hold
+# them.
+
+_SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
+
+
+def make_body_storable(body: bytes) -> bytes:
+    """Return a JSON body with all its text storable; the same object if it already was."""
+    if not _SUSPICIOUS_ESCAPE.search(body):
+        return body
+    try:
+        value = json.loads(body)
+        clean = make_json_storable(value)
+    except (ValueError, RecursionError):  # not valid: reported when the route reads it
+        return body
+    return body if clean is value else json.dumps(clean).encode()

@@ -9,7 +9,7 @@ from pydantic import Field
 from palaver.sessions.inbound import ReplyTo
 from palaver.sessions.json import event_to_json
 from palaver.sessions.turn import BusyPolicy
-from palaver.web.schemas import (
+from palaver.web.state import (
     IdempotencyKey,
     RequestModel,
     ResponseModel,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import DeliveryStatus
     from palaver.sessions.events import Event
     from palaver.sessions.inbound import Receipt
-    from palaver.sessions.session_summary import TranscriptPage
+    from palaver.sessions.model import TranscriptPage
     from palaver.sessions.turn import Turn
 
 Content = str | list[dict[str, Any] | str]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from palaver.config.budget_amounts import NANOS_PER_DOLLAR
 from palaver.config.budget_rules import BudgetScope, BudgetUnit
 from palaver.delivery.health import load_account_health
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.money.texts import list_amounts
+from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from palaver.config.budget_rules import BudgetStatus
-    from palaver.delivery.health_model import AccountHealth
+    from palaver.delivery.model import AccountHealth
     from palaver.operation.metrics import MetricsReader, MetricsSnapshot
     from palaver.web.state import WebState
 

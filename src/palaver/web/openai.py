@@ -16,11 +16,14 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import Header, Path, Response
+from fastapi import Header, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
-from palaver.agent.models import list_allowed_models
-from palaver.core.errors import InvalidInput, NotAllowed, NotSignedIn, OwnerRequired, PalaverError
+from palaver.agent.profiles import list_allowed_models
+from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NotSignedIn, OwnerRequired, PalaverError
 from palaver.core.text import make_storable
 from palaver.gateway.completions import (
     CompletionCall,
@@ -33,36 +36,216 @@ from palaver.gateway.completions import (
 from palaver.sessions.inbound import Outcome
 from palaver.sessions.turn import TurnState
 from palaver.sessions.usage import TurnUsage
-from palaver.web.api_route import make_router
+from palaver.web import errors
+from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, require_scope, wait_until_signed_out
 from palaver.web.errors import RequestRejected, describe_error
-from palaver.web.openai_errors import (
-    ERROR_RESPONSES,
-    AnswerFailed,
-    ModelNotFound,
-    OpenAIRoute,
-    build_error_body,
-    get_error_status,
-)
-from palaver.web.openai_schemas import (
-    DEFAULT_MODEL,
-    AnswerMessage,
-    ChatCompletion,
-    ChatCompletionRequest,
-    Choice,
-    CompletionUsage,
-    OpenAIModel,
-    OpenAIModelList,
-)
-from palaver.web.sse import EventStream
+from palaver.web.routes.live import EventStream
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
     from palaver.gateway.completions import AcceptedCall
-    from palaver.people.account import SignedInPerson
+    from palaver.people.model import SignedInPerson
     from palaver.web.state import WebState
+
+
+DEFAULT_MODEL: Final = "palaver"  # the model chosen for the conversation, or else the default
+
+
+class OpenAIModel(BaseModel):
+    """A model."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "palaver"
+
+
+class OpenAIModelList(BaseModel):
+    """The available models."""
+
+    object: Literal["list"] = "list"
+    data: list[OpenAIModel]
+
+
+# ---- requests ---------------------------------------------------------------------------------------------
+
+
+class _OpenAIRequest(BaseModel):
+    """Base class of request bodies. Unknown fields are ignored, as OpenAI does."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ChatMessage(_OpenAIRequest):
+    """One message of a request."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+
+
+class StreamOptions(_OpenAIRequest):
+    """Options of a stream."""
+
+    include_usage: bool = False
+
+
+class ChatCompletionRequest(_OpenAIRequest):
+    """A request for an answer, in OpenAI's format."""
+
+    model: str = Field(DEFAULT_MODEL, max_length=200)
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    tools: Annotated[list[Any], Field(max_length=0)] | None = Field(
+        None, description="Not supported: the agent uses its own tools."
+    )
+    user: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="Your own name for a conversation. Requests with the same name continue it."
+    )
+    metadata: dict[str, Any] | None = Field(None, description="`session_id`: the id of a conversation to continue.")
+
+
+# ---- answers ---------------------------------------------------------------------------------------------
+
+
+class AnswerMessage(BaseModel):
+    """The answer."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: None = None
+
+
+class Choice(BaseModel):
+    """An answer. There is always exactly one."""
+
+    index: Literal[0] = 0
+    message: AnswerMessage
+    finish_reason: Literal["stop", "length"] = Field(description="`length` if the answer was interrupted.")
+    logprobs: None = None
+
+
+class CompletionUsage(BaseModel):
+    """Tokens used, as reported by the provider."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: dict[str, int]
+    completion_tokens_details: dict[str, int]
+
+
+class ChatCompletion(BaseModel):
+    """A complete answer."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: CompletionUsage
+    metadata: dict[str, str] = Field(description="`session_id`: the id of the conversation.")
+
+
+# ---- errors ----------------------------------------------------------------------------------------------
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIError(BaseModel):
+    """An error in OpenAI's format."""
+
+    error: ErrorDetail
+
+
+# --------------------------------------------------------------------------------------------------
+# Errors of the OpenAI-compatible API, in OpenAI's format.
+
+ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": OpenAIError} for status in (400, 401, 403, 404, 413, 429, 500, 502, 503)
+}
+_ERROR_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_ERROR_CODES: Final = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+
+class ModelNotFound(NotFound):
+    """Model not found."""
+
+
+class AnswerFailed(PalaverError):
+    """The agent could not answer."""
+
+
+class OpenAIRoute(ApiRoute):
+    """A route that answers errors in OpenAI's format."""
+
+    max_body_bytes = 16 * 2**20  # a request has all earlier messages, and images as base64
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_with_errors(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                first = error.errors()[0]
+                param = ".".join(str(step) for step in first["loc"][1:])
+                return _build_error_response(400, f"{param}: {first['msg']}", param=param or None)
+            except HTTPException as error:
+                return _build_error_response(error.status_code, str(error.detail))
+            except PalaverError as error:
+                return _respond_to_error(error)
+
+        return handle_with_errors
+
+
+def get_error_status(error: PalaverError) -> int:
+    """Return the HTTP status that OpenAI's clients expect; for most errors it is the same as in the rest of the API."""
+    if isinstance(error, AnswerFailed):
+        return 502
+    status = errors.get_error_status(error)
+    # Clients repeat a request by themselves after 409, and a rejected one would be rejected again.
+    return 400 if status == 422 or (status == 409 and isinstance(error, RequestRejected)) else status
+
+
+def build_error_body(status: int, message: str, *, code: str | None = None, param: str | None = None) -> dict[str, Any]:
+    """Build the JSON of an error."""
+    error_type = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": make_storable(message), "type": error_type, "param": param, "code": code}}
+
+
+def _respond_to_error(error: PalaverError) -> JSONResponse:
+    status = get_error_status(error)
+    headers = errors.build_retry_headers(error)
+    if isinstance(error, AnswerFailed):
+        headers["x-should-retry"] = "false"  # the message is stored; a retry would ask the same question twice
+    message, _ = errors.describe_error(error)
+    return _build_error_response(status, message, code=_ERROR_CODES.get(status) or error.code, headers=headers)
+
+
+def _build_error_response(
+    status: int,
+    message: str,
+    *,
+    code: str | None = None,
+    param: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    return JSONResponse(build_error_body(status, message, code=code, param=param), status, dict(headers or {}))
+
+
+# --------------------------------------------------------------------------------------------------
 
 SESSION_HEADER: Final = "X-Palaver-Session"
 _DATA_URL_PREFIX: Final = "data:image/"

@@ -20,8 +20,9 @@ from base64 import b64encode
 from functools import lru_cache
 from hashlib import sha256
 from mimetypes import guess_type
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fastapi import FastAPI, Request
+
 
 HASHED_FOLDER: Final = "assets/"  # the build puts files with a content hash in their name here
 DIAGRAM_FILE: Final = "diagram.html"
@@ -120,3 +122,36 @@ def build_diagram_headers(document: bytes) -> dict[str, str]:
         "sandbox allow-scripts",
     ]
     return {"Content-Security-Policy": "; ".join(policy), "X-Frame-Options": "SAMEORIGIN"}
+
+
+# --------------------------------------------------------------------------------------------------
+# The OpenAPI document: corrections that apply to all routes.
+#
+# The schemas and texts of a route are defined with the route.
+
+
+def install_openapi(app: FastAPI) -> None:
+    """Generate the document once, on the first request for it."""
+
+    def get_document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _correct_schema(
+                get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+            )
+        return app.openapi_schema
+
+    app.openapi = get_document  # type: ignore[method-assign]
+
+
+def _correct_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Correct what FastAPI assumes: validation errors have our shape, and either way to sign in is enough."""
+    schemas = schema["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            if "requestBody" in operation:
+                operation["responses"]["413"] = operation["responses"]["400"] | {"description": "Content Too Large"}
+            if operation.get("security"):  # alternatives, not requirements that all have to be met
+                operation["security"] = [{name: []} for scheme in operation["security"] for name in scheme]
+    return schema

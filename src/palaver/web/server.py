@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from palaver.core.errors import ConfigError, PortInUse
-from palaver.people.account import group_ip_address
-from palaver.web.connections import ConnectionLimits, Connections
-from palaver.web.http_protocol import HttpProtocol, Timeouts
-from palaver.web.proxies import TrustedProxies
+from palaver.people.model import group_ip_address
+from palaver.web.guard import TrustedProxies
+from palaver.web.http_protocol import ConnectionLimits, Connections, HttpProtocol, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

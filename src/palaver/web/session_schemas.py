@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from palaver.sessions.json import session_to_json
+from palaver.sessions.model import MAX_VERSIONS
 from palaver.sessions.turn import BusyPolicy
-from palaver.sessions.version import MAX_VERSIONS
 from palaver.web.message_schemas import Content, ReceiptOut
-from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel, Seq, ShortText, Time, UsageCounts
+from palaver.web.state import IdempotencyKey, RequestModel, ResponseModel, Seq, ShortText, Time, UsageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.model import SessionSummary
 
 
 class SourceOut(ResponseModel):

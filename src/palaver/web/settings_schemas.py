@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from palaver.config.setting_keys import MAX_KEY_CHARS
+from palaver.config.setting_templates import MAX_KEY_CHARS
 from palaver.settings.editor import MAX_CHANGED_KEYS
-from palaver.web.schemas import RequestModel, ResponseModel, Seq, Time
+from palaver.web.state import RequestModel, ResponseModel, Seq, Time
 
 SettingKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$", max_length=32)]

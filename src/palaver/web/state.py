@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+
+from palaver.core.text import make_storable
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
@@ -22,10 +26,10 @@ if TYPE_CHECKING:
     from palaver.sessions.shares import Shares
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_catalog import ModelCatalog
+    from palaver.transfer.archive import PersonExports
     from palaver.transfer.documents import Documents
-    from palaver.transfer.person_exports import PersonExports
     from palaver.transfer.personal_imports import PersonalImports
-    from palaver.turns.policies import Policies
+    from palaver.turns.commands.status import Policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +73,67 @@ async def _get_state(request: Request) -> WebState:
 
 
 State = Annotated[WebState, Depends(_get_state)]
+
+
+# --------------------------------------------------------------------------------------------------
+# Base classes and common types of the API's JSON schemas.
+#
+# A schema used by one route module is defined there; those of conversations and messages, which several modules use,
+# are in `session_schemas.py` and `message_schemas.py`. Classes named `…Out` are responses, `…In` are request bodies.
+#
+# Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal
+# strings. A field without a value is null, never missing.
+
+MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
+
+Time = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC), when_used="json")]
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+# A moment in a query; without a time zone it is in UTC, and a date is its first moment.
+Moment = Annotated[
+    datetime, AfterValidator(lambda moment: moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC))
+]
+ShortText = Annotated[str, StringConstraints(max_length=1000)]  # its exact limit, if any, is checked further down
+Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
+
+
+class ResponseModel(BaseModel):
+    """Base class of response bodies."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class UsageCounts(ResponseModel):
+    """Tokens and their cost."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: str | None = Field(description="The cost in US dollars; null if it is unknown.")
+    unpriced_turns: int = Field(description="Turns whose cost is unknown and not part of `cost_usd`.")
+
+
+class RequestModel(BaseModel):
+    """Base class of request bodies; an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def replace_surrogates(value: Any) -> Any:
+    """Replace lone surrogates in JSON-ready data that was never stored, such as an answer that is still growing.
+
+    What was stored has none (see `core/text.py`).
+    """
+    if isinstance(value, str):
+        return to_utf8_text(value)
+    if isinstance(value, list):
+        return [replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {to_utf8_text(str(key)): replace_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def to_utf8_text(text: str) -> str:
+    """Replace lone surrogates in a text."""
+    return text if text.isascii() else make_storable(text)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.scopes import find_token_scopes
+from palaver.commands.command import find_token_scopes
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import parse_session_id
 from palaver.inbox.registry import parse_command
 from palaver.inbox.runner import check_call_scopes
-from palaver.people.permissions import check_permission
+from palaver.people.model import check_permission
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, Outcome, ReplyTo
 from palaver.web.errors import RequestRejected
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.commands.command import CommandCall, MessageCall
-    from palaver.people.account import SignedInPerson
+    from palaver.people.model import SignedInPerson
     from palaver.sessions.inbound import Receipt
     from palaver.sessions.turn import BusyPolicy
     from palaver.web.state import WebState

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from palaver.agent.base import ToolFailed
-from palaver.agent.tools.arguments import Arguments, quote_data
+from palaver.agent.tool_arguments import Arguments, quote_data
 
 
 @pytest.mark.parametrize(("value", "text"), [("cat", "cat"), (" cat\n", "cat"), ("half \ud83d", "half ?")])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tools.limits import limit_results
+from palaver.agent.tool_arguments import limit_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from palaver.agent import history_tools as history
 from palaver.agent.base import Tool
-from palaver.agent.tools import history
-from palaver.agent.toolset_names import MAX_TOOL_NAME_CHARS, PALAVER_TOOL_NAMES, build_tool_name, mark_collisions
+from palaver.agent.toolsets import MAX_TOOL_NAME_CHARS, PALAVER_TOOL_NAMES, build_tool_name, mark_collisions
 from palaver.delivery import tools as messaging
-from palaver.jobs import job_run, tools as schedule
+from palaver.jobs import tools as schedule
 from palaver.media.web import tools as web
 from palaver.memory import tools as memory
 
@@ -35,7 +35,7 @@ def test_our_own_names_are_known() -> None:
         *memory.make_memory_tools(unused),
         *messaging.make_messaging_tools(unused),
         *schedule.make_schedule_tools(unused),
-        *job_run.make_run_tools(unused),
+        *schedule.make_run_tools(unused),
         *web.make_web_tools(unused, "ada"),
     )
     assert {tool.name for tool in tools} == PALAVER_TOOL_NAMES

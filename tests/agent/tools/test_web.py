@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import ToolFailed
-from palaver.config.web_page import SearchResult, WebPage
+from palaver.config.agent_rules import SearchResult, WebPage
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.media.web.tools import MAX_PAGE_CHARS, make_web_tools
 

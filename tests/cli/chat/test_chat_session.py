@@ -9,7 +9,7 @@ import pytest
 from palaver import GatewayConfig, ResetPolicy
 from palaver.cli.chat.chat_options import ChatMode, ChatOptions, StartMode
 from palaver.cli.chat.chat_session import ChatSession
-from palaver.cli.chat.feed_listener import FeedListener, SessionDeleted
+from palaver.cli.chat.feed_presenter import FeedListener, SessionDeleted
 from palaver.cli.errors import MessageRejected
 from palaver.config.agent_rules import AgentProfile, Profile
 from palaver.sessions.policy import ResetMode

@@ -10,8 +10,8 @@ import pytest
 
 from palaver import SessionSource, TurnUsage
 from palaver.cli import output
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
-from palaver.core.timestamps import to_micros
 
 if TYPE_CHECKING:
     from cli.conftest import Home

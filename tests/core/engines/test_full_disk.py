@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.core.engines import disk_reserve, sqlite as sqlite_engine
+from palaver.core.engines import sqlite as sqlite_engine, sqlite_presence as disk_reserve
 from palaver.core.errors import StoreFull
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ import pytest
 from palaver import SessionSource, SessionStore
 from palaver.core.engines import integrity, migrate
 from palaver.core.engines.base import Read, Write
-from palaver.core.engines.folder_lock import FolderLock
 from palaver.core.engines.sqlite import SqliteEngine
-from palaver.core.engines.sqlite_file import connect, create_file
+from palaver.core.engines.sqlite_file import FolderLock, connect, create_file
 from palaver.core.errors import StoreDamaged
 from palaver.operation.backups import BackupRequest
 

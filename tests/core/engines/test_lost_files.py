@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from palaver import SessionStore
-from palaver.core.engines import file_events
+from palaver.core.engines import sqlite_watch as file_events
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.engines.sqlite_file import connect

@@ -12,13 +12,12 @@ import apsw
 import psycopg
 import pytest
 
-from palaver.core.engine_upgrade import Upgrade
 from palaver.core.engines import migrate, postgres_migration, sqlite
-from palaver.core.engines.base import Dialect, Read, Write
-from palaver.core.engines.folder_lock import FolderLock
+from palaver.core.engines.base import Dialect, Read, Upgrade, Write
+from palaver.core.engines.migrate import migrate_file
 from palaver.core.engines.open import open_engine
 from palaver.core.engines.schema_state import load_schema_state
-from palaver.core.engines.sqlite_migration import migrate_file
+from palaver.core.engines.sqlite_file import FolderLock
 from palaver.core.errors import SchemaTooNew, SchemaTooOld, StoreBusy, StoreDamaged, UpgradeRequired
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import apsw
 import psycopg
 import pytest
 
-from palaver.core.engines import file_events, postgres_watch, sqlite_watch
-from palaver.core.engines.file_events import FileEvents
+from palaver.core.engines import postgres_pool as postgres_watch, sqlite_watch
 from palaver.core.engines.postgres import PostgresEngine
 from palaver.core.engines.sqlite import SqliteEngine
+from palaver.core.engines.sqlite_watch import FileEvents
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,9 +121,9 @@ def test_changes_are_noticed_without_file_events(
 ) -> None:
     other_folder = tmp_path / "elsewhere"  # as if the events of the file never came
     other_folder.mkdir()
-    open_inotify = file_events._open_inotify
+    open_inotify = sqlite_watch._open_inotify
     monkeypatch.setattr(
-        file_events, "_open_inotify", lambda _, mask: open_inotify([other_folder], mask) if has_events else None
+        sqlite_watch, "_open_inotify", lambda _, mask: open_inotify([other_folder], mask) if has_events else None
     )
     monkeypatch.setattr(sqlite_watch, "MAX_WAIT_SECONDS", 0.05)
     path, changes = tmp_path / "palaver.db", Changes()

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from palaver.media.document_types import (
+from palaver.media.documents.extraction import (
     DOCUMENT_TYPES,
     EPUB_TYPE,
     EXCEL_TYPE,
     PDF_TYPE,
     POWERPOINT_TYPE,
     WORD_TYPE,
+    DocumentText,
+    TextExtractor,
     find_archive_type,
 )
-from palaver.media.documents.extraction import DocumentText, TextExtractor
 from palaver.media.documents.limits import MAX_TEXT_CHARS
 from support.documents import make_epub, make_excel, make_open_document, make_pdf, make_powerpoint, make_word, make_zip
 

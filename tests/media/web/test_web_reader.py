@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.config.web_page import SearchProvider, WebToolRules
+from palaver.config.agent_rules import SearchProvider, WebToolRules
 from palaver.core.errors import ConnectionLost, InvalidInput
-from palaver.media.web.address_guard import resolve_host
-from palaver.media.web.web_reader import MAX_REQUESTS, MAX_REQUESTS_PER_PERSON, WebReader
+from palaver.media.web.reader import MAX_REQUESTS, MAX_REQUESTS_PER_PERSON, WebReader
+from palaver.media.web.requests import resolve_host
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.web_server import ENDLESS, SLOW, WebServer, resolve_to_loopback, run_web_server
 
@@ -74,7 +74,7 @@ async def test_a_redirect_to_a_private_address_is_refused(server: WebServer, tar
 
 
 async def resolve_page_only(host: str, port: int) -> Sequence[str]:
-    from palaver.media.web.address_guard import resolve_host
+    from palaver.media.web.requests import resolve_host
 
     return ["127.0.0.1"] if host == "page.example" else await resolve_host(host, port)
 

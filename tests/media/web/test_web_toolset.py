@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Platform, Principal, Role, SessionStore
-from palaver.config.agent_rules import ToolsetRule, TurnRules
-from palaver.config.web_page import WebToolRules
+from palaver.config.agent_rules import ToolsetRule, TurnRules, WebToolRules
 from palaver.core.engines.base import Read
 from palaver.core.ids import JobId
-from palaver.media.web.web_reader import WebReader
+from palaver.media.web.reader import WebReader
 from palaver.sessions import table as sessions
 from palaver.turns.tools import Toolbox
 from support.web_server import resolve_to_loopback, run_web_server

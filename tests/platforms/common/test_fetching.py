@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.core.errors import ConnectionLost, InvalidInput
-from palaver.media.web.address_guard import is_public_address
+from palaver.media.web.requests import is_public_address
 from palaver.platforms.common.fetching import FileFetcher
 
 if TYPE_CHECKING:

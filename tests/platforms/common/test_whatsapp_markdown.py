@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from palaver.delivery.capabilities import Capabilities, LengthUnit, measure_length
+from palaver.delivery.model import Capabilities, LengthUnit, measure_length
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 
 CAPABILITIES = Capabilities(max_length=400, length_unit=LengthUnit.UTF16)

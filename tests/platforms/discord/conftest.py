@@ -34,7 +34,7 @@ def make_adapter_for(server: DiscordServer, *, account: str = "", beat_grace: fl
     from palaver.inbox.registry import COMMANDS
     from palaver.platforms.discord.adapter import DiscordAdapter
     from palaver.platforms.discord.gateway import GatewayTiming
-    from palaver.platforms.discord.settings import DiscordSettings
+    from palaver.platforms.discord.manifest import DiscordSettings
 
     commands = [command for command in COMMANDS if command.name in {"new", "stop", "steer"}]
     settings = DiscordSettings.model_validate({"bot_token": TOKEN, "api_url": server.url})

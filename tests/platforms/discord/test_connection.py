@@ -22,8 +22,7 @@ from .discord_data import BOT_ID, GENERAL_ID, TOKEN
 from .discord_server import MENTION, DiscordServer
 
 if TYPE_CHECKING:
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
     from .conftest import MakeAdapter
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.base import TextDelta
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.source import Platform, SessionSource
-from palaver.core.timestamps import to_micros
 from palaver.delivery import table as deliveries
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from palaver.core.errors import StoreError
-from palaver.sessions.platform_updates import MessageDeleted
+from palaver.sessions.inbound import MessageDeleted
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -115,7 +115,7 @@ async def test_a_live_message_waits_for_the_history_of_its_own_channel(
 async def test_a_gap_is_bounded_and_the_newest_messages_are_kept(
     server: DiscordServer, inbox: MemoryInbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from palaver.platforms.discord import history
+    from palaver.platforms.discord import receiver as history
 
     monkeypatch.setattr(history, "MAX_GAP_MESSAGES", 200)
     await start_once(server, inbox)
@@ -220,7 +220,7 @@ async def test_the_history_waits_as_long_as_discord_asks(server: DiscordServer, 
 async def test_a_channel_whose_history_discord_does_not_return_stops_no_other(
     server: DiscordServer, inbox: MemoryInbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from palaver.platforms.discord import history
+    from palaver.platforms.discord import receiver as history
 
     monkeypatch.setattr(history, "RETRY_SECONDS", 0.001)
     monkeypatch.setattr(history, "POSTPONE_SECONDS", 0.01)
@@ -243,7 +243,7 @@ async def test_a_channel_whose_history_discord_does_not_return_stops_no_other(
 async def test_a_refusal_that_is_not_from_discord_itself_loses_no_history(
     server: DiscordServer, inbox: MemoryInbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.platforms.discord.history.POSTPONE_SECONDS", 0.01)
+    monkeypatch.setattr("palaver.platforms.discord.receiver.POSTPONE_SECONDS", 0.01)
     monkeypatch.setattr("palaver.platforms.discord.failures.BLOCKED_WAIT_SECONDS", 0.01)
     await start_once(server, inbox)
     server.say("missed")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import LeaseLost
 from palaver.sessions.delivery import Button
-from palaver.sessions.platform_updates import ButtonPressed
+from palaver.sessions.inbound import ButtonPressed
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -19,8 +19,7 @@ from .discord_api import BAD_GATEWAY, LATE_INTERACTION
 from .discord_data import FORUM_ID, GENERAL_ID
 
 if TYPE_CHECKING:
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
     from .discord_server import DiscordServer
 

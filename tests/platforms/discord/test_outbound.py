@@ -7,7 +7,7 @@ import pytest
 from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.discord.account_check import describe_account
+from palaver.platforms.discord.client import describe_account
 from palaver.platforms.discord.outbound import build_commands, build_edit, build_message, render_markdown
 from palaver.sessions.delivery import Address, Button
 

@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from palaver.core.logs import remove_secrets
-from palaver.platforms.discord.manifest import MANIFEST
-from palaver.platforms.discord.settings import DiscordSettings
+from palaver.platforms.discord.manifest import MANIFEST, DiscordSettings
 
 from .discord_data import TOKEN
 

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.core.source import Platform
 from palaver.platforms.email.adapter import EmailAdapter
-from palaver.platforms.email.settings import EmailSettings
+from palaver.platforms.email.manifest import EmailSettings
 from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, build_message, make_place
 

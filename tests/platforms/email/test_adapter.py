@@ -18,7 +18,7 @@ from palaver.platforms.email.adapter import EmailAdapter
 from palaver.platforms.email.inbound import UNREADABLE_TEXT
 from palaver.platforms.email.receiver import MAX_FETCH_ATTEMPTS, Position
 from palaver.testing import MemoryInbox, MemoryLink
-from palaver.testing.contract_helpers import read_ten_bytes
+from palaver.testing.contract_platform import read_ten_bytes
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import connect_adapter, make_place, wait_for_texts
 

@@ -10,11 +10,12 @@ from palaver.platforms.email.body_text import (
     MAX_TEXT_CHARS,
     TransferDecoder,
     choose_parts,
+    cut_quotes,
     cut_text,
     decode_text,
     decode_transfer,
+    read_html,
 )
-from palaver.platforms.email.html_text import read_html
 from palaver.platforms.email.imap_parsing import (
     MAX_PARTS,
     MimeGroup,
@@ -24,7 +25,6 @@ from palaver.platforms.email.imap_parsing import (
     read_structure,
     tokenize,
 )
-from palaver.platforms.email.quotes import cut_quotes
 
 # ---- quotes -----------------------------------------------------------------------------------------------
 

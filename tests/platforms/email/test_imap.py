@@ -17,7 +17,7 @@ from palaver.platforms.email.imap import MAX_RESPONSE_BYTES, ImapConnection, Ima
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.platforms.email.settings import Security
+    from palaver.platforms.email.manifest import Security
 
 PASSWORD = 'a "b" \\c'
 SIGN_IN = {b"CAPABILITY": b"* CAPABILITY IMAP4rev1 IDLE\r\n", b"LOGIN": b""}

@@ -7,9 +7,17 @@ from typing import Any
 import pytest
 
 from palaver.core.source import ChatType
-from palaver.platforms.email.addresses import Mailbox, normalize_address, parse_mailboxes
 from palaver.platforms.email.authentication import SenderRefused
-from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, decode_words, find_ids, parse_header
+from palaver.platforms.email.headers import (
+    MAX_HEADER_BYTES,
+    Mailbox,
+    decode_file_name,
+    decode_words,
+    find_ids,
+    normalize_address,
+    parse_header,
+    parse_mailboxes,
+)
 from palaver.platforms.email.inbound import Envelope, MailIgnored, make_inbound, read_envelope
 from palaver.platforms.email.threads import make_own_id, shorten_id
 

@@ -24,7 +24,7 @@ from palaver.platforms.email.outbound import (
 )
 from palaver.platforms.email.threads import find_thread, make_first_part_id, make_own_id, parse_own_id, split_addresses
 from palaver.sessions.delivery import Address
-from palaver.testing.contract_helpers import read_ten_bytes
+from palaver.testing.contract_platform import read_ten_bytes
 
 from .mail_server import ADDRESS, ANNA, BOB
 

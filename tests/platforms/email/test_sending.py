@@ -16,7 +16,7 @@ from palaver.platforms.email import adapter as adapter_module, client as client_
 from palaver.platforms.email.client import PARTIAL_SEND_ATTEMPT
 from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox, MemoryLink
-from palaver.testing.contract_helpers import read_ten_bytes
+from palaver.testing.contract_platform import read_ten_bytes
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter, wait_for_texts
 

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palaver.core.source import Platform
-from palaver.core.user_ids import find_user_id_problem
-from palaver.platforms.email.manifest import MANIFEST
-from palaver.platforms.email.settings import EmailSettings
+from palaver.core.source import Platform, find_user_id_problem
+from palaver.platforms.email.manifest import MANIFEST, EmailSettings
 
 VALUES = {
     "address": "Palaver@Example.org",

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.matrix.adapter import MatrixAdapter
-from palaver.platforms.matrix.settings import MatrixSettings
+from palaver.platforms.matrix.manifest import MatrixSettings
 
 from .homeserver import Person, share_synapse
 

@@ -21,9 +21,9 @@ from palaver.core.errors import (
 from palaver.core.source import ChatType
 from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
 from palaver.platforms.matrix import receiver
-from palaver.platforms.matrix.timeline import build_sync_filter
+from palaver.platforms.matrix.receiver import build_sync_filter
 from palaver.sessions.delivery import Address, DeliveryKind
-from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter, wait_for_texts

@@ -11,15 +11,22 @@ from palaver.core.source import ChatType
 from palaver.platforms.matrix.inbound import (
     FileReference,
     Reader,
+    Room,
     SeenEvent,
     describe_event,
     find_references,
     read_event,
     read_file_reference,
 )
-from palaver.platforms.matrix.rooms import Room
-from palaver.sessions.inbound import Inbound, RepliedMessage
-from palaver.sessions.platform_updates import ChatMoved, MembersChanged, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import (
+    ChatMoved,
+    Inbound,
+    MembersChanged,
+    MessageDeleted,
+    MessageEdited,
+    MessageReaction,
+    RepliedMessage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingMessage
-from palaver.platforms.matrix.capabilities import CAPABILITIES
+from palaver.platforms.matrix.manifest import CAPABILITIES
 from palaver.platforms.matrix.outbound import build_content, build_edit, render_html, render_messages
 from palaver.sessions.delivery import Address, DeliveryKind
 

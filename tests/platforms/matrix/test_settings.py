@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from palaver.core.source import Platform
 from palaver.platforms.manifest import ENTRY_POINT_GROUP
-from palaver.platforms.matrix.manifest import MANIFEST
-from palaver.platforms.matrix.settings import MatrixSettings
+from palaver.platforms.matrix.manifest import MANIFEST, MatrixSettings
 
 VALID = {"homeserver": "https://matrix.org/", "access_token": "syt_YWRh_abcdef"}
 

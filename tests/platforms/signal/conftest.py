@@ -9,7 +9,7 @@ import pytest
 
 from palaver.core.source import Platform
 from palaver.platforms.signal.adapter import SignalAdapter, SignalTiming
-from palaver.platforms.signal.settings import SignalSettings
+from palaver.platforms.signal.manifest import SignalSettings
 from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, make_place, render_message
 

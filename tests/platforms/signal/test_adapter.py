@@ -20,7 +20,7 @@ from palaver.platforms.signal.client import SignalProcess
 from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.sessions.delivery import Address
-from palaver.sessions.platform_updates import MessageEdited
+from palaver.sessions.inbound import MessageEdited
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import connect_adapter

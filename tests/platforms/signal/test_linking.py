@@ -11,9 +11,8 @@ import pytest
 
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.platforms.signal import linking as linking_module
-from palaver.platforms.signal.account_info import describe_account, is_outdated
-from palaver.platforms.signal.accounts_file import LinkedAccount, read_account
 from palaver.platforms.signal.client import build_environment
+from palaver.platforms.signal.linking import LinkedAccount, describe_account, is_outdated, read_account
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import connect_adapter

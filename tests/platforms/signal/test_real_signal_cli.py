@@ -20,11 +20,11 @@ from palaver.core.source import ChatType, Platform
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.signal import client, receiver
-from palaver.platforms.signal.accounts_file import read_account
 from palaver.platforms.signal.adapter import SignalAdapter
 from palaver.platforms.signal.ids import build_target
 from palaver.platforms.signal.inbound import parse_event
-from palaver.platforms.signal.settings import SignalSettings
+from palaver.platforms.signal.linking import read_account
+from palaver.platforms.signal.manifest import SignalSettings
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox, MemoryLink
@@ -45,7 +45,7 @@ from pathlib import Path
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.signal.adapter import SignalAdapter
 from palaver.platforms.signal import client, receiver
-from palaver.platforms.signal.settings import SignalSettings
+from palaver.platforms.signal.manifest import SignalSettings
 
 # signal-cli does not even get the chance to end properly.
 client.GUARD_SCRIPT = client.GUARD_SCRIPT.replace("sleep 10", "sleep 1").replace("-TERM", "-KILL")

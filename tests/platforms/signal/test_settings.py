@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palaver.platforms.signal.manifest import MANIFEST
-from palaver.platforms.signal.settings import SignalSettings
+from palaver.platforms.signal.manifest import MANIFEST, SignalSettings
 
 
 def test_nothing_has_to_be_set() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from palaver.core.source import Platform
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until

@@ -29,7 +29,7 @@ def make_adapter_for(
 ) -> SlackAdapter:
     """Return an adapter for the app of the server."""
     from palaver.platforms.slack.adapter import SlackAdapter, SlackTiming
-    from palaver.platforms.slack.settings import SlackSettings
+    from palaver.platforms.slack.manifest import SlackSettings
 
     values = {"bot_token": TOKEN, "app_token": APP_TOKEN, "signing_secret": SIGNING_SECRET, "api_url": server.api_url}
     quick: dict[str, Any] = {"ping": 0.05, "confirmation_delays": (0.05, 0.2), "preview_delays": (0.05,)}

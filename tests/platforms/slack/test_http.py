@@ -11,8 +11,7 @@ import pytest
 
 from palaver.core.errors import AccountRefused
 from palaver.delivery.adapter import WebhookRequest
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.platform_updates import ButtonPressed
+from palaver.sessions.inbound import ButtonPressed, Inbound
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 from support.platform_adapters import WEBHOOK_URL, GatedLink
@@ -195,7 +194,7 @@ async def test_http_needs_a_public_address(server: SlackServer) -> None:
 
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.slack.adapter import SlackAdapter
-    from palaver.platforms.slack.settings import SlackSettings
+    from palaver.platforms.slack.manifest import SlackSettings
 
     fields = {"bot_token": TOKEN, "signing_secret": SIGNING_SECRET, "mode": "http", "api_url": server.api_url}
     settings = SlackSettings.model_validate(fields)

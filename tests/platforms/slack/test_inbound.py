@@ -17,10 +17,10 @@ from palaver.platforms.slack.inbound import (
     parse_event,
     parse_press,
 )
-from palaver.platforms.slack.mrkdwn import Names
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.platform_updates import (
+from palaver.platforms.slack.outbound import Names
+from palaver.sessions.inbound import (
     ButtonPressed,
+    Inbound,
     MembersChanged,
     MessageDeleted,
     MessageEdited,
@@ -33,7 +33,7 @@ from .slack_types import list_event_problems
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
 
 T = TypeVar("T")
 TS, PARENT_TS = "1790000000.000200", "1790000000.000100"

@@ -12,6 +12,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.platforms.slack.directory import NEEDED_SCOPES, describe_missing_scopes
 from palaver.platforms.slack.emoji import find_emoji_name, read_emoji
 from palaver.platforms.slack.failures import (
     ApiRefusal,
@@ -21,7 +22,6 @@ from palaver.platforms.slack.failures import (
     make_platform_error,
 )
 from palaver.platforms.slack.outbound import build_blocks, build_fallback_text, build_metadata, read_key
-from palaver.platforms.slack.scopes import NEEDED_SCOPES, describe_missing_scopes
 from palaver.sessions.delivery import Button
 
 from .slack_server import SCOPES

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palaver.platforms.slack.manifest import MANIFEST
-from palaver.platforms.slack.settings import SlackSettings
+from palaver.platforms.slack.manifest import MANIFEST, SlackSettings
 
 from .slack_server import APP_TOKEN, SIGNING_SECRET, TOKEN
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from palaver.platforms.slack.scopes import NEEDED_SCOPES
+from palaver.platforms.slack.directory import NEEDED_SCOPES
 
 from .slack_types import list_manifest_problems
 

@@ -29,7 +29,7 @@ def make_adapter_for(
     """Return an adapter for the bot of the server."""
     from palaver.platforms.telegram.adapter import TelegramAdapter
     from palaver.platforms.telegram.client import TelegramClient
-    from palaver.platforms.telegram.settings import TelegramSettings
+    from palaver.platforms.telegram.manifest import TelegramSettings
 
     values = TelegramSettings(**{"bot_token": TOKEN, "api_url": server.url, **settings})
     client = TelegramClient(values, poll_seconds=poll_seconds)

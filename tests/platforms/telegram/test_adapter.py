@@ -16,8 +16,8 @@ from palaver.core.errors import AccountRefused, ConnectionLost, LimitReached, Se
 from palaver.delivery.adapter import WebhookRequest
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.telegram.adapter import TelegramAdapter
-from palaver.platforms.telegram.settings import TelegramSettings
-from palaver.sessions.platform_updates import MessageReaction
+from palaver.platforms.telegram.manifest import TelegramSettings
+from palaver.sessions.inbound import MessageReaction
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.platform_adapters import WEBHOOK_URL, run_adapter
@@ -38,8 +38,7 @@ from .bot_api_server import (
 from .conftest import make_outgoing
 
 if TYPE_CHECKING:
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
     from .conftest import MakeAdapter
 
@@ -337,7 +336,7 @@ async def test_a_request_with_a_slow_file_is_answered_in_time_and_succeeds_when_
     update = server.make_update(message=make_message("with a large file"))
     request = make_request(update, adapter._settings.get_webhook_secret())
     with monkeypatch.context() as impatient:
-        impatient.setattr("palaver.gateway.webhook_intake.ACCEPT_SECONDS", 0.02)
+        impatient.setattr("palaver.gateway.intake.ACCEPT_SECONDS", 0.02)
         assert (await adapter.handle_webhook(link, request)).status == 503
     is_downloaded.set()
     await inbox.wait_until(lambda: inbox.texts, TIMEOUT_SECONDS)

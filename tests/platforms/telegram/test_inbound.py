@@ -9,15 +9,22 @@ import pytest
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES, BotIdentity, parse_update
-from palaver.sessions.inbound import Inbound, RepliedMessage
-from palaver.sessions.platform_updates import ButtonPressed, ChatMoved, MembersChanged, MessageEdited, MessageReaction
+from palaver.sessions.inbound import (
+    ButtonPressed,
+    ChatMoved,
+    Inbound,
+    MembersChanged,
+    MessageEdited,
+    MessageReaction,
+    RepliedMessage,
+)
 
 from .bot_api_server import ADA, BOT, FORUM, GROUP, PRIVATE, list_problems, make_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
 
 IDENTITY = BotIdentity(id=BOT["id"], username=BOT["username"], commands=frozenset({"new", "stop"}))
 BOT_USER = {name: BOT[name] for name in ("id", "is_bot", "first_name", "username")}

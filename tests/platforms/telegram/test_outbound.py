@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from palaver.delivery.capabilities import LengthUnit, measure_length
+from palaver.delivery.model import LengthUnit, measure_length
 from palaver.platforms.telegram.outbound import (
     MAX_PIECE_UNITS,
     MessageBody,

@@ -13,8 +13,7 @@ from palaver.config import load_settings
 from palaver.core.source import Platform
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, PlatformManifest
 from palaver.platforms.registry import list_configured_accounts, load_manifests
-from palaver.platforms.telegram.manifest import MANIFEST
-from palaver.platforms.telegram.settings import TelegramSettings
+from palaver.platforms.telegram.manifest import MANIFEST, TelegramSettings
 
 from .bot_api_server import TOKEN
 

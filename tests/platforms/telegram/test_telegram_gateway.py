@@ -12,7 +12,7 @@ import pytest
 
 from palaver.agent.base import TextDelta
 from palaver.core.source import Platform
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.inbox.message_queue import ALBUM_WINDOW
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent

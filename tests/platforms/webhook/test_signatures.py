@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.platforms.webhook.signatures import (
+from palaver.platforms.webhook.manifest import (
     SignatureRefused,
     compute_signature,
     read_key,

@@ -17,8 +17,7 @@ from conftest import create_sqlite_database
 from palaver.agent.base import TextDelta
 from palaver.people.model import Role
 from palaver.platforms.webhook.adapter import MAX_BODY_BYTES, WebhookAdapter
-from palaver.platforms.webhook.manifest import MANIFEST
-from palaver.platforms.webhook.settings import WebhookSettings
+from palaver.platforms.webhook.manifest import MANIFEST, WebhookSettings
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.deliveries import wait_for_delivery

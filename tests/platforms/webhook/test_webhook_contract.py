@@ -18,7 +18,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import WebhookRequest
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.webhook.adapter import WebhookAdapter
-from palaver.platforms.webhook.settings import WebhookSettings
+from palaver.platforms.webhook.manifest import WebhookSettings
 from palaver.sessions.delivery import Address
 from palaver.testing import ContractPlatform, Fault, PlatformContract, ShownMessage
 

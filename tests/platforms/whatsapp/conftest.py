@@ -9,7 +9,7 @@ import pytest
 
 from palaver.core.source import Platform
 from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
-from palaver.platforms.whatsapp.settings import WhatsAppSettings
+from palaver.platforms.whatsapp.manifest import WhatsAppSettings
 from palaver.sessions.delivery import Address
 from support.platform_adapters import WEBHOOK_URL, PlatformParts, build_message, make_place
 

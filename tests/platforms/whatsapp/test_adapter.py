@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import WebhookResponse
     from palaver.platforms.whatsapp.adapter import WhatsAppAdapter
-    from palaver.sessions.platform_updates import AnyUpdate, Cursor
+    from palaver.sessions.inbound import AnyUpdate, Cursor
 
     from .conftest import MakeAdapter
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.platforms.whatsapp.inbound import parse_webhook
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.platform_updates import ButtonPressed, ChatMoved, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import ButtonPressed, ChatMoved, Inbound, MessageDeleted, MessageEdited, MessageReaction
 
 from .cloud_types import check_webhook
 from .graph_server import (
@@ -27,7 +26,7 @@ from .graph_server import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
 
 PLACE = {"latitude": 52.5, "longitude": 13.4}
 ORDER = {

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palaver.platforms.whatsapp.manifest import MANIFEST
-from palaver.platforms.whatsapp.settings import WhatsAppSettings
+from palaver.platforms.whatsapp.manifest import MANIFEST, WhatsAppSettings
 
 from .graph_server import APP_SECRET, NUMBER_ID, TOKEN, VERIFY_TOKEN
 

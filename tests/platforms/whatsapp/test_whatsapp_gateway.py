@@ -11,7 +11,7 @@ import pytest
 from palaver.core.errors import PalaverError
 from palaver.core.source import Platform
 from palaver.delivery.adapter import WebhookRequest
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.platforms.whatsapp.failures import PERSON_WAIT_SECONDS
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent

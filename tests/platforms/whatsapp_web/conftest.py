@@ -10,7 +10,7 @@ import pytest
 
 from palaver.core.source import Platform
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
-from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
+from palaver.platforms.whatsapp_web.manifest import WhatsAppWebSettings
 from palaver.sessions.delivery import Address
 from support.platform_adapters import PlatformParts, build_message, make_place
 

@@ -23,9 +23,9 @@ from palaver.core.source import ChatType, Platform
 from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.whatsapp_web import adapter as adapter_module
 from palaver.sessions.delivery import Address
-from palaver.sessions.platform_updates import MembersChanged, MessageReaction
+from palaver.sessions.inbound import MembersChanged, MessageReaction
 from palaver.testing import MemoryInbox, MemoryLink
-from palaver.testing.contract_helpers import read_ten_bytes
+from palaver.testing.contract_platform import read_ten_bytes
 from support.gateway import wait_until
 
 from .conftest import ADDRESS, GROUP_ADDRESS, make_outgoing

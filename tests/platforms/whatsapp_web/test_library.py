@@ -13,8 +13,8 @@ import pytest
 from palaver.core.errors import AccountRefused, ConnectionLost, SendRetryable
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
+from palaver.platforms.whatsapp_web.manifest import WhatsAppWebSettings
 from palaver.platforms.whatsapp_web.protocol import RequestError
-from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
 from palaver.testing import MemoryInbox, MemoryLink
 
 from .conftest import make_outgoing

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from palaver.core.source import Platform
 from palaver.platforms.registry import load_manifests
 from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
+from palaver.platforms.whatsapp_web.manifest import WhatsAppWebSettings
 from palaver.platforms.whatsapp_web.process import PASSED_VARIABLES, describe_exit
-from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
 
 
 def test_nothing_has_to_be_set() -> None:

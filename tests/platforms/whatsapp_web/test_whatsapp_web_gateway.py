@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import TextDelta
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until

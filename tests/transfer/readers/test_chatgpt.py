@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers.chatgpt import open_reader
-from palaver.transfer.readers.chatgpt_content import convert_message
+from palaver.transfer.readers.chatgpt import convert_message, open_reader
 from support.imported_items import make_zip, read_everything
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource
-from palaver.transfer.document_archive import iterate_sessions
+from palaver.transfer.archive import iterate_sessions
 from palaver.transfer.imported import InvalidImport
 from palaver.transfer.importer import Importer
 from palaver.transfer.readers import open_reader

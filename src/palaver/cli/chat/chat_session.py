@@ -23,8 +23,7 @@ from palaver.core.source import SessionSource
 from palaver.sessions import policy
 from palaver.sessions.inbound import Inbound, Outcome, Receipt
 from palaver.turns.commands.conversation import resume_session, start_session
-from palaver.turns.commands.profile import choose_personality, choose_profile, choose_workspace
-from palaver.turns.commands.setting_commands import DEFAULT
+from palaver.turns.commands.settings import DEFAULT, choose_personality, choose_profile, choose_workspace
 
 if TYPE_CHECKING:
     from datetime import datetime

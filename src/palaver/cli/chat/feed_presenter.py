@@ -6,25 +6,34 @@ growing draft and as messages of the log.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from palaver.jobs.proposal import format_cost_per_day
-from palaver.live.answer_assembly import AnswerAssembly
-from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
+from palaver.core.errors import SessionNotFound, StoreError
+from palaver.jobs.model import format_cost_per_day
+from palaver.live.feed_events import (
+    AnswerAssembly,
+    DeliveryChanged,
+    DraftGrew,
+    EventAppended,
+    FeedItem,
+    NoticeSent,
+    TurnChanged,
+)
 from palaver.sessions.draft import Piece
 from palaver.sessions.events import EventKind
-from palaver.sessions.sender_words import describe_sender
+from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 from palaver.sessions.turn import InterruptReason, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from palaver.core.ids import PersonId, TurnId
-    from palaver.live.feed_events import FeedItem
+    from palaver.cli.chat.chat_session import ChatSession
+    from palaver.core.ids import PersonId, SessionId, TurnId
     from palaver.sessions.events import Event
     from palaver.sessions.message import Message
     from palaver.sessions.turn import Turn
@@ -242,3 +251,82 @@ _NOTICE_TEXTS = {
     EventKind.ERASED: "Messages of a person who was erased are gone",
     EventKind.UNREADABLE: "An entry of this conversation can't be read",
 }
+
+
+# --------------------------------------------------------------------------------------------------
+# Following the feed of the conversation that the chat is in, also when the chat switches to another one.
+
+RETRY_SECONDS = 1.0  # after the store could not be reached
+SESSION_DELETED_TEXT = "This conversation was deleted. Your next message starts a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSwitched:
+    """All following items belong to another session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDeleted:
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class FeedUnavailable:
+    """The store cannot be reached at the moment; the listener tries again."""
+
+    text: str
+
+
+ListenerItem = FeedItem | SessionSwitched | SessionDeleted | FeedUnavailable
+
+
+class FeedListener:
+    """Follows one session at a time and drops items of sessions that the chat has left."""
+
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._items: asyncio.Queue[tuple[SessionId | None, ListenerItem]] = asyncio.Queue()
+        self._session_id: SessionId | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def next_item(self) -> ListenerItem:
+        """Wait for the next item. An event is held back until it is known whether it was sent from here."""
+        while True:
+            session_id, item = await self._items.get()
+            if isinstance(item, EventAppended):
+                async with self._chat.send_lock:
+                    pass
+            if session_id == self._session_id:
+                return item
+
+    def follow_session(self, after: int | None = None) -> None:
+        """Follow the session that the chat is in now: from a number in its log, or from now on."""
+        session_id = self._chat.session_id
+        if session_id == self._session_id:
+            return
+        self.close()
+        self._session_id = session_id
+        self._items.put_nowait((session_id, SessionSwitched()))
+        if session_id is not None:
+            self._task = asyncio.create_task(self._listen(session_id, after), name="palaver-chat-feed")
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _listen(self, session_id: SessionId, after: int | None) -> None:
+        chat = self._chat
+        while True:
+            try:
+                async for item in chat.gateway.feed.follow(chat.owner.principal, session_id, after=after):
+                    if isinstance(item, EventAppended):
+                        after = item.event.seq
+                    self._items.put_nowait((session_id, item))
+            except SessionNotFound:
+                self._items.put_nowait((session_id, SessionDeleted(session_id)))
+                return
+            except StoreError as error:
+                self._items.put_nowait((session_id, FeedUnavailable(str(error))))
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return  # the gateway stops

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli.chat.chat_session import describe_busy_outcome
-from palaver.cli.chat.feed_listener import (
+from palaver.cli.chat.feed_presenter import (
     SESSION_DELETED_TEXT,
+    AnswerEnd,
     FeedListener,
+    FeedPresenter,
     FeedUnavailable,
+    Note,
+    PersonMessage,
     SessionDeleted,
     SessionSwitched,
 )
-from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_duration
 from palaver.core.errors import PalaverError
 from palaver.sessions.draft import Piece, PieceKind

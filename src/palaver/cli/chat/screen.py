@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import sys
 import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application, get_app, in_terminal
+from prompt_toolkit.completion import Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import (
@@ -32,30 +37,32 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar, TextArea
 
-from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
+from palaver.cli.chat.attached_files import COMMANDS
 from palaver.cli.chat.chat_session import describe_busy_outcome
-from palaver.cli.chat.completer import ChatCompleter
-from palaver.cli.chat.feed_listener import (
+from palaver.cli.chat.feed_presenter import (
     SESSION_DELETED_TEXT,
+    AnswerEnd,
     FeedListener,
+    FeedPresenter,
     FeedUnavailable,
+    Note,
     SessionDeleted,
     SessionSwitched,
 )
-from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note
-from palaver.cli.chat.input_history import InputHistory
-from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
-from palaver.cli.output import clean_line
+from palaver.cli.chat.renderer import AnswerBlocks, Renderer, TextBlock, format_own_message, format_status_line
+from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
+from palaver.inbox.registry import list_completions
 from palaver.live.feed_events import EventAppended, TurnChanged
 from palaver.sessions.draft import Piece
 from palaver.sessions.inbound import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
@@ -64,6 +71,107 @@ if TYPE_CHECKING:
     from palaver.live.feed_events import FeedItem
     from palaver.sessions.inbound import Receipt
     from palaver.sessions.model import Session
+
+
+MAX_SESSIONS_OFFERED = 100
+_COMMAND_START = re.compile(r"/[\w-]*")
+_ATTACH = re.compile(r"/attach\s+(?P<path>.*)", re.IGNORECASE)
+_RESUME = re.compile(r"/resume\s+(?P<title>.*)", re.IGNORECASE)
+
+
+class ChatCompleter(Completer):
+    """Completes a command at the beginning of a message."""
+
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Complete the name of a command, or the path of a file to attach."""
+        text = document.text_before_cursor
+        if match := _ATTACH.fullmatch(text):
+            yield from self._paths.get_completions(Document(match["path"]), complete_event)
+        if not _COMMAND_START.fullmatch(text):
+            return
+        for command in list_completions():
+            if command.name.startswith(text.lower()):
+                usage = f"{command.name} {command.usage}".rstrip()
+                yield Completion(command.name, -len(text), display=usage, display_meta=command.summary)
+        for name, (usage, summary) in COMMANDS.items():
+            if name.startswith(text.lower()):
+                yield Completion(name, -len(text), display=f"{name} {usage}".rstrip(), display_meta=summary)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Complete the name of a command, a path, or a title that contains the text after `/resume`."""
+        for completion in self.get_completions(document, complete_event):
+            yield completion
+        match = _RESUME.fullmatch(document.text_before_cursor)
+        if match is None:
+            return
+        text = match["title"]
+        try:
+            recent = await self._chat.view.list(limit=MAX_SESSIONS_OFFERED)
+        except StoreError:  # no completions, but the message can still be sent
+            return
+        now = self._chat.now()
+        for session in recent:
+            title = clean_line(session.shown_title or "")
+            if title and text.casefold() in title.casefold() and session.id != self._chat.session_id:
+                yield Completion(title, -len(text), display_meta=format_relative_time(session.active_at, now))
+
+
+# --------------------------------------------------------------------------------------------------
+# The input history of the chat: what was sent, and what was typed but not sent.
+#
+# It is a file in the home folder that only its owner can read. If the file can't be used, the history lasts until the
+# chat ends.
+
+
+class InputHistory(FileHistory):
+    """The input history in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.is_persistent = True  # everything so far is in the file
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            file.chmod(0o600)
+        super().__init__(str(file))
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the inputs in the file, the newest first; none if it can't be read."""
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        """Add an input to the file."""
+        try:
+            super().store_string(string)
+        except OSError:
+            self.is_persistent = False
+
+    def save_draft(self, buffer: Buffer) -> str:
+        """Add what was typed but not sent, so that the up arrow brings it back; return it (possibly empty).
+
+        While the person looks at earlier inputs, the buffer has two texts: the earlier input, which they may have
+        changed, and the draft behind it.
+        """
+        shown = buffer.text
+        buffer.history_forward(count=sys.maxsize)
+        draft = buffer.text
+        known = self.get_strings()
+        unsent = [text for text in (shown if shown not in known else "", draft) if text.strip()]
+        for text in dict.fromkeys(unsent):
+            if known[-1:] != [text]:
+                self.append_string(text)
+        return unsent[-1] if unsent else ""
+
+
+# --------------------------------------------------------------------------------------------------
 
 DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
 MENU_LINES = 8  # kept free below the input while the completion menu is open

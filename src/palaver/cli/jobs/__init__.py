@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from palaver.cli.jobs.change_commands import confirm, pause, reject, remove, resume, run
-from palaver.cli.jobs.edit_commands import add, edit
+from palaver.cli.jobs.change_commands import add, confirm, edit, pause, reject, remove, resume, run
 from palaver.cli.jobs.list_commands import history, list_jobs, show
 
 

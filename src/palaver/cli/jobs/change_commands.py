@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from palaver.cli import lookup, output
-from palaver.cli.jobs.job_access import all_option, job_argument, print_preview, print_server_hint, run_with_jobs
+from palaver.cli import options as lookup, output
+from palaver.cli.jobs.list_commands import all_option, job_argument, print_preview, print_server_hint, run_with_jobs
 from palaver.cli.options import confirm_or_exit, json_option, yes_option
 
 if TYPE_CHECKING:
-    from palaver.cli.jobs.job_access import JobAccess
-    from palaver.jobs.details import JobDetails
-    from palaver.jobs.model import Job, JobRun
+    from collections.abc import Callable
+
+    from palaver.cli.jobs.list_commands import JobAccess
+    from palaver.jobs.model import Job, JobDraft, JobRun
+    from palaver.jobs.wire import JobDetails
 
 
 @click.command()
@@ -44,7 +46,7 @@ def resume(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
 
     It runs from its next time on; what it missed is not made up for.
     """
-    from palaver.jobs.texts import describe_next
+    from palaver.jobs.wire import describe_next
 
     async def change(access: JobAccess) -> JobDetails:
         return await access.jobs.resume(access.principal, job, everything=everything)
@@ -151,6 +153,137 @@ def reject(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
 
 
 def _print_details(details: JobDetails, text: str, *, as_json: bool) -> None:
+    from palaver.jobs.wire import details_to_json
+
+    if as_json:
+        output.print_json({"job": details_to_json(details)})
+    else:
+        click.echo(text)
+
+
+# --------------------------------------------------------------------------------------------------
+# `palaver jobs add|edit`: what a job is, confirmed in words before it is stored.
+
+_CANCELED = "Canceled. Nothing was changed."
+_FIELD_OPTIONS = (
+    click.option("--name", metavar="NAME", help="Its name. [default: the first words of the prompt]"),
+    click.option("--timezone", metavar="ZONE", help="An IANA time zone, such as Europe/Berlin. [default: yours]"),
+    click.option(
+        "--to",
+        "targets",
+        multiple=True,
+        metavar="TARGET",
+        help="Where the answer goes: origin (where the job was made), local (a file), a platform, or platform:chat."
+        " Can be repeated. [default: origin]",
+    ),
+    click.option(
+        "--tools",
+        "toolsets",
+        multiple=True,
+        metavar="TOOLSET",
+        help="A toolset that its runs may use; `none` for none. Can be repeated. [default: history, memory]",
+    ),
+    click.option("--repeat", type=click.IntRange(0), metavar="N", help="Run this many times; 0: without end."),
+    click.option("--model", metavar="MODEL", help="The model; `default` for the default."),
+    click.option("--profile", metavar="PROFILE", help="A profile of the settings; `default` for none."),
+)
+
+
+def _add_field_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_FIELD_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("schedule")
+@click.argument("prompt")
+@_add_field_options
+@yes_option
+@json_option
+@click.pass_context
+def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: bool, **fields: Any) -> None:
+    """Make a job.
+
+    SCHEDULE is `30m` (once, in 30 minutes), `every 2h`, five fields of cron such as `0 7 * * MON-FRI`, or a time such
+    as `2026-12-24 18:00`. Shows when the job will run and what that may cost, and asks for confirmation.
+    """
+    from palaver.core.source import SessionSource
+
+    draft = _make_draft(schedule=schedule, prompt=prompt, **fields)
+
+    async def run(access: JobAccess) -> JobDetails:
+        await _confirm(access, draft, "Make this job?", as_json=as_json, yes=yes)
+        added = await access.jobs.add(access.principal, draft, SessionSource.local_cli())
+        return await access.get(added.job.id)
+
+    details = run_with_jobs(ctx, run)
+    _print_result(details, f"Made the job {lookup.quote(details.job.name)} ({details.job.id}).", as_json=as_json)
+    print_server_hint(ctx)
+
+
+@click.command()
+@job_argument
+@click.option("--schedule", metavar="SCHEDULE", help="When it runs; see `jobs add`.")
+@click.option("--prompt", metavar="TEXT", help="What the agent should do.")
+@_add_field_options
+@all_option
+@yes_option
+@json_option
+@click.pass_context
+def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: bool, **fields: Any) -> None:
+    """Change a job.
+
+    What you leave out stays as it is. Shows the job as it will be, and asks for confirmation. A paused job stays
+    paused.
+    """
+    from palaver.jobs.model import JobDraft
+
+    draft = _make_draft(**fields)
+    if draft == JobDraft():
+        raise click.UsageError("Say what to change, such as --schedule 'every 3h'.")
+
+    async def run(access: JobAccess) -> JobDetails:
+        question = "Change the job to this?"
+        await _confirm(access, draft, question, job=job, everything=everything, as_json=as_json, yes=yes)
+        changed = await access.jobs.edit(access.principal, job, draft, everything=everything)
+        return await access.get(changed.job.id, everything=everything)
+
+    details = run_with_jobs(ctx, run)
+    _print_result(details, f"Changed the job {lookup.quote(details.job.name)}.", as_json=as_json)
+
+
+def _make_draft(**fields: Any) -> JobDraft:
+    from palaver.jobs.model import JobDraft
+
+    values = {name: value for name, value in fields.items() if value is not None and value != ()}
+    if "toolsets" in values and set(values["toolsets"]) == {"none"}:
+        values["toolsets"] = ()
+    return JobDraft(**values)
+
+
+async def _confirm(
+    access: JobAccess,
+    draft: JobDraft,
+    question: str,
+    *,
+    as_json: bool,
+    yes: bool,
+    job: str | None = None,
+    everything: bool = False,
+) -> None:
+    """Show the job in words, and go on if the person agrees; a job that is not valid is refused before that."""
+    from palaver.core.source import SessionSource
+    from palaver.jobs.conversation_jobs import preview_job
+
+    preview = await preview_job(
+        access.jobs, access.prices, access.principal, draft, SessionSource.local_cli(), job=job, everything=everything
+    )
+    print_preview(preview, err=as_json)
+    confirm_or_exit(question, skip=yes, canceled=_CANCELED)
+
+
+def _print_result(details: JobDetails, text: str, *, as_json: bool) -> None:
     from palaver.jobs.wire import details_to_json
 
     if as_json:

@@ -2,22 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from palaver.cli import output
-from palaver.cli.jobs.job_access import all_option, job_argument, print_lines, print_preview, run_with_jobs
-from palaver.cli.options import json_option
+from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from palaver.cli.jobs.job_access import JobAccess
-    from palaver.jobs.details import JobDetails, JobSummary
+    from palaver.agent.base import ModelPrices
+    from palaver.core.operation import AsyncRunner
     from palaver.jobs.model import JobRun
+    from palaver.jobs.service import Jobs
+    from palaver.jobs.wire import JobDetails, JobPreview, JobSummary
+    from palaver.people.model import Principal
+
+
+T = TypeVar("T")
+
+all_option = click.option("--all", "everything", is_flag=True, help="Include the jobs of other people.")
+job_argument = click.argument("job")
+_LABEL_WIDTH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAccess:
+    """The jobs of this gateway, and who asks: its owner."""
+
+    jobs: Jobs[AsyncRunner]
+    prices: ModelPrices
+    principal: Principal
+
+    async def get(self, job: str, *, everything: bool = False) -> JobDetails:
+        """Load a job with what it may cost."""
+        from palaver.jobs.conversation_jobs import get_job
+
+        return await get_job(self.jobs, self.prices, self.principal, job, everything=everything)
+
+
+def run_with_jobs(ctx: click.Context, run: Callable[[JobAccess], Coroutine[None, None, T]]) -> T:
+    """Open the store and run a coroutine with all jobs, as the owner of this gateway."""
+    import asyncio
+
+    from palaver.app import load_stored_settings, make_jobs
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        jobs, environment = make_jobs(store, load_stored_settings(store, settings), settings)
+        access = JobAccess(jobs=jobs, prices=environment.prices, principal=store.get_owner().principal)
+        return asyncio.run(run(access))
+
+
+def print_lines(lines: list[tuple[str, str]], *, err: bool = False) -> None:
+    """Print labels and texts below each other; the texts may be of people."""
+    for label, value in lines:
+        first, *rest = output.clean_text(value).splitlines() or [""]
+        click.echo(f"  {label + ':':<{_LABEL_WIDTH}}{first}", err=err)
+        for line in rest:
+            click.echo(f"  {'':<{_LABEL_WIDTH}}{line}", err=err)
+
+
+def print_preview(preview: JobPreview, *, err: bool = False) -> None:
+    from palaver.jobs.wire import list_preview_lines
+
+    click.echo(output.clean_line(preview.name), err=err)
+    print_lines(list_preview_lines(preview), err=err)
+
+
+def print_server_hint(ctx: click.Context) -> None:
+    """Say that nothing runs as long as no server does, if none does."""
+    from palaver.cli.running_servers import find_running_server
+
+    if find_running_server(load_cli_settings(ctx).home, None) is None:
+        command = format_command("serve")
+        click.echo(
+            f"Jobs run only while a server runs. None runs on this folder now: start one with `{command}`.", err=True
+        )
+
+
+# --------------------------------------------------------------------------------------------------
 
 _COLUMNS = (
     Column("ID", style="dim"),
@@ -72,7 +140,7 @@ def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
 
     If the agent has proposed a change, shows the job as it would be.
     """
-    from palaver.jobs import texts as job_words, wire as job_json
+    from palaver.jobs import wire as job_json
 
     async def run(access: JobAccess) -> JobDetails:
         return await access.get(job, everything=everything)
@@ -82,8 +150,8 @@ def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
         output.print_json({"job": job_json.details_to_json(details)})
         return
     print_preview(details.preview)
-    last_run = job_words.describe_last_run(details.last_run, details.job.timezone)
-    print_lines([("State", job_words.describe_state(details.job)), ("Last run", last_run), ("Id", details.job.id)])
+    last_run = job_json.describe_last_run(details.last_run, details.job.timezone)
+    print_lines([("State", job_json.describe_state(details.job)), ("Last run", last_run), ("Id", details.job.id)])
     if details.proposed_change is not None:
         click.echo("\nThe agent proposes this change:")
         print_preview(details.proposed_change)
@@ -100,7 +168,7 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
 
     Shows for each run how it ended, its result, and whether it reached each target.
     """
-    from palaver.jobs import texts as job_words, wire as job_json
+    from palaver.jobs import wire as job_json
 
     async def run(access: JobAccess) -> tuple[JobDetails, Sequence[JobRun]]:
         details = await access.jobs.get(access.principal, job, everything=everything)
@@ -114,19 +182,19 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
     name = output.clean_line(details.job.name)
     click.echo(f"Runs of {name} ({details.job.timezone}):" if runs else f"{name} has not run yet.")
     for each in runs:
-        click.echo(f"\n{job_words.format_slot(each.slot, details.job.timezone)}")
-        print_lines(job_words.list_run_lines(each))
+        click.echo(f"\n{job_json.format_slot(each.slot, details.job.timezone)}")
+        print_lines(job_json.list_run_lines(each))
 
 
 def _make_row(summary: JobSummary, *, with_person: bool = False) -> tuple[str, ...]:
-    from palaver.jobs import texts as job_words
+    from palaver.jobs import wire as job_json
 
     job = summary.job
     row = (
         job.id,
         f"{job.state}*" if job.proposed_change is not None else str(job.state),
-        job_words.describe_next(job),
-        job_words.describe_last_run(summary.last_run, job.timezone),
+        job_json.describe_next(job),
+        job_json.describe_last_run(summary.last_run, job.timezone),
         summary.words,
         output.clean_line(job.name),
     )

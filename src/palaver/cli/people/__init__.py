@@ -11,11 +11,11 @@ from palaver.cli.people.change_commands import (
     approve_request,
     change_role,
     deny_request,
+    erase,
     remove_person,
     set_timezone,
     unlink_account,
 )
-from palaver.cli.people.erase_command import erase
 from palaver.cli.people.invitation_commands import create_link, invite, password
 from palaver.cli.people.list_commands import list_people, list_requests
 

@@ -10,18 +10,17 @@ from urllib.parse import urlsplit
 
 import click
 
-from palaver.cli import json_output, lookup, output
+from palaver.cli import json_output, options as lookup, output
 from palaver.cli.options import is_interactive, json_option, load_current_settings
-from palaver.cli.people.people_access import load_members, run_with_accounts
+from palaver.cli.people.list_commands import load_members, run_with_accounts
 from palaver.core.errors import ConfigError
 from palaver.core.invocation import format_command
-from palaver.people.account import is_loopback
-from palaver.people.model import Role
+from palaver.people.model import Role, is_loopback
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
     from palaver.accounts.people import People
-    from palaver.people.account import Invitation, Member
+    from palaver.people.model import Invitation, Member
 
 
 @click.command()

@@ -9,14 +9,14 @@ import click
 
 from palaver.cli import output
 from palaver.core.invocation import format_command
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.config import Settings
-    from palaver.delivery.health_model import AccountHealth
-    from palaver.gateway.configured_account import ConfiguredAccount
+    from palaver.delivery.model import AccountHealth
+    from palaver.gateway.account_link import ConfiguredAccount
     from palaver.sessions.store import SessionStore
 
 account_argument = click.argument("account")

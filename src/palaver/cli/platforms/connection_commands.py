@@ -11,13 +11,13 @@ from palaver.cli import json_output, output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.core.invocation import format_command
-from palaver.delivery.health_model import AccountState
+from palaver.delivery.model import AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from palaver.cli.platforms.accounts import Account
-    from palaver.delivery.health_model import AccountHealth, AccountStatus
+    from palaver.delivery.model import AccountHealth, AccountStatus
     from palaver.sessions.store import SessionStore
 
 WAIT_SECONDS = 120.0  # for the result; signing in may take a minute

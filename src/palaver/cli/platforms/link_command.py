@@ -15,12 +15,12 @@ from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.cli.platforms.linking_screen import LinkingScreen
 from palaver.core.invocation import format_command
-from palaver.delivery.health_model import STATE_WORDS, AccountState
+from palaver.delivery.model import STATE_WORDS, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.delivery.health_model import AccountHealth, AccountStatus
+    from palaver.delivery.model import AccountHealth, AccountStatus
     from palaver.sessions.store import SessionStore
 
 POLL_SECONDS = 0.5  # between two looks at the account

@@ -16,7 +16,7 @@ from palaver.operation.qr_code import make_qr_code
 if TYPE_CHECKING:
     from os import terminal_size
 
-    from palaver.delivery.health_model import LinkingPrompt
+    from palaver.delivery.model import LinkingPrompt
 
 MARGIN_SQUARES = 2  # of light around the code
 GAP = "   "  # between the code and the words

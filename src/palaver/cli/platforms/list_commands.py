@@ -13,7 +13,7 @@ from palaver.cli.output import Column
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.cli.running_servers import find_running_server
 from palaver.core.invocation import format_command
-from palaver.delivery.health_model import STATE_WORDS, AccountState
+from palaver.delivery.model import STATE_WORDS, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

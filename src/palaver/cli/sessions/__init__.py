@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import click
 
-from palaver.cli.sessions.change_commands import archive, delete, move, pin, redo, rename, unarchive, undo, unpin
-from palaver.cli.sessions.export_command import export
-from palaver.cli.sessions.list_command import list_sessions
-from palaver.cli.sessions.prune_command import prune
-from palaver.cli.sessions.search_command import search
-from palaver.cli.sessions.show_command import show
+from palaver.cli.sessions.change_commands import (
+    archive,
+    delete,
+    export,
+    move,
+    pin,
+    prune,
+    redo,
+    rename,
+    unarchive,
+    undo,
+    unpin,
+)
+from palaver.cli.sessions.list_command import list_sessions, search, show
 
 
 @click.group()

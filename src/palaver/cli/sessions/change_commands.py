@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, lookup, output, transcript
-from palaver.cli.options import confirm_or_exit, json_option, mine_option, open_view, session_argument, yes_option
+from palaver.cli import json_output, options as lookup, output, transcript
+from palaver.cli.options import (
+    confirm_or_exit,
+    json_option,
+    load_cli_settings,
+    load_current_settings,
+    mine_option,
+    open_store,
+    open_view,
+    platform_option,
+    session_argument,
+    yes_option,
+)
+from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
+from palaver.core.source import Platform
 from palaver.sessions.json import session_to_json
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from palaver.operation.retention import PruneReport
     from palaver.sessions.model import Session
+
 
 MAX_TURNS = 1_000_000  # more turns than any conversation has
 
@@ -185,3 +203,134 @@ def redo(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
         return
     count = f"{output.format_count(result.turns, 'turn')}, {output.format_count(result.messages, 'message')}"
     click.echo(f"Redone in {lookup.describe_session(found)}: {count}, starting with {lookup.quote(result.prompt)}.")
+
+
+# --------------------------------------------------------------------------------------------------
+# `palaver sessions export`: a whole conversation as JSON, JSONL, Markdown or HTML.
+
+_FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".jsonl": "jsonl"}
+
+
+@click.command()
+@session_argument
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Write to this file instead of stdout.",
+)
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["json", "jsonl", "markdown", "html"]),
+    help="json and jsonl export the complete log, markdown and html the visible messages."
+    " [default: by the name of FILE, else json]",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@mine_option
+@click.pass_context
+def export(
+    ctx: click.Context, session: str, path: Path | None, file_format: str | None, force: bool, mine: bool
+) -> None:
+    """Export a whole conversation.
+
+    Prints it, or writes a FILE that only you can read.
+    """
+    to_stdout = path is None or str(path) == "-"
+    if file_format is None:
+        file_format = _FORMAT_BY_SUFFIX.get("" if path is None else path.suffix.lower(), "json")
+    _export_document(ctx, session, None if to_stdout else path, file_format, force=force, mine=mine)
+
+
+def _export_document(
+    ctx: click.Context, session: str, path: Path | None, file_format: str, *, force: bool, mine: bool
+) -> None:
+    """Write a document as it is made, piece by piece."""
+    from palaver.core.files import write_pieces_atomically
+    from palaver.media.attachments import Attachments
+    from palaver.sessions.export import DocumentFormat
+    from palaver.transfer.documents import Documents
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        principal = store.get_owner().principal
+        found = lookup.find_session(store.seen_by(principal, everything=not mine), session)
+        documents = Documents(store, Attachments(store, settings.home / "attachments"))
+        pieces = documents.iterate(principal, found.id, DocumentFormat(file_format), everything=not mine)
+        if file_format == "json":
+            ascii_only = path is None and not output.can_print_unicode()
+            pieces = (output.escape_json(piece, ascii_only=ascii_only) for piece in pieces)
+        elif file_format == "markdown":
+            pieces = map(output.clean_text, pieces)
+        if path is None:
+            for piece in pieces:
+                click.echo(piece, nl=False)
+            return
+        write_pieces_atomically(path, pieces, overwrite=force)
+    output.print_hint(f"Exported {lookup.describe_session(found)} to {path}.")
+
+
+# --------------------------------------------------------------------------------------------------
+# `palaver sessions prune`: deletes conversations that were not used for long, after showing what would go.
+
+
+def _parse_age(_ctx: click.Context, _option: click.Parameter, text: str) -> timedelta:
+    from palaver.operation.retention import parse_age
+
+    try:
+        return parse_age(text)
+    except InvalidInput as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command()
+@click.option(
+    "--older-than",
+    "age",
+    required=True,
+    metavar="AGE",
+    callback=_parse_age,
+    help="How long a conversation was not used: 90d, 12w, 6m or 1y.",
+)
+@platform_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@yes_option
+@json_option
+@click.pass_context
+def prune(ctx: click.Context, age: timedelta, platform: str | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Delete everybody's conversations that were not used for long.
+
+    What counts is the last activity, not when a conversation began. Pinned conversations stay, and so do those in
+    which something runs, waits or is on its way. This can't be undone.
+    """
+    import asyncio
+
+    from palaver.operation.retention import Retention
+
+    settings = load_current_settings(ctx)
+    name = None if platform is None else str(Platform(platform))
+    with open_store(settings) as store:
+        retention = Retention(store, lambda: settings.turns.retention)
+        owner = store.get_owner().principal
+        report = asyncio.run(retention.prune(owner, age, platform=name, dry_run=True))
+        if not dry_run and report.sessions:
+            if not yes:
+                output.print_hint(_describe(report, "would be deleted"))
+            confirm_or_exit(f"Delete {output.format_count(report.sessions, 'conversation')}?", skip=yes)
+            report = asyncio.run(retention.prune(owner, age, platform=name, dry_run=False))
+    if as_json:
+        output.print_json(report.to_dict() | {"is_dry_run": dry_run})
+    elif not report.sessions:
+        click.echo("No conversation is that old, or those that are can't be deleted because they are pinned or in use.")
+    else:
+        click.echo(_describe(report, "would be deleted" if dry_run else "deleted"))
+
+
+def _describe(report: PruneReport, verb: str) -> str:
+    count = output.format_count(report.sessions, "conversation")
+    messages = output.format_count(report.messages, "message")
+    size = f"{report.bytes / 1_000_000:,.1f} MB"
+    times = [output.format_timestamp(moment) for moment in (report.oldest, report.newest) if moment is not None]
+    return f"{count} {verb}: {messages}, about {size}, last used between {' and '.join(times)}."

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
+from enum import Enum, StrEnum, auto
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from palaver.core.errors import StoreClosed
 
@@ -20,7 +20,34 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from palaver.core.clock import Clock
-    from palaver.core.readiness import ReadinessProblem
+
+
+class Upgrade(Enum):
+    """Whether a store is brought up to date when it is opened. A new one always is."""
+
+    REFUSE = auto()  # raise `UpgradeRequired`
+    ALONE = auto()  # yes, unless a server of an older version uses it
+    TAKE_OVER = auto()  # yes; servers of older versions stop using it, where they can be told to
+
+
+# --------------------------------------------------------------------------------------------------
+# What keeps a server from serving everything, for monitoring and for `palaver doctor`.
+
+ReadinessCode = Literal[
+    "database_slow", "database_locked", "disk_full", "disk_nearly_full", "too_many_connections", "turns_waiting"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessProblem:
+    """One problem of a running server; everybody can read it."""
+
+    code: ReadinessCode
+    message: str
+    is_blocking: bool  # messages can't be stored, so the server is not ready
+
+
+# --------------------------------------------------------------------------------------------------
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -195,3 +222,23 @@ async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argu
     except RuntimeError:  # the threads have been shut down
         raise StoreClosed from None
     return await future
+
+
+# --------------------------------------------------------------------------------------------------
+# Small helpers to build SQL statements.
+
+
+def build_placeholders(count: int, first: int = 1) -> str:
+    """Return the parameters of an IN list: `$1, $2, $3`."""
+    return ", ".join(f"${number}" for number in range(first, first + count))
+
+
+class Columns(Protocol):
+    """A NamedTuple whose fields are the columns of a statement."""
+
+    _fields: ClassVar[tuple[str, ...]]
+
+
+def list_columns(columns: type[Columns], alias: str = "") -> str:
+    """Return the columns as a statement selects them, of the table with this alias."""
+    return ", ".join(f"{alias}.{name}" if alias else name for name in columns._fields)

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 import apsw
 
 from palaver.core.engines import migrate
-from palaver.core.engines.damage import make_damage_error
-from palaver.core.engines.sqlite_file import connect, make_busy_handler, open_immutable
+from palaver.core.engines.sqlite_file import connect, make_busy_handler, make_damage_error, open_immutable
 from palaver.core.errors import StoreDamaged
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.engine_upgrade import Upgrade
+from palaver.core.engines.base import Upgrade
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.errors import ConfigError
 

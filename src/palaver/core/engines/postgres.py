@@ -18,8 +18,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from palaver.core.engine_upgrade import Upgrade
-from palaver.core.engines.base import Conflict, Read, Work, WorkKind, Write, get_kind, write_key
+from palaver.core.engines.base import Conflict, Read, Upgrade, Work, WorkKind, Write, get_kind, write_key
 from palaver.core.engines.table_copy import TargetContent, find_content
 from palaver.core.errors import ConfigError, StoreBusy, StoreClosed, StoreReadOnly, StoreUnavailable
 
@@ -28,14 +27,18 @@ try:
     from psycopg import errors as pg
     from psycopg.conninfo import conninfo_to_dict
 
-    from palaver.core.engines.postgres_clock import ServerClock
-    from palaver.core.engines.postgres_connection import LONG_TIME_LIMITS, PooledConnection, PostgresTransaction
-    from palaver.core.engines.postgres_errors import get_first_line, is_rolled_back, translate_error
-    from palaver.core.engines.postgres_identity import WrongServer
+    from palaver.core.engines.postgres_connection import (
+        LONG_TIME_LIMITS,
+        PooledConnection,
+        PostgresTransaction,
+        ServerClock,
+        WrongServer,
+        get_first_line,
+        is_rolled_back,
+        translate_error,
+    )
     from palaver.core.engines.postgres_migration import migrate_database, read_applied
-    from palaver.core.engines.postgres_pool import PostgresPool
-    from palaver.core.engines.postgres_threads import PostgresThreads
-    from palaver.core.engines.postgres_watch import PostgresWatch
+    from palaver.core.engines.postgres_pool import PostgresPool, PostgresThreads, PostgresWatch
 except ModuleNotFoundError as error:
     raise ConfigError(
         "PostgreSQL support is not installed. Install it with: pip install 'palaver[postgres]'"
@@ -46,8 +49,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import LiteralString
 
-    from palaver.core.engines.base import OnChange, Transaction, Watch
-    from palaver.core.readiness import ReadinessProblem
+    from palaver.core.engines.base import OnChange, ReadinessProblem, Transaction, Watch
 
 T = TypeVar("T")
 

@@ -8,22 +8,155 @@ every transaction another connection: there they are set with BEGIN, in the same
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import socket
+import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import psycopg
+from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 
+from palaver.core.clock import from_micros
 from palaver.core.engines import migrate
+from palaver.core.errors import (
+    InvalidInput,
+    PalaverError,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
 
     from palaver.core.engines.base import Row
-    from palaver.core.engines.postgres_identity import ServerIdentity
+
+
+log = logging.getLogger(__name__)
+
+_DAMAGED: Final = (
+    "PostgreSQL reports damaged data. Check the disk of its server, and restore the latest backup"
+    " (docs/guides/backup.md)."
+)
+_LOST_STATEMENTS: Final = (
+    "A connection pooler mixes up prepared statements. Restart Palaver, so that it notices the pooler, or connect"
+    " it to PostgreSQL directly."
+)
+_TOO_SLOW: Final = "PostgreSQL took too long for this, so nothing was changed. Try again later."
+_REFUSED_VALUE: Final = "A value is too long, too large, or has characters that can't be stored."
+
+# The longest prefix of the SQLSTATE counts.
+_BY_STATE: Final[Mapping[str, tuple[type[PalaverError], str]]] = {
+    "08": (StoreUnavailable, ""),
+    "22": (InvalidInput, _REFUSED_VALUE),
+    "25006": (StoreReadOnly, "PostgreSQL does not allow writing. Check whether the server is a replica."),
+    "25P03": (StoreBusy, "This process was paused in the middle of a change, so nothing was changed. Try again."),
+    "26": (StoreUnavailable, _LOST_STATEMENTS),
+    "42501": (StoreReadOnly, "PostgreSQL does not allow this. Check the rights of Palaver's user there."),
+    "42P05": (StoreUnavailable, _LOST_STATEMENTS),
+    "53": (StoreBusy, "PostgreSQL is at one of its limits. Try again later."),
+    "53100": (StoreFull, "PostgreSQL is out of disk space, so nothing was stored. Free some space and try again."),
+    "53200": (StoreFull, "PostgreSQL is out of memory, so nothing was stored. Try again later."),
+    "54": (InvalidInput, _REFUSED_VALUE),
+    "55P03": (StoreBusy, "Something else is changing the same thing and does not finish. Try again in a moment."),
+    "57": (StoreUnavailable, ""),
+    "57014": (StoreBusy, _TOO_SLOW),
+    "58": (StoreUnavailable, ""),
+    "XX001": (StoreDamaged, _DAMAGED),
+    "XX002": (StoreDamaged, _DAMAGED),
+}
+
+
+class ServerAway(psycopg.OperationalError):
+    """The server was away when it was tried last, which has been logged."""
+
+
+def translate_error(error: psycopg.Error, server: str) -> PalaverError | None:
+    """Return the error to raise instead, and log the details; None for a mistake in Palaver itself."""
+    state = error.sqlstate or ""
+    if state:
+        found = next((_BY_STATE[state[:length]] for length in (5, 2) if state[:length] in _BY_STATE), None)
+    elif isinstance(error, psycopg.DataError):  # refused before it was sent
+        found = _BY_STATE["22"]
+    else:
+        found = (StoreUnavailable, "") if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else None
+    if found is None:
+        return None
+    kind, text = found
+    if kind is InvalidInput:
+        log.warning("postgres_refused_value", extra={"sqlstate": state})  # without its text, which may quote the value
+    elif not isinstance(error, ServerAway):
+        log.warning("postgres_failed", extra={"server": server, "sqlstate": state, "reason": get_first_line(error)})
+    return kind(text)
+
+
+def is_rolled_back(error: psycopg.Error) -> bool:
+    """Whether the server has ended a transaction that stood still: its work can safely run again."""
+    return isinstance(error, pg.IdleInTransactionSessionTimeout)
+
+
+def get_first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+# --------------------------------------------------------------------------------------------------
+# A clock that shows the time of a PostgreSQL server, the same for every process that uses its database.
+#
+# Processes on several machines compare leases, and the clocks of machines differ. So no process uses its own clock: it
+# asks the server now and then, on a connection that is in use anyway, and counts on from there with its monotonic
+# clock.
+#
+# Always true: reading the clock never waits and never asks the server; setting this machine's clock changes nothing.
+
+SYNC_INTERVAL_MICROS = 10_000_000  # so a machine that slept, or a server whose clock was set, is soon right again
+MIN_CORRECTION_MICROS = 250_000  # smaller differences are ignored, so that network delays do not make time jump
+MAX_ROUND_TRIP_MICROS = 1_000_000  # a slower answer is ignored: we do not know when the server gave it
+
+
+def read_monotonic_micros() -> int:
+    """Return microseconds that keep counting even if this machine's clock is set."""
+    return time.monotonic_ns() // 1000
+
+
+class ServerClock:
+    """Shows the server's time."""
+
+    def __init__(self, ticks: Callable[[], int] = read_monotonic_micros) -> None:
+        self._ticks = ticks
+        self._offset: int | None = None  # server time minus ticks
+        self._synced_at = 0
+
+    def now(self) -> datetime:
+        """Return the current server time, aware, in UTC."""
+        return from_micros(self._ticks() + (self._offset or 0))
+
+    @property
+    def needs_sync(self) -> bool:
+        return self._offset is None or self._ticks() - self._synced_at > SYNC_INTERVAL_MICROS
+
+    def sync(self, connection: psycopg.Connection[tuple[int]]) -> None:
+        """Ask the server for its time."""
+        sent_at = self._synced_at = self._ticks()
+        row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()
+        received_at = self._ticks()
+        assert row is not None  # noqa: S101
+        offset = row[0] - (sent_at + received_at) // 2
+        is_fast = received_at - sent_at < MAX_ROUND_TRIP_MICROS
+        if self._offset is None or (is_fast and abs(offset - self._offset) > MIN_CORRECTION_MICROS):
+            self._offset = offset
+
+
+# --------------------------------------------------------------------------------------------------
 
 CONNECT_TIMEOUT_SECONDS: Final = 5
 MAX_NAME_CHARS: Final = 40  # of an application, before our own part
@@ -156,3 +289,86 @@ def list_addresses(url: str) -> list[dict[str, Any]]:
                 server[name] = value
         servers.append(server)
     return servers
+
+
+# --------------------------------------------------------------------------------------------------
+# Which server a connection has reached, and whether it is the one that has the store.
+#
+# After a failover the new primary is on a higher timeline than the old one. An old primary that comes back accepts
+# writes like the new one, and everything written there would be missing from the store. So this process remembers the
+# highest timeline that it has seen, also in a file in its home folder, and refuses servers that are behind it.
+#
+# Two servers that were both promoted from the same timeline have the same number and can't be told apart here.
+
+FILE_NAME: Final = "postgres-timelines.json"
+
+
+class WrongServer(psycopg.OperationalError):
+    """The server answers, but the store must not be used there; the text says why, for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """Which database cluster, and which of its histories."""
+
+    system_id: str
+    timeline: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What a server says about itself over a new connection."""
+
+    backend_pid: int
+    is_replica: bool
+    identity: ServerIdentity | None  # None: this server does not tell
+
+
+_READ_REPORT: Final = "SELECT pg_backend_pid(), pg_is_in_recovery()"
+# The timeline of the last checkpoint (pg_control_checkpoint) is the old one for minutes after a promotion.
+_READ_IDENTITY: Final = """SELECT (SELECT system_identifier FROM pg_control_system())::text,
+    CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"""
+
+
+def read_report(connection: PooledConnection) -> ServerReport:
+    """Ask a server over a new connection, in one message."""
+    try:
+        cursor = connection.execute(f"{_READ_REPORT}; {_READ_IDENTITY}", prepare=False)
+    except (pg.FeatureNotSupported, pg.InsufficientPrivilege, pg.UndefinedFunction):  # a service like PostgreSQL
+        pid, is_replica = connection.execute(_READ_REPORT, prepare=False).fetchall()[0]
+        return ServerReport(int(pid), bool(is_replica), None)
+    pid, is_replica = cursor.fetchall()[0]
+    cursor.nextset()
+    system_id, timeline = cursor.fetchall()[0]
+    identity = None if timeline is None else ServerIdentity(str(system_id), int(timeline, 16))
+    return ServerReport(int(pid), bool(is_replica), identity)
+
+
+class TimelineFile:
+    """The highest timeline of every cluster that this machine has used; without a folder it remembers nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.path = None if folder is None else folder / FILE_NAME
+
+    def load(self, system_id: str) -> int:
+        """Return the highest timeline that was seen of a cluster; 0 if none was."""
+        return self._read().get(system_id, 0)
+
+    def save(self, identity: ServerIdentity) -> None:
+        known = self._read()
+        if self.path is None or known.get(identity.system_id, 0) >= identity.timeline:
+            return
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.write_text(json.dumps({**known, identity.system_id: identity.timeline}), encoding="ascii")
+            temporary.replace(self.path)
+        except OSError as error:  # the process still remembers it
+            log.warning("timeline_not_saved", extra={"path": str(self.path), "error": str(error)})
+
+    def _read(self) -> dict[str, int]:
+        try:
+            found = json.loads(self.path.read_text(encoding="ascii")) if self.path is not None else {}
+        except (OSError, ValueError):
+            return {}
+        return {str(name): value for name, value in found.items() if isinstance(value, int)}

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from psycopg import errors as pg
 
-from palaver.core.engine_upgrade import Upgrade
 from palaver.core.engines import migrate
-from palaver.core.engines.base import Dialect
+from palaver.core.engines.base import Dialect, Upgrade
 from palaver.core.engines.postgres_connection import LONG_TIME_LIMITS
 from palaver.core.errors import StoreBusy
 

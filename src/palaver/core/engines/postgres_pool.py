@@ -11,6 +11,7 @@ none is lent that was opened before a newer version upgraded the schema, or afte
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import queue
@@ -19,24 +20,37 @@ import threading
 import time
 import weakref
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 import psycopg
 
 from palaver.core.engines.base import WorkKind
-from palaver.core.engines.postgres_connection import CONNECT_TIMEOUT_SECONDS, connect, list_addresses
-from palaver.core.engines.postgres_errors import ServerAway, get_first_line
-from palaver.core.engines.postgres_identity import TimelineFile, WrongServer, read_report
+from palaver.core.engines.postgres_connection import (
+    CONNECT_TIMEOUT_SECONDS,
+    ServerAway,
+    TimelineFile,
+    WrongServer,
+    connect,
+    get_first_line,
+    list_addresses,
+    read_report,
+)
 from palaver.core.engines.postgres_migration import refuse_newer_schema
+from palaver.core.engines.sqlite_watch import WakeUp
 from palaver.core.errors import SchemaTooNew, StoreBusy, StoreClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from concurrent.futures import Future
     from pathlib import Path
 
-    from palaver.core.engines.postgres_connection import PooledConnection
-    from palaver.core.engines.postgres_identity import ServerIdentity, ServerReport
+    from palaver.core.engines.base import OnChange
+    from palaver.core.engines.postgres_connection import PooledConnection, ServerIdentity, ServerReport
+
 
 MAX_CONNECTIONS: Final[Mapping[WorkKind, int]] = {
     WorkKind.READ: 6,
@@ -347,3 +361,180 @@ def _describe_old_primary(found: int, newest: int, file: TimelineFile) -> str:
         " primary."
     )
     return text if file.path is None else f"{text} If you restored this server on purpose, delete {file.path} first."
+
+
+# --------------------------------------------------------------------------------------------------
+# The threads on which a server waits for PostgreSQL: some for each kind of work, as many as it has connections.
+#
+# Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited
+# for, because a write may be stored; the pool breaks off connections on which nothing comes back.
+
+T = TypeVar("T")
+
+
+class PostgresThreads:
+    """Runs blocking work for an event loop."""
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+        self._executors = {
+            kind: ThreadPoolExecutor(count, f"palaver-postgres-{kind}") for kind, count in MAX_CONNECTIONS.items()
+        }
+        # One write at a time of those with the same key has a thread: the others would wait in it for the same lock.
+        self._locks: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def run(self, work: Callable[[], T], kind: WorkKind, key: str | None) -> T:
+        """Run work on a thread of its kind; raise `StoreBusy` if it can't start in time."""
+        if key is None:
+            return await self._run(work, kind)
+        async with self._wait_for_turn(key):
+            return await self._run(work, kind)
+
+    def close(self) -> None:
+        """Let the work that has started finish."""
+        for executor in self._executors.values():
+            executor.shutdown()
+
+    @asynccontextmanager
+    async def _wait_for_turn(self, key: str) -> AsyncIterator[None]:
+        place = (asyncio.get_running_loop(), key)
+        lock = self._locks.setdefault(place, asyncio.Lock())
+        try:
+            async with asyncio.timeout(BUSY_TIMEOUT_SECONDS):
+                await lock.acquire()
+        except TimeoutError:
+            raise StoreBusy(ALL_BUSY) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def _run(self, work: Callable[[], T], kind: WorkKind) -> T:
+        def run_safely() -> T:
+            try:
+                return work()
+            except StopIteration as error:  # a future cannot hold a StopIteration
+                raise RuntimeError("a unit of work raised StopIteration") from error
+
+        try:
+            future = self._executors[kind].submit(run_safely)
+        except RuntimeError:  # the threads have been shut down
+            raise StoreClosed from None
+        loop = asyncio.get_running_loop()
+        start_limit = _StartLimit(loop, self._pool, future)
+        try:
+            return await asyncio.wrap_future(future, loop=loop)
+        except asyncio.CancelledError:
+            if start_limit.is_over and not _is_being_canceled():
+                raise StoreBusy(ALL_BUSY) from None
+            raise
+        finally:
+            start_limit.timer.cancel()
+
+
+class _StartLimit:
+    """Cancels work that has not started in time. `asyncio.wait` with a timeout would take longer than a short query."""
+
+    __slots__ = ("_future", "_loop", "_pool", "is_over", "timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pool: PostgresPool, future: Future[Any]) -> None:
+        self._loop = loop
+        self._pool = pool
+        self._future = future
+        self.is_over = False
+        self.timer = loop.call_later(BUSY_TIMEOUT_SECONDS, self._check)
+
+    def _check(self) -> None:
+        self._pool.abort_overdue()
+        self.is_over = self._future.cancel()
+        if not self.is_over:  # it has started, or is done: look again for a connection on which nothing comes back
+            self.timer = self._loop.call_later(BUSY_TIMEOUT_SECONDS, self._check)
+
+
+def _is_being_canceled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+# --------------------------------------------------------------------------------------------------
+# Receives changes from PostgreSQL: one connection listens to the notifications that writes send.
+#
+# Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
+# notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the
+# snapshot is compared: there, notifications would reach the connections of others.
+
+RECONNECT_SECONDS = 0.5  # pause before a new connection when the server has gone away
+CHECK_SECONDS = 1.0  # between two reads of the snapshot
+CLOSE_SECONDS = 2.0  # for the thread to end; then its connection is broken off
+
+
+class PostgresWatch:
+    """A thread that calls `on_change` after every change by any process.
+
+    It removes itself from `watches`, the engine's list, when it is closed.
+    """
+
+    def __init__(self, pool: PostgresPool, on_change: OnChange, watches: list[PostgresWatch]) -> None:
+        self._pool = pool
+        self._connection: PooledConnection | None = None
+        self._on_change = on_change
+        self._watches = watches
+        self._closed = threading.Event()
+        self._wake_up = WakeUp()
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="palaver-listen", daemon=True)
+        self._thread.start()
+        self._listening.wait(5)  # from here on no change is missed
+
+    def close(self) -> None:
+        self._closed.set()
+        self._wake_up.send()
+        with contextlib.suppress(ValueError):  # closed before
+            self._watches.remove(self)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(CLOSE_SECONDS)
+            if self._thread.is_alive() and (connection := self._connection) is not None:
+                connection.abort()
+                self._thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._listen()
+            except psycopg.Error as error:  # the connection broke: open another after a pause
+                log.debug("postgres_watch_interrupted", extra={"error": str(error)})
+            except Exception:  # whatever it is, changes must still be noticed
+                log.exception("postgres_watch_failed")
+            self._closed.wait(RECONNECT_SECONDS)
+        self._wake_up.close()
+
+    def _listen(self) -> None:
+        with self._pool.connect() as connection:
+            self._connection = connection
+            if not connection.is_pooled:
+                connection.execute("LISTEN palaver")
+            snapshot, check_at = _read_snapshot(connection), time.monotonic() + CHECK_SECONDS
+            if self._listening.is_set():
+                self._on_change(None)  # a reconnect: what changed in between is not known
+            self._listening.set()
+            poll = select.poll()
+            poll.register(connection.fileno(), select.POLLIN)
+            poll.register(self._wake_up.fd, select.POLLIN)
+            while not self._closed.is_set() and self._pool.is_current(connection):
+                if time.monotonic() >= check_at:
+                    last_snapshot, snapshot = snapshot, _read_snapshot(connection)
+                    check_at = time.monotonic() + CHECK_SECONDS
+                    if snapshot != last_snapshot:
+                        self._on_change(frozenset())
+                # Last: the read may have received notifications, which are no longer on the socket.
+                payloads = [notify.payload for notify in connection.notifies(timeout=0)]
+                if payloads and not self._closed.is_set():
+                    self._on_change(frozenset(int(number) for number in payloads if number.lstrip("-").isdecimal()))
+                poll.poll(max(0.0, check_at - time.monotonic()) * 1000)
+
+
+def _read_snapshot(connection: PooledConnection) -> str:
+    """Return which transactions are visible now. It is the same as long as none has committed on this server."""
+    row = connection.tx.fetch_one("SELECT pg_current_snapshot()::text")
+    assert row is not None  # noqa: S101
+    return str(row[0])

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import apsw
 
 from palaver.core.engines import migrate, sqlite
-from palaver.core.engines.damage import make_damage_error
 from palaver.core.engines.integrity import check_before_use
-from palaver.core.engines.sqlite_file import translate_error
+from palaver.core.engines.sqlite_file import make_damage_error, translate_error
 
 
 class SchemaState(NamedTuple):
@@ -52,10 +51,7 @@ def _load_sqlite_state(path: Path) -> SchemaState:
 
 
 def _load_postgres_state(url: str) -> SchemaState:
-    from palaver.core.engines import (
-        postgres,
-        postgres_migration,  # psycopg is an extra
-    )
+    from palaver.core.engines import postgres, postgres_migration
 
     version, applied = postgres.read_server_state(url)
     pending = tuple(name for name, _ in migrate.list_pending(postgres_migration.DIALECT, applied))

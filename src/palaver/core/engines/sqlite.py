@@ -23,25 +23,22 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import apsw
 
 from palaver.core.clock import SystemClock
-from palaver.core.engine_upgrade import Upgrade
 from palaver.core.engines import migrate
-from palaver.core.engines.base import Dialect, Read, Row, Work, run_on_thread
-from palaver.core.engines.disk_reserve import DiskReserve
-from palaver.core.engines.folder_lock import FolderLock
+from palaver.core.engines.base import Dialect, Read, ReadinessProblem, Row, Upgrade, Work, run_on_thread
 from palaver.core.engines.group_commit import GroupWriter
 from palaver.core.engines.integrity import check_before_use
+from palaver.core.engines.migrate import MustBeAlone, list_applied, migrate_file, read_version
 from palaver.core.engines.sqlite_file import (
+    FolderLock,
     connect,
     create_file,
     make_busy_handler,
     refuse_unfinished_restore,
     translate_error,
 )
-from palaver.core.engines.sqlite_migration import MustBeAlone, list_applied, migrate_file, read_version
-from palaver.core.engines.sqlite_presence import FilePresence, copy_content
+from palaver.core.engines.sqlite_presence import DiskReserve, FilePresence, copy_content
 from palaver.core.engines.sqlite_watch import SqliteWatch
 from palaver.core.errors import SchemaTooNew, StoreBusy, StoreClosed, StoreDamaged, StoreError
-from palaver.core.readiness import ReadinessProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -8,11 +8,15 @@ Always true: a copy is written to the disk before it is checked, and checking it
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
+import tempfile
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -27,11 +31,11 @@ from palaver.core.engines.integrity import (
 )
 from palaver.core.engines.sqlite import DIALECT
 from palaver.core.engines.sqlite_file import connect, make_busy_handler, open_immutable, translate_error
-from palaver.core.errors import BackupDamaged, BackupStopped, StoreDamaged
+from palaver.core.errors import BackupDamaged, BackupStopped, StoreDamaged, StoreFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
 
 PAGES_PER_STEP: Final = 256  # 1 MiB: a short time in which the disk is busy with the copy
 PAUSE_SECONDS: Final = 0.002  # between two steps, so that messages are stored first
@@ -184,3 +188,45 @@ def compute_sha256(path: Path, should_stop: Callable[[], bool] = lambda: False) 
             if should_stop():
                 raise BackupStopped
     return digest.hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# Rewrites a SQLite file without what deleted rows have left in it.
+#
+# SQLite keeps the bytes of deleted rows in pages that it uses again later. A rewritten file has none of them, and is
+# as small as its content. Writers wait meanwhile, so it is done only on request. SQLite makes a copy in the folder for
+# temporary files and writes it into the log beside the database: both need as much space as the file.
+
+FREE_BYTES: Final = 64 * 1024 * 1024  # that are left for the messages of others
+
+
+def rewrite_file(path: Path) -> int:
+    """Rewrite the file, with its WAL, and return how many bytes smaller it is; raises `StoreBusy` and the like."""
+    before = _measure(path)
+    _check_space(path, before)
+    try:
+        with contextlib.closing(connect(path)) as db:
+            db.execute("PRAGMA temp_store = FILE")  # in memory, the copy could take all of it
+            db.execute("VACUUM")
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.Error as error:
+        raise translate_error(error, path) from error
+    return before - _measure(path)
+
+
+def _measure(path: Path) -> int:
+    """Return how many bytes a database has, with its log."""
+    wal = path.with_name(f"{path.name}-wal")
+    return path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+
+
+def _check_space(path: Path, needed_bytes: int) -> None:
+    for folder in (path.parent, Path(tempfile.gettempdir())):
+        free = shutil.disk_usage(folder).free
+        if free < needed_bytes + FREE_BYTES:
+            raise StoreFull(
+                f"Rewriting the database file needs {(needed_bytes + FREE_BYTES) // 1_000_000} MB in {folder}, but only"
+                f" {free // 1_000_000} MB are free. Nothing was changed.",
+                needed_bytes=needed_bytes + FREE_BYTES,
+                free_bytes=free,
+            )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import inspect
 import os
 import random
+import re
 import shlex
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
 import apsw
 
-from palaver.core.engines.damage import make_damage_error
 from palaver.core.engines.sqlite_presence import list_rescued
 from palaver.core.errors import (
     StoreBusy,
@@ -28,8 +30,67 @@ from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from datetime import datetime
 
+
+FOLDER_NAME: Final = "backups"
+DATABASE_NAME: Final = "palaver.db"  # inside of a backup, whatever the database is called
+MANIFEST_NAME: Final = "backup.json"
+_NAME = re.compile(r"palaver-\d{8}-\d{6}(?:-\d+)?")
+
+
+def format_backup_name(moment: datetime) -> str:
+    """Return the name of a backup made at this moment; `moment` is in UTC. Names sort by time."""
+    return f"palaver-{moment:%Y%m%d-%H%M%S}"
+
+
+def get_backup_folder(database: Path) -> Path:
+    return database.resolve().parent / FOLDER_NAME  # also for a link: one folder for one database
+
+
+def list_backup_paths(folder: Path) -> list[Path]:
+    """Return the paths of complete backups with a name that `palaver backup` chose, the newest first."""
+    try:
+        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and (path / MANIFEST_NAME).is_file()]
+    except OSError:  # there is none
+        return []
+    return sorted(found, key=lambda path: path.name, reverse=True)
+
+
+def find_newest_backup(database: Path) -> Path | None:
+    return next(iter(list_backup_paths(get_backup_folder(database))), None)
+
+
+# --------------------------------------------------------------------------------------------------
+# What Palaver says about a damaged SQLite file: what is wrong, where the newest backup is, and what to do next.
+
+
+def make_damage_error(database: Path, problem: str) -> StoreDamaged:
+    """Build the error for a damaged file. `problem` is a sentence such as "its table event is missing."."""
+    backup = find_newest_backup(database)
+    lines = [f"The database {database} is damaged: {problem}", "Palaver has not changed the file and does not use it."]
+    if backup is not None:
+        command = _format_home_command(database, f"restore {shlex.quote(str(backup))}")
+        lines.append(f"Newest backup: {backup}. To go back to it, run: {command}")
+        lines.append("The restore keeps the damaged file, too.")
+    else:
+        lines.append(
+            f"There is no backup in {get_backup_folder(database)}. If you have one elsewhere, run:"
+            f" {_format_home_command(database, 'restore BACKUP')}"
+        )
+    return StoreDamaged(
+        "\n".join(lines), path=str(database), problem=problem, newest_backup=None if backup is None else str(backup)
+    )
+
+
+def _format_home_command(database: Path, arguments: str) -> str:
+    """Return a command line that works on this database, also if its home folder is not the default one."""
+    default = Path(os.environ.get("PALAVER_HOME") or "~/.palaver").expanduser().absolute()
+    option = "" if database.parent == default else f"--home {shlex.quote(str(database.parent))} "
+    return format_command(option + arguments)
+
+
+# --------------------------------------------------------------------------------------------------
 
 # At most: only pages that were touched are cached. The system caches the whole file anyway, so larger caches save no
 # measurable time; they only fill for many minutes, and the process grows with them.
@@ -197,3 +258,77 @@ def is_file_in_use(path: Path) -> bool:
         file.xUnlock(apsw.SQLITE_LOCK_NONE)
         file.xClose()
     return False
+
+
+# --------------------------------------------------------------------------------------------------
+# A lock on the folder of a database: every process that uses a database there shares it, a restore needs it alone.
+#
+# SQLite's own locks guard a file, and a restore puts another file in its place. A process that had opened the old file
+# just before would go on with it, and write its log beside the new one. So all processes lock the folder first.
+#
+# The system releases the lock when the process ends, however it ends. A file system that cannot lock a folder is used
+# without: SQLite's locks still guard the file itself.
+
+WAIT_SECONDS: Final = 5.0  # for a restore that has nearly ended
+_RETRY_SECONDS: Final = 0.05
+
+
+class FolderLock:
+    """A held lock; `close` releases it."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def share(cls, folder: Path) -> Self:
+        """Lock the folder together with other processes; raise `StoreBusy` while one has it alone."""
+        descriptor = _open_folder(folder)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while descriptor is not None and not _try_lock(descriptor, fcntl.LOCK_SH):
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise StoreBusy(
+                    f"The database in {folder} is being restored, moved or upgraded by another process."
+                    " Try again when that is done.",
+                    folder=str(folder),
+                )
+            time.sleep(_RETRY_SECONDS)
+        return cls(descriptor)
+
+    @classmethod
+    def take(cls, folder: Path) -> Self | None:
+        """Lock the folder for this process alone; None if another process uses a database there."""
+        descriptor = _open_folder(folder)
+        if descriptor is not None and not _try_lock(descriptor, fcntl.LOCK_EX):
+            os.close(descriptor)
+            return None
+        return cls(descriptor)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open_folder(folder: Path) -> int | None:
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it may be written but not listed
+        return None
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    """Try to lock; False if another process prevents it, True if it is locked or cannot be locked at all."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a network file system without locks of folders
+        return True
+    return True

@@ -9,20 +9,249 @@ a few times, first often and then less and less. Without file events it is read 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import logging
+import os
+import select
+import struct
+import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from palaver.core.engines.file_events import FileEvents
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from palaver.core.engines.base import OnChange
+    from palaver.core.engines.base import OnChange, Transaction
+
+
+_SELECT_OPEN_TURNS = "SELECT no, session_no, state, input_seq, stop_request FROM turn"
+MAX_WATCHED_QUEUED_TURNS = 500  # changes of turns further back in the queue are noticed when those turns start
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMarks:
+    """The state of the tables at the last check, to compare the next one with."""
+
+    event_no: int = 0
+    draft_no: int = 0
+    turn_no: int = 0
+    delivery_no: int = 0
+    access_change_no: int = 0
+    open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
+    sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # (delivery, its session)
+    job_run_no: int = 0
+    next_job_slot: int = 0
+    settings_version: int = 0
+    next_delivery_at: int | None = None  # when the first delivery that waits is due
+
+    def has_more_work_than(self, last: ChangeMarks) -> bool:
+        """Tell whether there may be something to run, to stop or to send that was not there at the last check."""
+        if self.next_delivery_at is not None and (
+            last.next_delivery_at is None or self.next_delivery_at < last.next_delivery_at
+        ):
+            return True  # the one before it may have been deleted
+        return self._work_state != last._work_state
+
+    @property
+    def _work_state(self) -> tuple[object, ...]:
+        return self.turn_no, self.delivery_no, self.open_turns, self.job_run_no, self.next_job_slot
+
+
+def read_marks(tx: Transaction) -> ChangeMarks:
+    """Return marks from which later calls of `find_changed_sessions` count."""
+    return find_changed_sessions(tx, None)[0]
+
+
+def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
+    """Return new marks, and the numbers of the sessions with something new or something in another state.
+
+    `ACCESS_CHANGE` is among them if a person may have lost access, `SETTINGS_CHANGE` if an owner has changed settings.
+    """
+    last_numbers = tx.fetch_one(
+        "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
+        " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1),"
+        " (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL),"
+        " (SELECT version FROM setting_state WHERE id = 1),"
+        " (SELECT MIN(due_at) FROM delivery WHERE state = 'pending' AND due_at IS NOT NULL)"
+    )
+    assert last_numbers is not None  # noqa: S101
+    *numbers, next_delivery_at = last_numbers
+    event_no, draft_no, turn_no, delivery_no, access_change_no, job_run_no, next_job_slot, settings_version = (
+        int(no or 0) for no in numbers
+    )
+    open_turns = frozenset(
+        tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
+        + tx.fetch_all(
+            f"{_SELECT_OPEN_TURNS} WHERE state = 'queued' ORDER BY queue_round, no LIMIT $1", MAX_WATCHED_QUEUED_TURNS
+        )
+    )
+    sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
+    new_marks = ChangeMarks(
+        event_no,
+        draft_no,
+        turn_no,
+        delivery_no,
+        access_change_no,
+        open_turns,
+        sending,
+        job_run_no,
+        next_job_slot,
+        settings_version,
+        next_delivery_at,
+    )
+    if marks is None:
+        return new_marks, frozenset()
+    changed = {turn[1] for turn in open_turns ^ marks.open_turns}
+    if access_change_no != marks.access_change_no:
+        changed.add(ACCESS_CHANGE)
+    if new_marks.settings_version != marks.settings_version:
+        changed.add(SETTINGS_CHANGE)
+    changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
+    for table, before, last in (
+        ("event", marks.event_no, event_no),
+        ("draft", marks.draft_no, draft_no),
+        ("turn", marks.turn_no, turn_no),
+    ):
+        if last > before:
+            # Without DISTINCT, for which SQLite would scan a whole index of the table.
+            changed |= {no for (no,) in tx.fetch_all(f"SELECT session_no FROM {table} WHERE no > $1", before)}
+    return new_marks, frozenset(changed)
+
+
+# --------------------------------------------------------------------------------------------------
+# Changes of files, with inotify on Linux: waiting for one costs nothing, and asking for one a microsecond.
+#
+# Folders are watched, not files, so that a file may be deleted and created again.
+
+_IN_MODIFY: Final = 0x0002
+_IN_CREATE: Final = 0x0100
+_NAME_CHANGES: Final = 0x0FC0  # of what is in a folder, or of the folder: created, deleted, moved
+_IN_Q_OVERFLOW: Final = 0x4000  # there were more events than the system could keep
+_HEADER: Final = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
+_BUFFER_BYTES: Final = 65536
+
+
+class WakeUp:
+    """Wakes a thread that waits for file descriptors: `fd` becomes readable."""
+
+    def __init__(self) -> None:
+        self.fd, self._writer = os.pipe()
+        for fd in (self.fd, self._writer):
+            os.set_blocking(fd, False)
+        self._lock = threading.Lock()  # nothing is written after the descriptors are closed
+        self._closed = False
+
+    def send(self) -> None:
+        """Wake the thread; may be called from any thread."""
+        with self._lock, contextlib.suppress(BlockingIOError):  # the pipe is full of wake-ups
+            if not self._closed:
+                os.write(self._writer, b"\0")
+
+    def clear(self) -> None:
+        os.read(self.fd, _BUFFER_BYTES)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            os.close(self.fd)
+            os.close(self._writer)
+
+
+class FileEvents:
+    """Says when a file was written to, by any process of this machine, or when `wake` was called."""
+
+    def __init__(self, path: Path) -> None:
+        """Start to watch. Without inotify, `wait` returns only after its timeout or a `wake`."""
+        self._name = os.fsencode(path.name)
+        self._events = _open_inotify([path.parent], _IN_MODIFY | _IN_CREATE)
+        self._wake_up = WakeUp()
+        self._poll = select.poll()
+        self._poll.register(self._wake_up.fd, select.POLLIN)
+        if self._events is not None:
+            self._poll.register(self._events, select.POLLIN)
+
+    @property
+    def is_supported(self) -> bool:
+        return self._events is not None
+
+    def wake(self) -> None:
+        """Let `wait` return now; may be called from any thread."""
+        self._wake_up.send()
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait until the file is written to, until `wake` or until the timeout; return whether it was written to."""
+        ready = {fd for fd, _ in self._poll.poll(timeout_seconds * 1000)}
+        if self._wake_up.fd in ready:
+            self._wake_up.clear()
+        if self._events is None or self._events not in ready:
+            return False
+        return self._has_event(os.read(self._events, _BUFFER_BYTES))
+
+    def close(self) -> None:
+        self._wake_up.close()
+        if self._events is not None:
+            os.close(self._events)
+
+    def _has_event(self, data: bytes) -> bool:
+        position = 0
+        while position < len(data):
+            _, mask, _, length = _HEADER.unpack_from(data, position)
+            position += _HEADER.size + length
+            name = data[position - length : position].rstrip(b"\0")
+            if name == self._name or mask & _IN_Q_OVERFLOW:
+                return True
+        return False
+
+
+class NameChanges:
+    """Says whether a file in some folders was created, deleted or renamed, or one of the folders, since the last call.
+
+    The system queues an event before the change is finished, so none that came earlier is missed.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._events = _open_inotify(folders, _NAME_CHANGES)
+        self._poll = select.poll()
+        if self._events is not None:
+            self._poll.register(self._events, select.POLLIN)
+
+    def has_any(self) -> bool:
+        """Return whether there was a change; always True if this system does not say."""
+        if self._events is None:
+            return True
+        if not self._poll.poll(0):
+            return False
+        os.read(self._events, _BUFFER_BYTES)
+        return True
+
+    def close(self) -> None:
+        if self._events is not None:
+            os.close(self._events)
+            self._events = None
+
+
+def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
+    """Return a file descriptor with events of some folders; None if this system does not offer that."""
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if fd < 0:
+        return None
+    if any(libc.inotify_add_watch(fd, os.fsencode(folder), mask) < 0 for folder in folders):
+        os.close(fd)
+        return None
+    return fd
+
+
+# --------------------------------------------------------------------------------------------------
 
 POLL_SECONDS = 0.04  # between two reads where the system has no file events
 MIN_WAIT_SECONDS = 0.01  # between two reads right after an event

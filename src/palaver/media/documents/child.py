@@ -105,10 +105,10 @@ def _prepare_reader(media_type: str, charset: str, url: str) -> Callable[[bytes]
 
 
 def _find_reader(media_type: str) -> Callable[[IO[bytes]], Iterator[str]]:
-    from palaver.media.documents import office_text, pdf_text, sheet_text
+    from palaver.media.documents import office_text, table_text as sheet_text
 
     return {
-        "application/pdf": pdf_text.read_pdf,
+        "application/pdf": sheet_text.read_pdf,
         f"{_OFFICE}.wordprocessingml.document": office_text.read_word,
         f"{_OFFICE}.presentationml.presentation": office_text.read_powerpoint,
         f"{_OFFICE}.spreadsheetml.sheet": sheet_text.read_sheets,

@@ -14,16 +14,22 @@ import logging
 import os
 import re
 import signal
+import struct
 import sys
+import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from palaver.core.errors import PalaverError
 from palaver.core.fair_slots import FairSlots
+from palaver.core.files import write_file_atomically
 from palaver.core.text import make_storable
 from palaver.media.documents.limits import MAX_TEXT_CHARS, MAX_WALL_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
+
 
 CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "palaver.media.documents.child")
 MAX_PROCESSES: Final = 2  # at the same time
@@ -133,3 +139,150 @@ def _parse_output(output: bytes) -> DocumentText | None:
         title=make_storable(str(outcome.get("title", ""))),
         is_cut=bool(outcome.get("is_cut")),
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# The texts of attached documents, stored beside their bytes so that each file is read only once.
+#
+# They are derived data: one that is missing or damaged is read again from the file. A text is named after the SHA-256
+# of its file, is deleted with it, and all of them together are bounded: those that were unused for longest are
+# deleted.
+
+FOLDER_NAME: Final = "texts"
+MAX_CACHE_BYTES: Final = 500_000_000
+RETRY_SECONDS: Final = 24 * 3600  # until a document that took too long is tried again
+_FORMAT: Final = 1  # of the texts; another number than in a file means that the document is read again
+_BATCH: Final = 500
+
+
+class TextCache:
+    """Texts by the hash of their file, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, sha256: str) -> DocumentText | None:
+        """Return the stored outcome of reading a file; None if it has to be read."""
+        path = self._folder / sha256
+        try:
+            line, _, text = path.read_text(encoding="utf-8").partition("\n")
+            facts: dict[str, Any] = json.loads(line)
+            if facts["format"] != _FORMAT or len(text) != facts["chars"]:
+                return None
+            if not facts["is_lasting"] and time.time() - path.stat().st_mtime > RETRY_SECONDS:
+                return None
+            if facts["is_lasting"]:
+                os.utime(path)  # it is in use
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return DocumentText(
+            text=text,
+            is_cut=facts["is_cut"] is True,
+            problem=facts["problem"],
+            is_lasting=facts["is_lasting"] is True,
+        )
+
+    def store(self, sha256: str, result: DocumentText) -> None:
+        """Store the outcome of reading a file, complete or not at all. A full disk only means that it is read again."""
+        facts = {
+            "format": _FORMAT,
+            "chars": len(result.text),
+            "is_cut": result.is_cut,
+            "problem": result.problem,
+            "is_lasting": result.is_lasting,
+        }
+        with contextlib.suppress(PalaverError, OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_file_atomically(self._folder / sha256, f"{json.dumps(facts)}\n{result.text}", overwrite=True)
+
+    def delete(self, hashes: Sequence[str]) -> None:
+        """Delete the texts of these files."""
+        for sha256 in hashes:
+            (self._folder / sha256).unlink(missing_ok=True)
+
+    def clean_up(self, find_known: Callable[[Sequence[str]], Collection[str]], before: float) -> None:
+        """Delete the texts of files that are gone, what a killed process has left, and the oldest above the limit."""
+        entries: list[tuple[float, int, Path]] = []
+        for path in self._folder.glob("*") if self._folder.is_dir() else ():
+            with contextlib.suppress(FileNotFoundError):  # another process cleans up too
+                status = path.stat()
+                entries.append((status.st_mtime, status.st_size, path))
+        entries.sort(reverse=True)
+        kept_bytes = 0
+        for start in range(0, len(entries), _BATCH):
+            batch = entries[start : start + _BATCH]
+            known = find_known([path.name for *_, path in batch])
+            for modified, size, path in batch:
+                is_being_written = path.name.startswith(".") and modified >= before
+                if (path.name in known or is_being_written) and kept_bytes + size <= MAX_CACHE_BYTES:
+                    kept_bytes += size
+                else:
+                    path.unlink(missing_ok=True)
+
+
+# --------------------------------------------------------------------------------------------------
+# Documents: their types, and how those that are ZIP archives are recognized without unpacking anything.
+#
+# The list of the files in an archive, which is at its end, names the parts of a document. Nothing of it is trusted
+# further: a file that only looks like a document is refused when its text is read.
+
+PDF_TYPE: Final = "application/pdf"
+WORD_TYPE: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+EXCEL_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+POWERPOINT_TYPE: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+EPUB_TYPE: Final = "application/epub+zip"
+OPEN_DOCUMENT_TYPES: Final = frozenset(
+    f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation")
+)
+DOCUMENT_TYPES: Final = frozenset({PDF_TYPE, WORD_TYPE, EXCEL_TYPE, POWERPOINT_TYPE, EPUB_TYPE, *OPEN_DOCUMENT_TYPES})
+MAX_DIRECTORY_BYTES: Final = 2_000_000  # of the list of files in an archive; a library reads it into memory
+
+_OFFICE_PARTS: Final = (
+    (b"word/document.xml", WORD_TYPE),
+    (b"xl/workbook.xml", EXCEL_TYPE),
+    (b"ppt/presentation.xml", POWERPOINT_TYPE),
+)
+# OpenDocument and EPUB begin with a file that is not compressed and contains the type.
+_STORED_TYPE: Final = re.compile(rb"PK\x03\x04.{26}mimetype(?:.{0,64}?)(application/[a-z.+]{4,60})", re.DOTALL)
+_LOCAL_HEADER: Final = b"PK\x03\x04"
+_END_RECORD: Final = struct.Struct("<4s4H2LH")
+_END_SIGNATURE: Final = b"PK\x05\x06"
+_LARGE_LOCATOR: Final = b"PK\x06\x07"  # of an archive with more than 65,535 files or 4 GB
+_LARGE_LOCATOR_BYTES: Final = 20
+_ENTRY: Final = struct.Struct("<4s6H3L5H2L")
+_ENTRY_SIGNATURE: Final = b"PK\x01\x02"
+
+
+def find_archive_type(data: bytes) -> str | None:
+    """Return the type of a document that is a ZIP archive; None for any other file."""
+    if not data.startswith(_LOCAL_HEADER):
+        return None
+    names = _list_archive_names(data)
+    if names is None:
+        return None
+    stored = _STORED_TYPE.match(data)
+    if stored is not None:
+        media_type = stored[1].decode()
+        return media_type if media_type in OPEN_DOCUMENT_TYPES or media_type == EPUB_TYPE else None
+    return next((media_type for part, media_type in _OFFICE_PARTS if part in names), None)
+
+
+def _list_archive_names(data: bytes) -> set[bytes] | None:
+    """Return the names of the files in an archive; None if its list of files is damaged or too long."""
+    end = data.rfind(_END_SIGNATURE, max(0, len(data) - _END_RECORD.size - 0xFFFF))
+    if end < 0 or len(data) - end < _END_RECORD.size:
+        return None
+    *_, size, offset, _comment = _END_RECORD.unpack_from(data, end)
+    has_large_locator = data[max(0, end - _LARGE_LOCATOR_BYTES) : end].startswith(_LARGE_LOCATOR)
+    if has_large_locator or size > MAX_DIRECTORY_BYTES or offset + size > end:
+        return None
+    names: set[bytes] = set()
+    position, stop = offset, offset + size
+    while position + _ENTRY.size <= stop:
+        entry = _ENTRY.unpack_from(data, position)
+        if entry[0] != _ENTRY_SIGNATURE:
+            return None
+        name_bytes, extra_bytes, comment_bytes = entry[10:13]
+        names.add(data[position + _ENTRY.size : position + _ENTRY.size + name_bytes])
+        position += _ENTRY.size + name_bytes + extra_bytes + comment_bytes
+    return names

@@ -14,11 +14,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import resource
+import socket
 import struct
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 # prctl
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -119,3 +125,47 @@ def _apply_seccomp(libc: ctypes.CDLL) -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
     libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Closes itself like the process that reads documents, and prints which system calls of a hostile document still work.
+#
+# python -m palaver.media.documents.sandbox      {"possible": []}
+
+CHECK_COMMAND: Final = (sys.executable, "-P", "-m", "palaver.media.documents.sandbox")
+
+
+def _open_file() -> None:
+    os.close(os.open(sys.executable, os.O_RDONLY))
+
+
+def _open_socket() -> None:
+    socket.socket().close()
+
+
+def _start_process() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+_ATTEMPTS: Final[dict[str, Callable[[], None]]] = {"open": _open_file, "socket": _open_socket, "fork": _start_process}
+
+
+def _is_possible(attempt: Callable[[], None]) -> bool:
+    try:
+        attempt()
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def main() -> None:
+    """Close this process and print what it still can do."""
+    close_sandbox()
+    possible = [name for name, attempt in _ATTEMPTS.items() if _is_possible(attempt)]
+    os.write(1, json.dumps({"possible": possible}).encode())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.config.web_page import SearchResult, WebPage, WebToolRules
-    from palaver.media.web.web_reader import WebReader
+    from palaver.config.agent_rules import SearchResult, WebPage, WebToolRules
+    from palaver.media.web.reader import WebReader
 
 
 class ReaderOnDemand:
@@ -36,6 +36,6 @@ class ReaderOnDemand:
         return await asyncio.shield(self._reader)  # a caller that is canceled does not cancel it for the others
 
     def _make_reader(self) -> WebReader:
-        from palaver.media.web.web_reader import WebReader
+        from palaver.media.web.reader import WebReader
 
         return WebReader(self._rules)

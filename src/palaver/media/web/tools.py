@@ -10,14 +10,14 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tools.arguments import Arguments, build_schema, quote_data
-from palaver.agent.toolset_names import WEB_TOOLSET
+from palaver.agent.tool_arguments import Arguments, build_schema, quote_data
+from palaver.agent.toolsets import WEB_TOOLSET
 from palaver.core.errors import ConnectionLost, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from palaver.config.web_page import SearchResult, WebPage
+    from palaver.config.agent_rules import SearchResult, WebPage
 
 MAX_PAGE_CHARS: Final = 16_000  # of a page in one result
 MAX_RESULTS: Final = 10

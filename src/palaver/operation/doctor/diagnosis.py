@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from palaver.core.engines.schema_state import get_sqlite_path
 from palaver.core.errors import ConfigError, PalaverError
-from palaver.operation.doctor import accounts as account_checks, database as database_checks, folders, machine
-from palaver.operation.doctor.finding import Diagnosis, Finding, make_ok, make_problem, make_warning
-from palaver.operation.doctor.finding_texts import FindingCode
+from palaver.operation.doctor import folders, machine
+from palaver.operation.doctor.finding import Diagnosis, Finding, FindingCode, make_ok, make_problem, make_warning
 from palaver.operation.doctor.model import check_model
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.config import Settings
-    from palaver.gateway.configured_account import ConfiguredAccount
-    from palaver.operation.doctor.fix_commands import FixCommands
+    from palaver.gateway.account_link import ConfiguredAccount
+    from palaver.operation.doctor.finding import FixCommands
     from palaver.sessions.store import SessionStore
     from palaver.settings.reader import LoadedSettings
 
@@ -95,7 +94,7 @@ class _Doctor:
         return settings
 
     def _open_store(self, settings: Settings, stack: ExitStack) -> SessionStore | None:
-        can_open, findings = database_checks.check_database(settings.database_url, self._environment.commands)
+        can_open, findings = folders.check_database(settings.database_url, self._environment.commands)
         self._findings += findings
         if not can_open:
             return None
@@ -115,15 +114,13 @@ class _Doctor:
                 self._findings.append(make_warning(FindingCode.SETTING_PROBLEM, problem=problem, command=command))
             attachments = environment.home / "attachments"
             if options.is_full:
-                self._add(
-                    "Database", lambda: database_checks.check_everything(store, attachments, environment.commands)
-                )
+                self._add("Database", lambda: folders.check_everything(store, attachments, environment.commands))
             else:
                 self._add("Attached files", lambda: folders.check_attachments(store, attachments, environment.commands))
             self._add("Messages", lambda: machine.check_waiting_turns(store, environment.commands))
             self._add(
                 "Platforms",
-                lambda: account_checks.check_accounts(
+                lambda: folders.check_accounts(
                     store, environment.list_accounts(loaded), environment.commands, probes=options.is_online
                 ),
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
@@ -9,19 +10,25 @@ import stat
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.backup_folder import list_backup_paths
 from palaver.core.engines.base import Read
+from palaver.core.engines.schema_state import get_sqlite_path, load_schema_state
+from palaver.core.engines.sqlite_file import list_backup_paths, refuse_lost_file
+from palaver.core.errors import PalaverError, SchemaTooNew, StoreDamaged
+from palaver.delivery.health import load_health
+from palaver.delivery.model import STATE_WORDS, AccountState
 from palaver.operation import invariants
-from palaver.operation.doctor.finding import make_ok, make_problem, make_warning
-from palaver.operation.doctor.finding_texts import FindingCode
+from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
+from palaver.operation.integrity_check import check_integrity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from palaver.operation.doctor.finding import Finding
-    from palaver.operation.doctor.fix_commands import FixCommands
+    from palaver.delivery.model import AccountHealth
+    from palaver.gateway.account_link import ConfiguredAccount
+    from palaver.operation.doctor.finding import Finding, FixCommands
     from palaver.sessions.store import SessionStore
+
 
 MIN_FREE_BYTES: Final = 200_000_000
 MAX_BACKUP_AGE: Final = timedelta(days=7)
@@ -113,3 +120,152 @@ def check_attachments(store: SessionStore, folder: Path, commands: FixCommands) 
 
 def _format_bytes(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
+# --------------------------------------------------------------------------------------------------
+# The database: whether it can be opened, its schema, and on request everything in it.
+
+_CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file or server can be reached."
+
+
+def check_database(url: str, commands: FixCommands) -> tuple[bool, list[Finding]]:
+    """Return whether a database can be opened without changing it, and what was found."""
+    path = get_sqlite_path(url)
+    try:
+        if path is not None:
+            refuse_lost_file(path)
+        if path is not None and not path.exists():
+            return False, [make_ok(FindingCode.DATABASE_MISSING, path=path)]
+        state = load_schema_state(url)
+    except ModuleNotFoundError:
+        return False, [make_problem(FindingCode.DATABASE_DRIVER_MISSING)]
+    except PalaverError as error:
+        return False, [_describe_error(error, commands)]
+    name = "PostgreSQL" if path is None else str(path)
+    if state.pending:
+        return False, [
+            make_warning(
+                FindingCode.DATABASE_OLD,
+                name=name,
+                migrations=", ".join(state.pending),
+                backup=commands.format("backup"),
+                serve=commands.format("serve"),
+            )
+        ]
+    server = f" ({state.server})" if state.server else ""
+    return True, [make_ok(FindingCode.DATABASE, name=name, server=server)]
+
+
+def _describe_error(error: PalaverError, commands: FixCommands) -> Finding:
+    text, *advice = str(error).splitlines()
+    if not advice and isinstance(error, SchemaTooNew):
+        return make_problem(FindingCode.DATABASE_TOO_NEW, problem=text)
+    if not advice and isinstance(error, StoreDamaged):
+        return make_problem(FindingCode.DATABASE_DAMAGED, problem=text, command=commands.format("restore BACKUP"))
+    return make_problem(FindingCode.DATABASE_ERROR, problem=text, advice=" ".join(advice) or _CHECK_ADDRESS)
+
+
+def check_everything(store: SessionStore, attachments: Path, commands: FixCommands) -> Iterator[Finding]:
+    """Read the whole database, and compare what it says with itself and with the attached files."""
+    for result in check_integrity(store, attachments).results:
+        if result.is_ok:
+            yield make_ok(FindingCode.INTEGRITY_OK, subject=result.title)
+        else:
+            yield make_problem(
+                FindingCode.INTEGRITY_REPAIRABLE if result.is_repairable else FindingCode.INTEGRITY_PROBLEM,
+                subject=result.title,
+                count=result.problem_count,
+                problems="; ".join(result.problems[:3]),
+                command=commands.format("doctor --repair" if result.is_repairable else "restore BACKUP"),
+            )
+
+
+# --------------------------------------------------------------------------------------------------
+# The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in.
+
+PROBE_SECONDS: Final = 20.0
+_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.DEAF})
+
+
+def check_accounts(
+    store: SessionStore, accounts: Sequence[ConfiguredAccount], commands: FixCommands, *, probes: bool
+) -> Iterator[Finding]:
+    """Check the accounts that are set up. With `probes`, those that no server runs sign in once."""
+    if not accounts:
+        yield make_ok(FindingCode.PLATFORMS_NONE)
+        return
+    health = {(each.platform, each.account): each for each in load_health(store, [each.key for each in accounts])}
+    for account in accounts:
+        status = health.get(account.key)
+        subject = status.label if status is not None else str(account.platform)
+        if account.problem is not None:
+            yield make_problem(
+                FindingCode.ACCOUNT_PROBLEM,
+                subject=subject,
+                problem=account.problem,
+                command=commands.format("platforms"),
+            )
+        elif status is not None and status.status is not None and status.status.state is not AccountState.OFF:
+            yield from _describe_running(subject, status, account, commands)
+        elif probes:
+            yield asyncio.run(_probe(subject, account))
+        else:
+            yield make_ok(FindingCode.ACCOUNT_IDLE, subject=subject)
+
+
+def _describe_running(
+    subject: str, health: AccountHealth, account: ConfiguredAccount, commands: FixCommands
+) -> Iterator[Finding]:
+    status = health.status
+    assert status is not None  # noqa: S101  (the caller has checked it)
+    error = account.hide_secrets(status.error or "")
+    words, command = STATE_WORDS[status.state], commands.format("platforms")
+    if status.state in _BAD_STATES:
+        yield make_problem(
+            FindingCode.ACCOUNT_FAILED,
+            subject=subject,
+            state=words,
+            problem=error or "no error was reported",
+            command=commands.format("platforms test"),
+        )
+    else:
+        yield make_ok(FindingCode.ACCOUNT_RUNS, subject=subject, state=words, details=_join(status.details))
+    for warning in status.warnings:
+        yield make_warning(
+            FindingCode.ACCOUNT_WARNING, subject=subject, problem=account.hide_secrets(warning), command=command
+        )
+    if health.failed or health.uncertain:
+        yield make_warning(
+            FindingCode.DELIVERIES_FAILED,
+            subject=subject,
+            failed=health.failed,
+            uncertain=health.uncertain,
+            command=command,
+        )
+
+
+def _join(details: Sequence[str]) -> str:
+    return "".join(f". {detail}" for detail in details)
+
+
+async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
+    """Sign in with an account, as the server does before it connects it."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            adapter = await account.create()
+            try:
+                info = await adapter.probe()
+            finally:
+                await adapter.close()
+    except PalaverError as error:
+        return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(str(error)))
+    except TimeoutError:
+        return make_problem(FindingCode.SIGN_IN_TOO_SLOW, subject=subject, seconds=f"{PROBE_SECONDS:.0f}")
+    except Exception as error:  # noqa: BLE001  (an SDK may raise anything, and the other checks go on)
+        text = account.hide_secrets(f"{type(error).__name__}: {error}")
+        return make_problem(FindingCode.SIGN_IN_ERROR, subject=subject, problem=text[:300])
+    if info.warnings:
+        problem = account.hide_secrets(" ".join(info.warnings))
+        return make_warning(FindingCode.SIGN_IN_WARNING, subject=subject, name=info.name, problem=problem)
+    name = info.name or info.user_id
+    return make_ok(FindingCode.SIGN_IN, subject=subject, name=name, details=_join(info.details))

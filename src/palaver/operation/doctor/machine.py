@@ -17,21 +17,19 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from palaver import __version__
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read
 from palaver.core.engines.schema_state import describe_sqlite
-from palaver.core.timestamps import to_micros
-from palaver.media.documents.sandbox_check import CHECK_COMMAND
-from palaver.operation.doctor.finding import make_ok, make_problem, make_warning
-from palaver.operation.doctor.finding_texts import FindingCode
-from palaver.operation.readiness import MAX_TURN_WAIT_SECONDS
+from palaver.media.documents.sandbox import CHECK_COMMAND
+from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
+from palaver.operation.metrics import MAX_TURN_WAIT_SECONDS
 from palaver.sessions import turn_leases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from palaver.config import Settings
-    from palaver.operation.doctor.finding import Finding
-    from palaver.operation.doctor.fix_commands import FixCommands
+    from palaver.operation.doctor.finding import Finding, FixCommands
     from palaver.sessions.store import SessionStore
 
 MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0

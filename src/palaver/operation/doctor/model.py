@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import AgentRequest, TextDelta, Unmetered, UsageReport
 from palaver.config.budget_rules import CallPurpose
+from palaver.core.background import create_lease_owner
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import BudgetExceeded, PalaverError
-from palaver.core.process_identity import create_lease_owner
-from palaver.core.timestamps import to_micros
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.drivers.selection import choose_agent
-from palaver.money import call_records
+from palaver.money import calls_table as call_records
 from palaver.money.meter import Budgets
-from palaver.operation.doctor.finding import make_ok, make_problem, make_warning
-from palaver.operation.doctor.finding_texts import FindingCode
+from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
 from palaver.people import table as people
 from palaver.sessions import usage_table as usage
 

@@ -1,22 +1,25 @@
 """Downloads files by URL, with a guard: platforms and people name the URL, and our network is not theirs to explore.
 
-What is refused, and how redirects are followed, is in `media/web/guarded_requests.py`.
+What is refused, and how redirects are followed, is in `media/web/requests.py`.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 import httpx2
 
 from palaver.core.errors import ConnectionLost, InvalidInput
-from palaver.media.web.guarded_requests import GuardedRequests
-from palaver.sessions.attachment import MAX_FILE_BYTES
+from palaver.media.web.requests import GuardedRequests
+from palaver.sessions.speech import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping
 
-    from palaver.media.web.address_guard import Resolve
+    from palaver.media.web.requests import Resolve
+
 
 _BYTES_PER_MB: Final = 1_000_000
 
@@ -63,3 +66,31 @@ class FileFetcher:
     def _describe_limit(self, size: int | None) -> str:
         limit = f"limit {self._max_bytes // _BYTES_PER_MB} MB"
         return f"too large ({limit})" if size is None else f"too large ({-(-size // _BYTES_PER_MB)} MB, {limit})"
+
+
+# --------------------------------------------------------------------------------------------------
+# What the failure of an HTTP request says about a message: whether it may have arrived, and when to try again.
+
+# With these the request has not left this machine. After any other error it may have arrived.
+NOT_SENT_ERRORS = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.LocalProtocolError,
+    httpx2.UnsupportedProtocol,
+    httpx2.ProxyError,
+)
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Return the seconds to wait that a `Retry-After` header names, as a number or as a date; None if it names none."""
+    if not value:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())

@@ -15,28 +15,25 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.discord.account_check import describe_account, has_content_intent
-from palaver.platforms.discord.capabilities import CAPABILITIES
-from palaver.platforms.discord.client import DiscordClient
+from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import RequestFailed
 from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, GatewayTiming
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
+from palaver.platforms.discord.manifest import CAPABILITIES
 from palaver.platforms.discord.outbound import build_commands, get_channel_id, render_markdown
 from palaver.platforms.discord.receiver import Receiver
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.platform_updates import ButtonPressed
+from palaver.sessions.inbound import ButtonPressed, Inbound
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from palaver.commands.command import Command
     from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingMessage
-    from palaver.platforms.discord.settings import DiscordSettings
+    from palaver.platforms.discord.manifest import DiscordSettings
     from palaver.platforms.manifest import AccountPlace
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from discord.http import Route
+import aiohttp
+from discord.gateway import DiscordClientWebSocketResponse
+from discord.http import HTTPClient, Route
 
 from palaver.core.errors import InvalidInput, SendRejected
+from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
     NO_HISTORY_FOR_REPLY,
+    PORTAL,
     UNKNOWN_INTERACTION,
     UNKNOWN_MESSAGE,
     RequestFailed,
@@ -20,17 +25,122 @@ from palaver.platforms.discord.failures import (
     make_delivery_error,
     make_platform_error,
 )
-from palaver.platforms.discord.http import DiscordHttp
 from palaver.platforms.discord.inbound import COMMAND_INTERACTION
+from palaver.platforms.discord.manifest import DEFAULT_API_URL
 from palaver.platforms.discord.outbound import EPHEMERAL, build_edit, build_message, build_press_answer, get_channel_id
-from palaver.platforms.discord.settings import DEFAULT_API_URL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+
+    from discord.file import File
 
     from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
-    from palaver.platforms.discord.settings import DiscordSettings
+    from palaver.platforms.discord.manifest import DiscordSettings
     from palaver.sessions.delivery import Address
+
+
+CONNECT_TIMEOUT_SECONDS: Final = 15.0
+ANSWER_TIMEOUT_SECONDS: Final = 30.0
+UPLOAD_TIMEOUT_SECONDS: Final = 180.0
+CLOSE_TIMEOUT_SECONDS: Final = 5.0  # for the other side to confirm that the socket ends
+
+
+class DiscordHttp(HTTPClient):
+    """Requests to one server that speaks Discord's API. Raises RequestRefused and RequestFailed."""
+
+    def __init__(self, api_url: str, token: str) -> None:
+        super().__init__(asyncio.get_running_loop())
+        self._api_url = api_url
+        self.token = token
+        self._session: aiohttp.ClientSession | None = None
+
+    def open(self) -> None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                ws_response_class=DiscordClientWebSocketResponse,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
+        return await self._get_session().ws_connect(
+            url,
+            timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_SECONDS),
+            max_msg_size=0,
+            autoclose=False,
+            headers={"User-Agent": self.user_agent},
+            compress=compress,
+        )
+
+    async def request(
+        self,
+        route: Route,
+        *,
+        files: Sequence[File] | None = None,
+        form: Iterable[dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Make a request; return the JSON of the answer."""
+        headers = {"User-Agent": self.user_agent, "Authorization": f"Bot {self.token}"}
+        data: aiohttp.FormData | bytes | None = None
+        if form is not None:
+            data = aiohttp.FormData(quote_fields=False)  # Discord does not read escaped brackets in `files[0]`
+            for fields in form:
+                data.add_field(**fields)
+        elif "json" in options:
+            data = json.dumps(options["json"], ensure_ascii=False).encode()
+            headers["Content-Type"] = "application/json"
+        seconds = options.get("timeout") or (UPLOAD_TIMEOUT_SECONDS if form else ANSWER_TIMEOUT_SECONDS)
+        status, payload, retry_after = await self._exchange(
+            route.method,
+            self._api_url + route.url.removeprefix(Route.BASE),
+            headers=headers,
+            data=data,
+            params=options.get("params"),
+            timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT_SECONDS),
+        )
+        if not 200 <= status < 300:
+            raise RequestRefused.from_response(status, payload, retry_after)
+        try:
+            return json.loads(payload) if payload else None
+        except ValueError:
+            raise RequestFailed("its answer is not JSON", was_sent=True) from None
+
+    async def _exchange(self, method: str, url: str, **options: Any) -> tuple[int, bytes, str | None]:
+        try:
+            async with self._get_session().request(method, url, **options) as response:
+                return response.status, await response.read(), response.headers.get("Retry-After")
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise RequestFailed(_describe(error), was_sent=False) from None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise RequestFailed(_describe(error), was_sent=True) from None
+
+    def _get_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RequestFailed("the connection is closed", was_sent=False)
+        return self._session
+
+
+def _describe(error: Exception) -> str:
+    """Return the reason in words, without the address, which may hold the token of an interaction."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name can't be resolved. Check the network connection of this machine"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "the encrypted connection failed"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        is_refused = isinstance(error.os_error, ConnectionRefusedError)
+        return "the connection was refused" if is_refused else "no connection could be made"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return "the connection broke"
+
+
+# --------------------------------------------------------------------------------------------------
 
 log = logging.getLogger(__name__)
 
@@ -224,3 +334,79 @@ async def _build_upload(fields: JSON, file: OutgoingFile) -> list[JSON]:
         {"name": "payload_json", "value": json.dumps(fields), "content_type": "application/json"},
         {"name": "files[0]", "value": content, "filename": file.name, "content_type": file.media_type},
     ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Says what keeps a Discord bot from working, and which click changes that. Pure.
+
+# The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
+CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
+ADMINISTRATOR: Final = 1 << 3
+PERMISSIONS: Final = {
+    1 << 10: "View Channels",
+    1 << 11: "Send Messages",
+    1 << 38: "Send Messages in Threads",
+    1 << 16: "Read Message History",
+    1 << 15: "Attach Files",
+    1 << 6: "Add Reactions",
+}
+MAX_NAMED_SERVERS: Final = 5
+
+NO_CONTENT_WARNING: Final = (
+    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
+    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
+    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
+)
+ENDPOINT_WARNING: Final = (
+    "Slash commands and buttons don't work: Discord sends them to another program. Open "
+    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
+)
+
+
+def has_content_intent(application: JSON) -> bool:
+    """Whether the bot may read messages that do not mention it."""
+    return bool(application.get("flags", 0) & CONTENT_FLAGS)
+
+
+def build_invite_url(application_id: str) -> str:
+    """Return the address where the bot is added to a server, with the permissions that it needs."""
+    permissions = sum(PERMISSIONS)
+    return (
+        f"https://discord.com/oauth2/authorize?client_id={application_id}&scope=bot+applications.commands"
+        f"&permissions={permissions}"
+    )
+
+
+def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> AccountInfo:
+    """Return the bot's name, and what is missing."""
+    warnings = []
+    if not has_content_intent(application):
+        warnings.append(NO_CONTENT_WARNING)
+    if application.get("interactions_endpoint_url"):
+        warnings.append(ENDPOINT_WARNING)
+    invite = build_invite_url(application["id"])
+    if not guilds:
+        warnings.append(
+            "The bot is in no server yet, and people can only write to it if they share one with it. Open this link in "
+            f"a browser, choose a server, and press Authorize: {invite}"
+        )
+    lacking = [(guild["name"], missing) for guild in guilds if (missing := _list_missing(guild))]
+    for name, missing in lacking[:MAX_NAMED_SERVERS]:
+        warnings.append(
+            f'In the server "{name}" the bot lacks: {", ".join(missing)}. Let an administrator open Server Settings, '
+            "then Roles, choose the role of the bot, and turn these on under Permissions."
+        )
+    if len(lacking) > MAX_NAMED_SERVERS:
+        warnings.append(f"It lacks permissions in {len(lacking) - MAX_NAMED_SERVERS} more servers.")
+    count = len(guilds)
+    return AccountInfo(
+        user_id=user["id"],
+        name=f"@{user['username']}",
+        warnings=tuple(warnings),
+        details=(f"In {count} server{'' if count == 1 else 's'}", f"Add it to a server: {invite}"),
+    )
+
+
+def _list_missing(guild: JSON) -> list[str]:
+    granted = int(guild["permissions"])
+    return [] if granted & ADMINISTRATOR else [name for bit, name in PERMISSIONS.items() if not granted & bit]

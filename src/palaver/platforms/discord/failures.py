@@ -16,7 +16,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.platforms.common.http_errors import parse_retry_after
+from palaver.platforms.common.fetching import parse_retry_after
 
 PORTAL: Final = "https://discord.com/developers/applications"
 ACCESS_REFUSED: Final = (

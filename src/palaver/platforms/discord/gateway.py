@@ -31,7 +31,7 @@ from palaver.platforms.discord.failures import RequestFailed, RequestRefused, ma
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.platforms.discord.http import DiscordHttp
+    from palaver.platforms.discord.client import DiscordHttp
 
     OnEvent = Callable[[str, Any, "GatewaySession"], None]  # the name of the event, its data, the session with it
 

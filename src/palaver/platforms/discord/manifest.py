@@ -2,10 +2,83 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+from typing import Final
+
+from pydantic import SecretStr, field_validator
+
 from palaver.core.source import Platform
-from palaver.platforms.discord.capabilities import CAPABILITIES
-from palaver.platforms.discord.settings import DiscordSettings
-from palaver.platforms.manifest import PlatformManifest
+from palaver.delivery.model import Capabilities, Pace
+from palaver.platforms.common.text_tables import check_api_url
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
+
+MAX_MESSAGE_CHARS: Final = 2000
+MAX_FILE_BYTES: Final = 10 * 1024 * 1024
+MAX_BUTTONS: Final = 25  # five rows of five
+
+CAPABILITIES: Final = Capabilities(
+    max_length=MAX_MESSAGE_CHARS,
+    can_edit=True,
+    can_delete=True,
+    can_react=True,
+    typing_seconds=10.0,
+    max_buttons=MAX_BUTTONS,
+    max_file_bytes=MAX_FILE_BYTES,
+    has_threads=True,
+    has_groups=True,
+    receives_files=True,
+    receives_voice=True,
+    receives_edits=True,
+    pace_per_chat=Pace(1.0, burst=5),
+    pace_per_account=Pace(1 / 40, burst=40),
+    edit_pace=Pace(1.5),
+    key_lifetime=timedelta(minutes=2),  # Discord says "the past few minutes"
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# The settings of one Discord bot.
+
+DEFAULT_API_URL = "https://discord.com/api/v10"
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{18,40}\.[A-Za-z0-9_-]{5,10}\.[A-Za-z0-9_-]{25,110}")
+_PLACEHOLDER = re.compile(r"your|token|placeholder|change|example|xxx|\.\.\.|…|[<>$]", re.IGNORECASE)
+_FIX = (
+    "Open https://discord.com/developers/applications, choose your application, then Bot, press Reset Token, and copy "
+    "all of it."
+)
+
+
+class DiscordSettings(AccountSettings):
+    """One bot. Only the token is needed."""
+
+    bot_token: SecretStr
+    api_url: str = DEFAULT_API_URL  # of another server that speaks Discord's API, such as a proxy that you run
+
+    @field_validator("bot_token")
+    @classmethod
+    def _check_token(cls, value: SecretStr) -> SecretStr:
+        token = value.get_secret_value().strip().removeprefix("Bot ").strip()
+        if not token:
+            raise ValueError(f"The bot token is empty. {_FIX}")
+        if _TOKEN.fullmatch(token):
+            return SecretStr(token)
+        if _PLACEHOLDER.search(token):
+            raise ValueError(f"The bot token is still a placeholder. {_FIX}")
+        raise ValueError(
+            "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots between them, "
+            "about 70 characters. The client secret, the public key and the application ID are something else. "
+            f"{_FIX}"
+        )
+
+    @field_validator("api_url")
+    @classmethod
+    def _check_api_url(cls, value: str) -> str:
+        return check_api_url(value, "Discord's API", DEFAULT_API_URL)
+
+
+# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.DISCORD,

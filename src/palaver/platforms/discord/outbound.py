@@ -2,18 +2,137 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from markdown_it import MarkdownIt
+
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.discord.capabilities import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
-from palaver.platforms.discord.formatting import format_for_discord
+from palaver.platforms.common.text_tables import TableLines, draw_table
+from palaver.platforms.discord.manifest import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from markdown_it.token import Token
+
     from palaver.commands.command import Command
     from palaver.delivery.adapter import Button, OutgoingMessage
     from palaver.sessions.delivery import Address
+
+
+TABLE_LINES: Final = TableLines(column="  ", cross="  ")
+MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
+RULE: Final = "─" * 12
+_NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]", re.MULTILINE)
+_CODE_OR_IMAGE: Final = re.compile(r"`[^`\n]*`|!(?=\[)")
+_TASK: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s)")
+
+
+def format_for_discord(markdown: str) -> str:
+    """Return the text with everything that Discord does not show replaced by what it shows."""
+    if not _NEEDS_CHANGE.search(markdown):
+        return markdown
+    lines = markdown.split("\n")
+    tokens = _get_block_parser().parse(markdown)
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        if token.type == "table_open" and token.level == 0 and token.map:
+            end = _find_end(tokens, position, "table_close")
+            _replace(lines, token.map, _format_table(tokens[position:end]))
+            position = end
+        elif token.type == "heading_open" and token.map:
+            _replace_heading(lines, token, tokens[position + 1])
+        elif token.type == "hr" and token.level == 0 and token.map:
+            _replace(lines, token.map, RULE)
+        elif token.type == "inline" and token.map:
+            for number in range(*token.map):
+                lines[number] = _replace_inline(lines[number])
+        position += 1
+    return "\n".join(line for line in lines if line != _REMOVED)
+
+
+_REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
+
+
+@cache
+def _get_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+@cache
+def _get_block_parser() -> MarkdownIt:
+    """Return a parser that finds paragraphs, headings and tables, but not what is in them."""
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.disable("inline")
+    return parser
+
+
+def _find_end(tokens: Sequence[Token], start: int, kind: str) -> int:
+    return next(number for number in range(start, len(tokens)) if tokens[number].type == kind)
+
+
+def _replace(lines: list[str], place: Sequence[int], text: str) -> None:
+    first, end = place[0], place[1]
+    while end > first + 1 and not lines[end - 1].strip():
+        end -= 1  # an empty line after it stays
+    lines[first] = text
+    lines[first + 1 : end] = [_REMOVED] * (end - first - 1)
+
+
+def _replace_heading(lines: list[str], token: Token, inline: Token) -> None:
+    assert token.map is not None  # noqa: S101  (checked by the caller)
+    text = " ".join(inline.content.split("\n"))
+    if not token.markup.startswith("#") and token.level == 0:  # underlined
+        _replace(lines, token.map, f"{'#' if token.markup == '=' else '##'} {text}")
+    elif token.tag in {"h4", "h5", "h6"} and token.level == 0:
+        _replace(lines, token.map, f"**{text.replace('**', '')}**" if text else "")
+
+
+def _replace_inline(line: str) -> str:
+    line = _TASK.sub(lambda match: match[1] + ("☐" if match[2] == " " else "☑"), line)
+    return _CODE_OR_IMAGE.sub(lambda match: "" if match[0] == "!" else match[0], line) if "![" in line else line
+
+
+# ---- tables --------------------------------------------------------------------------------------------------
+
+
+def _format_table(tokens: Sequence[Token]) -> str:
+    """Return a table as aligned text in a block of code; as a list if it is too wide or has links."""
+    rows: list[list[Token]] = []
+    for number, token in enumerate(tokens):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type in {"th_open", "td_open"}:
+            cell = tokens[number + 1]  # a short row has many empty ones
+            rows[-1] += _get_parser().parseInline(cell.content) if cell.content else [cell]
+    texts = [[_get_plain_text(cell) for cell in row] for row in rows]
+    has_links = any(child.type == "link_open" for row in rows for cell in row for child in cell.children or ())
+    has_fences = any("```" in text for row in texts for text in row)
+    drawn = None if has_links or has_fences else draw_table(texts, MAX_TABLE_COLUMNS, TABLE_LINES)
+    if drawn is None:
+        return _format_as_list([[cell.content for cell in row] for row in rows])
+    return f"```\n{drawn}\n```"
+
+
+def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
+    header, *body = rows
+    lines = []
+    for row in body:
+        first, *rest = row
+        lines.append(f"- **{first.replace('**', '')}**" if first else "-")
+        cells = [(name, value) for name, value in zip(header[1:], rest, strict=True) if value]
+        lines += [f"  - {name}: {value}" if name else f"  - {value}" for name, value in cells]
+    return "\n".join(lines or [" · ".join(header)])
+
+
+def _get_plain_text(cell: Token) -> str:
+    return "".join(child.content or (" " if child.type == "softbreak" else "") for child in cell.children or ())
+
+
+# --------------------------------------------------------------------------------------------------
 
 JSON = dict[str, Any]
 

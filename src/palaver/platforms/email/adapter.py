@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
-from palaver.platforms.email.addresses import get_domain
-from palaver.platforms.email.capabilities import CAPABILITIES, MAX_FILE_BYTES
 from palaver.platforms.email.client import ImapRefused, MailClient
-from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, parse_header
+from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, get_domain, parse_header
 from palaver.platforms.email.inbound import MailIgnored, SenderRefused, list_addresses, read_envelope
+from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES
 from palaver.platforms.email.outbound import (
     MailHead,
     build_file_mail,
@@ -24,8 +23,9 @@ from palaver.platforms.email.outbound import (
     shorten_references,
 )
 from palaver.platforms.email.receiver import FetchFailures, MailReceiver, RefusedSenders
-from palaver.platforms.email.thread_cache import ThreadCache, ThreadState
 from palaver.platforms.email.threads import (
+    ThreadCache,
+    ThreadState,
     find_thread_of,
     list_references,
     make_first_part_id,
@@ -33,14 +33,14 @@ from palaver.platforms.email.threads import (
     parse_own_id,
     split_addresses,
 )
-from palaver.sessions.platform_updates import Cursor
+from palaver.sessions.inbound import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from email.message import EmailMessage
 
     from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage
-    from palaver.platforms.email.settings import EmailSettings
+    from palaver.platforms.email.manifest import EmailSettings
     from palaver.platforms.manifest import AccountPlace
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from palaver.platforms.email.addresses import get_domain, normalize_address, parse_mailboxes
+from palaver.platforms.email.headers import get_domain, normalize_address, parse_mailboxes
 
 if TYPE_CHECKING:
-    from palaver.platforms.email.addresses import Mailbox
-    from palaver.platforms.email.headers import MailHeader
+    from palaver.platforms.email.headers import Mailbox, MailHeader
 
 MAX_RESULTS_CHARS = 10_000
 

@@ -10,14 +10,138 @@ import binascii
 import quopri
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from html import unescape
+from typing import TYPE_CHECKING, Final
 
-from palaver.platforms.email.charsets import decode_charset
-from palaver.platforms.email.html_text import read_html
-from palaver.platforms.email.imap_parsing import MimeGroup, MimePart
+from palaver.platforms.email.imap_parsing import MimeGroup, MimePart, decode_charset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})([^<>]{0,5000})>")
+_HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_HUGE_NUMBER = re.compile(r"&#[0-9]{9,};?")  # of a character: Python refuses to read numbers of thousands of digits
+_SPACES = re.compile(r"[ \t\n\r\f\xa0]+")
+_DROPPED_TAGS = {"script", "style", "title", "head", "noscript", "template"}
+_BLOCK_TAGS = {
+    *("p", "div", "li", "ul", "ol", "blockquote", "pre", "table", "tr", "hr", "section", "article", "header", "footer"),
+    *("h1", "h2", "h3", "h4", "h5", "h6"),
+}
+_PARAGRAPH_TAGS = {"p", "blockquote", "pre", "hr", "h1", "h2", "h3", "h4", "h5", "h6"}
+
+
+def read_html(html: str) -> str:
+    """Return the text of an HTML mail, without what is not shown."""
+    writer = _TextWriter()
+    lowered = html.lower() if len(html.lower()) == len(html) else html
+    text_start = position = 0
+    while (start := html.find("<", position)) >= 0:
+        if html.startswith(("<!", "<?"), start):
+            writer.add_text(html[text_start:start])
+            is_comment = html.startswith("<!--", start)
+            text_start = position = _find_end(html, "-->" if is_comment else ">", start + 2)
+        elif (match := _TAG.match(html, start)) is not None:
+            writer.add_text(html[text_start:start])
+            text_start = position = _read_tag(html, lowered, match, writer)
+        else:
+            position = start + 1  # a sign of the text
+    writer.add_text(html[text_start:])
+    return writer.finish()
+
+
+def _read_tag(html: str, lowered: str, match: re.Match[str], writer: _TextWriter) -> int:
+    """Read a tag, and return where it ends; what is not shown ends with its closing tag."""
+    tag = match[2].lower()
+    if tag in _DROPPED_TAGS and not match[1]:
+        return _find_end(html, ">", _find_end(lowered, f"</{tag}", match.end()))
+    writer.add_tag(tag, match[3], is_end=bool(match[1]))
+    return match.end()
+
+
+def _find_end(text: str, sign: str, start: int) -> int:
+    """Return the place after a sign; the end of the text if it does not come."""
+    found = text.find(sign, start)
+    return len(text) if found < 0 else found + len(sign)
+
+
+def _unescape(text: str) -> str:
+    return unescape(_HUGE_NUMBER.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+class _TextWriter:
+    """Collects the lines of a text."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._words: list[str] = []  # of the current line
+        self._depth = 0  # of quotes
+        self._preformatted = 0
+        self._links: list[str] = []
+
+    def add_text(self, escaped: str) -> None:
+        text = _unescape(escaped)
+        if self._preformatted:
+            first, *others = text.split("\n")
+            self._words.append(first)
+            for line in others:
+                self._end_line()
+                self._words.append(line)
+        else:
+            self._words.append(_SPACES.sub(" ", text))
+
+    def add_tag(self, tag: str, attributes: str, *, is_end: bool) -> None:
+        if tag == "a":
+            self._add_link(attributes, is_end=is_end)
+        elif tag in {"td", "th"}:
+            self._words.append(" ")
+        elif tag == "br":
+            self._end_line()
+        elif tag in _BLOCK_TAGS:
+            self._start_block(tag, is_end=is_end)
+
+    def _start_block(self, tag: str, *, is_end: bool) -> None:
+        self._finish_line()
+        if tag in _PARAGRAPH_TAGS:
+            self._add_blank()
+        if tag == "blockquote":
+            self._depth = max(0, self._depth + (-1 if is_end else 1))
+        elif tag == "pre":
+            self._preformatted = max(0, self._preformatted + (-1 if is_end else 1))
+        elif tag == "li" and not is_end:
+            self._words.append("- ")
+
+    def _add_link(self, attributes: str, *, is_end: bool) -> None:
+        if not is_end:
+            match = _HREF.search(attributes)
+            self._links.append(_unescape(next(filter(None, match.groups()), "")) if match else "")
+        elif self._links:
+            address = self._links.pop()
+            shown = "".join(self._words[-3:])
+            if address.startswith(("http://", "https://")) and address not in shown:
+                self._words.append(f" ({address[:500]})")
+
+    def _finish_line(self) -> None:
+        if "".join(self._words).strip():
+            self._end_line()
+        self._words = []
+
+    def _end_line(self) -> None:
+        text = "".join(self._words)
+        self._words = []
+        text = text.rstrip() if self._preformatted else text.strip()
+        self._lines.append(f"{'> ' * min(self._depth, 5)}{text}".rstrip())
+
+    def _add_blank(self) -> None:
+        if self._lines and self._lines[-1]:
+            self._lines.append("")
+
+    def finish(self) -> str:
+        self._finish_line()
+        return "\n".join(self._lines).strip()
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_TEXT_BYTES = 256 * 1024  # of one part of the text, encoded
 MAX_TEXT_PARTS = 5
@@ -121,3 +245,116 @@ def cut_text(text: str) -> str:
     if len(text) <= MAX_TEXT_CHARS:
         return text
     return f"{text[:MAX_TEXT_CHARS]}\n\n[The mail is longer; the rest was left out.]"
+
+
+# --------------------------------------------------------------------------------------------------
+# Cuts the quoted mail off a reply. Pure, and takes time in proportion to the text.
+#
+# Cut off is what follows a line such as "On Monday Ada wrote:", the header block of Outlook, or "Original message",
+# and quoted lines at the end. If the person has written between quoted lines, everything stays: the answers make no
+# sense without the questions.
+
+MAX_ATTRIBUTION_CHARS = 400
+MAX_ATTRIBUTION_LINES = 3
+
+# The first word and a later word of a line that introduces a quote: "On …, Ada wrote:".
+_ATTRIBUTIONS: Final = (
+    ("on ", "wrote"),
+    ("am ", "schrieb"),
+    ("le ", "écrit"),
+    ("il ", "ha scritto"),
+    ("el ", "escribió"),
+    ("op ", "schreef"),
+    ("em ", "escreveu"),
+)
+_HEADER_NAMES: Final = (
+    (("from:",), ("sent:", "date:", "to:", "subject:")),
+    (("von:",), ("gesendet:", "datum:", "an:", "betreff:")),
+    (("de :", "de:"), ("envoyé :", "envoyé:", "date :", "date:", "à :", "à:", "objet :", "objet:")),
+    (("da:",), ("inviato:", "data:", "a:", "oggetto:")),
+    (("van:",), ("verzonden:", "datum:", "aan:", "onderwerp:")),
+)
+_SEPARATORS: Final = (
+    "original message",
+    "ursprüngliche nachricht",
+    "originalnachricht",
+    "weitergeleitete nachricht",
+    "message d'origine",
+    "message d’origine",
+    "mensaje original",
+    "messaggio originale",
+)
+
+
+def cut_quotes(text: str) -> str:
+    """Return what the person has written in this mail."""
+    lines = [line.rstrip() for line in text.split("\n")]
+    start = _find_quote(lines)
+    if start is None:
+        return "\n".join(lines).strip()
+    if _has_answers_between(lines[start:]):
+        return "\n".join(lines).strip()
+    return "\n".join(lines[:start]).strip() or "\n".join(lines).strip()
+
+
+def _find_quote(lines: list[str]) -> int | None:
+    """Return the number of the first line that belongs to a quoted mail."""
+    for number, line in enumerate(lines):
+        if not line:
+            continue
+        if _is_separator(line) or _is_header_block(lines, number) or _is_attribution(lines, number):
+            return number
+    end = len(lines)
+    while end and (not lines[end - 1] or lines[end - 1].startswith(">")):
+        end -= 1
+    return end if any(line.startswith(">") for line in lines[end:]) else None
+
+
+def _is_separator(line: str) -> bool:
+    if len(line) > MAX_ATTRIBUTION_CHARS or not line.startswith("--"):
+        return False
+    words = line.strip("- ").lower()
+    return words in _SEPARATORS
+
+
+def _is_header_block(lines: list[str], number: int) -> bool:
+    """Whether a block such as From, Sent, To, Subject begins here."""
+    first = _simplify(lines[number])
+    for starts, others in _HEADER_NAMES:
+        if first.startswith(starts):
+            following = [_simplify(line) for line in lines[number + 1 : number + 6]]
+            return len({other for line in following for other in others if line.startswith(other)}) >= 2
+    return False
+
+
+def _simplify(line: str) -> str:
+    return line[:40].lstrip("> *").replace("*", "").lower()
+
+
+def _is_attribution(lines: list[str], number: int) -> bool:
+    """Whether a line such as "On Monday, Ada wrote:" begins here, also one that is broken into several."""
+    first = _simplify(lines[number])
+    verb = next((verb for start, verb in _ATTRIBUTIONS if first.startswith(start)), None)
+    if verb is None:
+        return False
+    text = ""
+    for line in lines[number : number + MAX_ATTRIBUTION_LINES]:
+        text += " " + line
+        if len(text) > MAX_ATTRIBUTION_CHARS or not line:
+            return False
+        if line.endswith(":"):
+            return verb in text.lower()
+    return False
+
+
+def _has_answers_between(lines: list[str]) -> bool:
+    """Whether something stands below a quoted line that is neither quoted nor a signature."""
+    has_quote = False
+    for line in lines:
+        if line.startswith(">"):
+            has_quote = True
+        elif line in {"--", "-- "}:
+            return False
+        elif line and has_quote:
+            return True
+    return False

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from palaver.core.errors import DeliveryError
     from palaver.platforms.email.imap import Folder
     from palaver.platforms.email.imap_parsing import MimePart
-    from palaver.platforms.email.settings import EmailSettings, Security
+    from palaver.platforms.email.manifest import EmailSettings, Security
 
 SMTP_CONNECT_SECONDS = 10.0
 SMTP_COMMAND_SECONDS = 10.0

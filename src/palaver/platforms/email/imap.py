@@ -22,7 +22,7 @@ from palaver.platforms.email.imap_parsing import ResponseUnreadable, Token, read
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.platforms.email.settings import Security
+    from palaver.platforms.email.manifest import Security
 
 MAX_RESPONSE_BYTES = 2 * 1024 * 1024
 MAX_INLINE_LINE_BYTES = 50_000  # a longer line is read in a thread: a sender decides how many parts a mail has

@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.email.addresses import parse_mailboxes, remove_tag
 from palaver.platforms.email.authentication import SenderRefused, find_sender, verify_sender
-from palaver.platforms.email.body_text import cut_text
+from palaver.platforms.email.body_text import cut_quotes, cut_text
 from palaver.platforms.email.headers import (
     MAX_NAME_CHARS,
     MAX_SUBJECT_CHARS,
@@ -22,8 +21,9 @@ from palaver.platforms.email.headers import (
     is_automatic,
     is_automatic_reply,
     parse_header,
+    parse_mailboxes,
+    remove_tag,
 )
-from palaver.platforms.email.quotes import cut_quotes
 from palaver.platforms.email.threads import (
     MAX_CHAT_PEOPLE,
     find_thread,
@@ -37,9 +37,8 @@ from palaver.sessions.inbound import Inbound, RepliedMessage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.platforms.email.addresses import Mailbox
-    from palaver.platforms.email.headers import MailHeader
-    from palaver.platforms.email.settings import EmailSettings
+    from palaver.platforms.email.headers import Mailbox, MailHeader
+    from palaver.platforms.email.manifest import EmailSettings
     from palaver.sessions.inbound import InboundFile
 
 UNREADABLE_TEXT = "[This mail could not be read: its parts are damaged or too many.]"

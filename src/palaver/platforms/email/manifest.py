@@ -2,10 +2,162 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from pathlib import Path  # noqa: TC003  (read at run time)
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+
+from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
-from palaver.platforms.email.capabilities import CAPABILITIES
-from palaver.platforms.email.settings import EmailSettings
-from palaver.platforms.manifest import PlatformManifest
+from palaver.delivery.model import Capabilities
+from palaver.platforms.email.headers import normalize_address
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
+
+MAX_FILE_BYTES = 18_000_000  # most servers take mails of 25 MB, and a file grows by a third in a mail
+
+CAPABILITIES = Capabilities(
+    max_file_bytes=MAX_FILE_BYTES,
+    has_threads=True,
+    has_groups=True,
+    receives_files=True,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# The settings of one mailbox.
+
+Security = Literal["tls", "starttls", "none"]
+
+_IMAP_PORTS: dict[str, int] = {"tls": 993, "starttls": 143, "none": 143}
+_SMTP_PORTS: dict[str, int] = {"tls": 465, "starttls": 587, "none": 25}
+# Their SMTP servers put what they send into the Sent folder by themselves.
+_HOSTS_THAT_SAVE_SENT = ("gmail.com", "googlemail.com", "office365.com", "outlook.com")
+
+
+def _split_list(value: object) -> object:
+    """Let a list be written as one text with commas, as in an environment variable."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+class EmailSettings(AccountSettings):
+    """One mailbox: an IMAP server to read from, and an SMTP server to send with."""
+
+    address: str  # of the agent, such as palaver@example.org
+    password: SecretStr  # for both servers; with most providers an app password
+    username: str | None = None  # to sign in with, if it is not the address
+    name: str = Field("Palaver", max_length=100)  # of the sender, as people see it
+    imap_host: str
+    imap_port: int | None = Field(None, ge=1, le=65535)
+    imap_security: Security = "tls"
+    smtp_host: str
+    smtp_port: int | None = Field(None, ge=1, le=65535)
+    smtp_security: Security = "tls"
+    allow_plaintext: bool = False  # with security none: let the password travel unencrypted, not only on this machine
+    ca_file: Path | None = None  # certificates to trust instead of the system's, for a server with its own
+    folder: str = "INBOX"  # that mails are read from
+    sent_folder: str | None = None  # None: the one that the server says is for sent mails
+    save_sent: bool | None = None  # put a copy of each answer there; None: unless the provider does it
+    aliases: Annotated[tuple[str, ...], BeforeValidator(_split_list)] = ()  # further addresses of this mailbox
+    authserv_id: str | None = None  # of your mail server, as it signs its Authentication-Results header
+    allow_unverified_senders: bool = False  # believe every From header: only where no stranger can send mail
+    poll_seconds: float = Field(60.0, ge=1, le=3600)  # between two looks, if the server can't push
+
+    @field_validator("address")
+    @classmethod
+    def _check_address(cls, value: str) -> str:
+        if (address := normalize_address(value.strip())) is None:
+            raise ValueError("this is not an e-mail address; write it like palaver@example.org")
+        return address
+
+    @field_validator("aliases")
+    @classmethod
+    def _check_aliases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        addresses = [normalize_address(each.strip()) for each in value]
+        if None in addresses:
+            raise ValueError("each alias is an e-mail address, such as help@example.org")
+        return tuple(address for address in addresses if address)
+
+    @field_validator("password")
+    @classmethod
+    def _check_password(cls, value: SecretStr) -> SecretStr:
+        password = value.get_secret_value()
+        if not password.strip():
+            raise ValueError("the password is empty; most providers want an app password here")
+        if any(char in password for char in "\0\r\n"):
+            raise ValueError("the password contains a line break; copy it again")
+        return value
+
+    @field_validator("imap_host", "smtp_host")
+    @classmethod
+    def _check_host(cls, value: str) -> str:
+        value = value.strip()
+        if not is_host_name(value) or any(char in value for char in "/ @"):
+            raise ValueError("this is not the name of a server; write it like imap.example.org, without https://")
+        return value
+
+    @field_validator("folder", "sent_folder", "name")
+    @classmethod
+    def _check_text(cls, value: str | None) -> str | None:
+        if value is not None and (not value.strip() or not value.isprintable()):
+            raise ValueError("this text is empty or has a line break in it")
+        return value
+
+    @field_validator("authserv_id")
+    @classmethod
+    def _check_authserv_id(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        value = value.strip().lower()
+        if not value or any(char in value for char in "; \t"):
+            raise ValueError("copy the first word of the Authentication-Results header, such as mx.example.org")
+        return value
+
+    @model_validator(mode="after")
+    def _check_encryption(self) -> Self:
+        for name, host, security in (
+            ("imap_security", self.imap_host, self.imap_security),
+            ("smtp_security", self.smtp_host, self.smtp_security),
+        ):
+            if security == "none" and not self.allow_plaintext and not is_loopback(host):
+                raise ValueError(
+                    f"{name}: none sends the password unencrypted. Use tls or starttls, or set allow_plaintext if "
+                    "the connection to the server is safe in another way"
+                )
+        return self
+
+    @property
+    def own_addresses(self) -> frozenset[str]:
+        return frozenset({self.address, *self.aliases})
+
+    @property
+    def login(self) -> str:
+        return self.username or self.address
+
+    def get_imap_port(self) -> int:
+        return self.imap_port or _IMAP_PORTS[self.imap_security]
+
+    def get_smtp_port(self) -> int:
+        return self.smtp_port or _SMTP_PORTS[self.smtp_security]
+
+    def should_save_sent(self) -> bool:
+        """Whether we put a copy of what we send into the Sent folder."""
+        if self.save_sent is not None:
+            return self.save_sent
+        return not self.smtp_host.lower().endswith(_HOSTS_THAT_SAVE_SENT)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.EMAIL,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import SendRejected, SendRetryable, TargetUnreachable
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
-from palaver.transfer.markdown_html import render_html
+from palaver.transfer.html_export import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,9 +26,8 @@ from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, 
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, read_structure
 from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, SenderRefused, make_inbound, read_envelope
-from palaver.platforms.email.thread_cache import ThreadState
-from palaver.sessions.inbound import InboundFile
-from palaver.sessions.platform_updates import Cursor
+from palaver.platforms.email.threads import ThreadState
+from palaver.sessions.inbound import Cursor, InboundFile
 
 if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from palaver.platforms.email.imap import Folder, ImapConnection
     from palaver.platforms.email.imap_parsing import MimePart, Token
     from palaver.platforms.email.inbound import Envelope
-    from palaver.platforms.email.settings import EmailSettings
-    from palaver.platforms.email.thread_cache import ThreadCache
+    from palaver.platforms.email.manifest import EmailSettings
+    from palaver.platforms.email.threads import ThreadCache
     from palaver.sessions.inbound import Inbound
 
 log = logging.getLogger(__name__)

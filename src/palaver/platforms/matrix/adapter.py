@@ -14,12 +14,17 @@ from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, S
 from palaver.core.source import ChatType, Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.matrix import outbound
-from palaver.platforms.matrix.capabilities import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
-from palaver.platforms.matrix.client import MatrixClient, RequestFailed, RequestRefused
-from palaver.platforms.matrix.failures import to_delivery_error, to_platform_error, to_preparation_error
-from palaver.platforms.matrix.inbound import FileReference, Reader
+from palaver.platforms.matrix.client import (
+    MatrixClient,
+    RequestFailed,
+    RequestRefused,
+    to_delivery_error,
+    to_platform_error,
+    to_preparation_error,
+)
+from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
+from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
 from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
-from palaver.platforms.matrix.rooms import RoomDirectory, read_object, read_text
 from palaver.platforms.matrix.sign_in import SignIn, sign_in
 
 if TYPE_CHECKING:
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.matrix.encryption import RoomEncryption
-    from palaver.platforms.matrix.settings import MatrixSettings
+    from palaver.platforms.matrix.manifest import MatrixSettings
     from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)
@@ -77,7 +82,7 @@ class MatrixAdapter(Adapter):
     async def _check_encryption(self, signed_in: SignIn) -> str | None:
         """Prepare our device for encrypted rooms; return what is missing for them."""
         if self._encryption is not None and signed_in.device_id is not None:
-            from palaver.platforms.matrix.cross_signing import sign_own_device
+            from palaver.platforms.matrix.encryption import sign_own_device
 
             await self._encryption.exchange_keys()
             password = self._settings.password.get_secret_value() if self._settings.password else None

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.delivery.splitting import split_markdown
 from palaver.sessions.delivery import DeliveryKind
-from palaver.transfer import markdown_html
+from palaver.transfer import html_export as markdown_html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
-    from palaver.delivery.capabilities import Capabilities
+    from palaver.delivery.model import Capabilities
 
 MAX_FALLBACK_CHARS = 200  # of the text that clients without edits show beside the original
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import AccountRefused
 from palaver.platforms.matrix.client import RequestRefused
-from palaver.platforms.matrix.rooms import read_text
+from palaver.platforms.matrix.inbound import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.platforms.matrix.client import MatrixClient
-    from palaver.platforms.matrix.settings import MatrixSettings
+    from palaver.platforms.matrix.manifest import MatrixSettings
 
 FILE_NAME = "sign-in.json"
 

@@ -14,44 +14,39 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.disk_space import get_free_bytes
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, SendUncertain
+from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
-from palaver.platforms.signal.account_info import describe_account
-from palaver.platforms.signal.accounts_file import LinkedAccount, read_account
-from palaver.platforms.signal.capabilities import CAPABILITIES
 from palaver.platforms.signal.client import (
+    LINK_AGAIN,
+    REGISTER_AGAIN,
     RequestNotSent,
+    RpcError,
     SignalProcess,
     find_program,
+    is_unauthorized,
     kill_leftover,
+    make_delivery_error,
+    make_exit_error,
     read_pid,
     read_version,
 )
-from palaver.platforms.signal.failures import (
-    LINK_AGAIN,
-    REGISTER_AGAIN,
-    RpcError,
-    is_unauthorized,
-    make_delivery_error,
-    make_exit_error,
-)
 from palaver.platforms.signal.ids import MessageRef, build_target, parse_message_id
 from palaver.platforms.signal.inbound import OwnAccount
-from palaver.platforms.signal.linking import link_device
+from palaver.platforms.signal.linking import LinkedAccount, describe_account, link_device, read_account
+from palaver.platforms.signal.manifest import CAPABILITIES
 from palaver.platforms.signal.outbound import MessageBody, build_quote, render_markdown
-from palaver.platforms.signal.receiver import Receiver
+from palaver.platforms.signal.receiver import AdapterState, Receiver
 from palaver.platforms.signal.spool import Spool, SpoolPosition
-from palaver.platforms.signal.state import AdapterState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.signal.settings import SignalSettings
+    from palaver.platforms.signal.manifest import SignalSettings
     from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from palaver.delivery.capabilities import LengthUnit, measure_length
+from palaver.delivery.model import LengthUnit, measure_length
 from palaver.platforms.common.text_tables import draw_table
 
 if TYPE_CHECKING:

@@ -17,11 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.signal.ids import MessageRef
-from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.sessions.platform_updates import MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import (
+    Inbound,
+    InboundFile,
+    MessageDeleted,
+    MessageEdited,
+    MessageReaction,
+    RepliedMessage,
+)
 
 if TYPE_CHECKING:
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[str], AsyncIterator[bytes]]  # signal-cli's id of an attachment → its content, in chunks

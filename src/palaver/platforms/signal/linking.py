@@ -1,19 +1,161 @@
-"""Links signal-cli to a phone: shows a code to scan, a new one when it has expired, until a phone has scanned it."""
+"""What an operator should know of an account on Signal: the version of signal-cli, how long it stays linked. Pure."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import AccountRefused, ConnectionLost
-from palaver.delivery.health_model import LinkingPrompt
-from palaver.platforms.signal.client import start_program, stop_process
-from palaver.platforms.signal.failures import find_setup_error, hide_people
+from palaver.delivery.adapter import AccountInfo
+from palaver.delivery.model import LinkingPrompt
+from palaver.platforms.signal.client import find_setup_error, hide_people, start_program, stop_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+
+PRIMARY_DEVICE_ID = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedAccount:
+    """An account in the folder."""
+
+    number: str | None
+    aci: str
+    device_id: int
+    is_registered: bool  # False: Signal has refused it, such as after it was unlinked on the phone
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether the number was registered with signal-cli, instead of being linked to a phone."""
+        return self.device_id == PRIMARY_DEVICE_ID
+
+    @property
+    def name(self) -> str:
+        """What `signal-cli -a` takes."""
+        return self.number or self.aci
+
+
+def read_account(folder: Path, number: str | None) -> LinkedAccount | None:
+    """Return the account to use; None if there is none yet. Raises AccountRefused if it is not clear which."""
+    entries = [each for each in _read_json(folder / "data" / "accounts.json").get("accounts") or () if each.get("uuid")]
+    found = [each for each in entries if number is None or each.get("number") == number]
+    if len(found) > 1:
+        numbers = ", ".join(str(each.get("number")) for each in found)
+        raise AccountRefused(
+            f"The folder {folder} has several Signal accounts: {numbers}. Set `account` to the one to use."
+        )
+    if not found:
+        if entries:
+            raise AccountRefused(
+                f"The folder {folder} has no Signal account {number}. Check `account`, or leave it out to use the "
+                "account that is there."
+            )
+        return None
+    entry = found[0]
+    state = _read_json(folder / "data" / str(entry.get("path", "")))
+    return LinkedAccount(
+        number=entry.get("number"),
+        aci=str(entry["uuid"]),
+        device_id=int(state.get("deviceId", 0)),
+        is_registered=bool(state.get("registered")),
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise AccountRefused(
+            f"The file {path} can't be read ({type(error).__name__}). Check its permissions, and that this is a folder "
+            "of signal-cli."
+        ) from None
+    return content if isinstance(content, dict) else {}
+
+
+# --------------------------------------------------------------------------------------------------
+
+# Signal's server changes, and then older versions no longer receive all messages.
+OLDEST_RECEIVING_VERSION: Final = (0, 14, 5)
+OLDEST_RECEIVING_DATE: Final = "June 2026"
+LINK_LIFETIME: Final = timedelta(days=30)  # a linked device that is not connected for so long is removed
+IDLE_WARNING: Final = timedelta(days=20)
+
+
+def describe_account(
+    version: str,
+    account: LinkedAccount | None,
+    *,
+    devices: Sequence[Mapping[str, Any]] = (),
+    connected_at: datetime | None = None,
+    now: datetime,
+) -> AccountInfo:
+    """Return what is known of an account; None for one that is not linked yet."""
+    details = [f"signal-cli {version}"]
+    warnings = []
+    if is_outdated(version):
+        oldest = ".".join(map(str, OLDEST_RECEIVING_VERSION))
+        warnings.append(
+            f"signal-cli {version} is too old: since {OLDEST_RECEIVING_DATE}, versions before {oldest} miss messages. "
+            "Install the newest one from https://github.com/AsamK/signal-cli/releases."
+        )
+    if account is None:
+        return AccountInfo(warnings=tuple(warnings), details=tuple(details), is_linked=False)
+    details.append(_describe_device(account, devices))
+    if not account.is_primary:
+        warnings += _describe_idleness(devices, connected_at, now)
+    return AccountInfo(user_id=account.aci, name=account.number, warnings=tuple(warnings), details=tuple(details))
+
+
+def is_outdated(version: str) -> bool:
+    """Whether a version may miss messages; an unknown one counts as new."""
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return match is not None and tuple(map(int, match.groups())) < OLDEST_RECEIVING_VERSION
+
+
+def _describe_device(account: LinkedAccount, devices: Sequence[Mapping[str, Any]]) -> str:
+    if account.is_primary:
+        return "Registered number"
+    own = next((each for each in devices if each.get("id") == account.device_id), {})
+    created = _read_time(own.get("createdTimestamp"))
+    return f"Linked device {account.device_id}" + (f", since {created:%Y-%m-%d}" if created else "")
+
+
+def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datetime | None, now: datetime) -> list[str]:
+    warnings = []
+    days = LINK_LIFETIME.days
+    if connected_at is not None and now - connected_at > IDLE_WARNING:
+        warnings.append(
+            f"This device was last connected {(now - connected_at).days} days ago. Signal removes a linked device that "
+            f"is not connected for {days} days."
+        )
+    phone = next((each for each in devices if each.get("id") == 1), {})
+    seen = _read_time(phone.get("lastSeenTimestamp"))
+    if seen is not None and now - seen > IDLE_WARNING:
+        warnings.append(
+            f"The phone of this account was last seen on {seen:%Y-%m-%d}. Open Signal on it: Signal ends linked "
+            "devices whose phone is not used."
+        )
+    return warnings
+
+
+def _read_time(milliseconds: object) -> datetime | None:
+    if not isinstance(milliseconds, int) or milliseconds <= 0:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+# --------------------------------------------------------------------------------------------------
+# Links signal-cli to a phone: shows a code to scan, a new one when it has expired, until a phone has scanned it.
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,85 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final, Literal
+
+from pydantic import field_validator
+
 from palaver.core.source import Platform
-from palaver.platforms.manifest import PlatformManifest
-from palaver.platforms.signal.capabilities import CAPABILITIES
-from palaver.platforms.signal.settings import SignalSettings
+from palaver.delivery.model import Capabilities, LengthUnit, Pace
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
+
+MAX_MESSAGE_BYTES: Final = 2000  # of UTF-8; apps move the rest into a text file
+MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024  # the apps refuse larger ones
+
+CAPABILITIES: Final = Capabilities(
+    max_length=MAX_MESSAGE_BYTES,
+    length_unit=LengthUnit.BYTES,
+    can_edit=True,
+    can_delete=True,
+    can_react=True,
+    typing_seconds=15.0,
+    max_file_bytes=MAX_UPLOAD_BYTES,
+    has_groups=True,
+    receives_files=True,
+    receives_voice=True,
+    receives_edits=True,
+    pace_per_chat=Pace(1.0, burst=3),
+    pace_per_account=Pace(0.5, burst=10),
+    # The apps accept ten edits of a message and ignore further ones, so a growing answer is edited rarely.
+    edit_pace=Pace(15.0),
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# The settings of one Signal account.
+
+DEFAULT_PROGRAM = "signal-cli"
+
+_NUMBER = re.compile(r"\+[1-9][0-9]{6,14}")
+_MAX_DEVICE_NAME_CHARS = 50
+
+
+class SignalSettings(AccountSettings):
+    """One account. Nothing has to be set: without a linked account, a code to link one is shown."""
+
+    program: str = DEFAULT_PROGRAM  # the path of signal-cli, or its name on the PATH
+    config_folder: str | None = None  # where signal-cli keeps the account and its keys; without it, a folder of ours
+    account: str | None = None  # the phone number, needed only if the folder has several accounts
+    # Answer only your notes to yourself, or everybody whom the rules allow. Without it: "self" for a linked device,
+    # whose account is usually that of a person, and "all" for a number that was registered for the agent.
+    chats: Literal["self", "all"] | None = None
+    device_name: str = "Palaver"  # as the phone shows it under "Linked devices"
+
+    @field_validator("program", "config_folder")
+    @classmethod
+    def _check_path(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("This path is empty. Leave the setting out to use its default.")
+        return value
+
+    @field_validator("account", mode="before")
+    @classmethod
+    def _check_account(cls, value: object) -> object:
+        # YAML reads +491701234567 without quotes as a number, and the plus sign is lost.
+        text = f"+{value}" if isinstance(value, int) else re.sub(r"[\s()./-]", "", str(value or ""))
+        if value is None or _NUMBER.fullmatch(text):
+            return None if value is None else text
+        raise ValueError(
+            f"{value!r} is not a phone number with its country code. Write it with a plus sign and in quotes, such as "
+            "'+491701234567'."
+        )
+
+    @field_validator("device_name")
+    @classmethod
+    def _check_device_name(cls, value: str) -> str:
+        if not value.strip() or len(value) > _MAX_DEVICE_NAME_CHARS:
+            raise ValueError(f"The device name needs 1 to {_MAX_DEVICE_NAME_CHARS} characters.")
+        return value.strip()
+
+
+# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.SIGNAL,

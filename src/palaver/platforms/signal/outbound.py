@@ -9,10 +9,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.delivery.capabilities import LengthUnit, measure_length
+from palaver.delivery.model import LengthUnit, measure_length
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.signal.capabilities import CAPABILITIES, MAX_MESSAGE_BYTES
 from palaver.platforms.signal.formatting import FormattedText, format_markdown
+from palaver.platforms.signal.manifest import CAPABILITIES, MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,16 +20,19 @@ from palaver.core.errors import (
 )
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.gateway.intake import Intake
-from palaver.gateway.webhook_intake import WebhookIntake
+from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.slack.capabilities import CAPABILITIES
-from palaver.platforms.slack.catch_up import CatchUp
+from palaver.platforms.slack.catch_up import (
+    CHECK_DELAYS,
+    PREVIEW_DELAYS,
+    CatchUp,
+    Confirmations,
+    GrowingMessages,
+    UnconfirmedMessage,
+)
 from palaver.platforms.slack.client import SlackClient
-from palaver.platforms.slack.confirmations import CHECK_DELAYS, PREVIEW_DELAYS, Confirmations, UnconfirmedMessage
-from palaver.platforms.slack.directory import Directory
+from palaver.platforms.slack.directory import Directory, describe_missing_scopes
 from palaver.platforms.slack.emoji import find_emoji_name
-from palaver.platforms.slack.http_requests import is_signed, read_request
 from palaver.platforms.slack.inbound import (
     AppIdentity,
     PressId,
@@ -41,23 +44,20 @@ from palaver.platforms.slack.inbound import (
     parse_event,
     parse_press,
 )
+from palaver.platforms.slack.manifest import CAPABILITIES
 from palaver.platforms.slack.outbound import read_key
-from palaver.platforms.slack.scopes import describe_missing_scopes
-from palaver.platforms.slack.socket_mode import SlackSocket
-from palaver.platforms.slack.streams import GrowingMessages
+from palaver.platforms.slack.socket_mode import SlackSocket, is_signed, read_request
 from palaver.sessions.delivery import Address
-from palaver.sessions.inbound import Inbound
-from palaver.sessions.platform_updates import ButtonPressed, Cursor
+from palaver.sessions.inbound import ButtonPressed, Cursor, Inbound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.slack.settings import SlackSettings
+    from palaver.platforms.slack.manifest import SlackSettings
     from palaver.platforms.slack.socket_mode import Envelope
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate, Receipt
 
     JSON = Mapping[str, Any]
 

@@ -7,20 +7,28 @@ also finds a conversation that a person has begun meanwhile. Everything is bound
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
+from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
 from palaver.platforms.slack.inbound import is_own_message, is_ts
 from palaver.platforms.slack.outbound import read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Any
 
-    from palaver.delivery.adapter import AccountLink
+    from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.platforms.slack.client import SlackClient
     from palaver.platforms.slack.inbound import AppIdentity
+    from palaver.sessions.delivery import Address
 
     JSON = Mapping[str, Any]
 
@@ -105,3 +113,214 @@ class CatchUp:
 
 def _format_ts(seconds: float) -> str:
     return f"{max(0.0, seconds):.6f}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Finds out whether a message has arrived whose sending was not confirmed.
+#
+# Every message of ours carries its key as metadata on Slack, so reading the chat back proves that it has arrived. A
+# stream cannot carry metadata; but what our app has sent in a thread without any can only be one. A file is found by
+# its id. What is not found stays uncertain: it may still arrive, so it is never sent again.
+
+CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
+PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
+MAX_UNCONFIRMED: Final = 200
+MAX_CLOCK_DIFFERENCE_SECONDS: Final = 120.0  # between Slack and this machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnconfirmedMessage:
+    """A message that may have arrived."""
+
+    key: str
+    address: Address
+    is_stream: bool = False
+    file_id: str | None = None
+    sent_at: float = field(default_factory=time.time)  # by the clock of this machine
+
+
+class Confirmations:
+    """Checks the messages that may have arrived."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        is_known_stream: Callable[[str], bool],
+        delays: Sequence[float] = CHECK_DELAYS,
+    ) -> None:
+        self._client = client
+        self._is_known_stream = is_known_stream
+        self._delays = delays
+        self._waiting: deque[UnconfirmedMessage] = deque(maxlen=MAX_UNCONFIRMED)
+        self._has_new = asyncio.Event()
+
+    def add(self, message: UnconfirmedMessage) -> None:
+        """Remember a message that was just sent without an answer."""
+        self._waiting.append(message)
+        self._has_new.set()
+
+    async def run(self, link: AccountLink, app: AppIdentity) -> None:
+        """Check every message some times, and report those that have arrived."""
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                await self._has_new.wait()
+                self._has_new.clear()
+                while self._waiting:
+                    task = asyncio.create_task(self._follow(link, app, self._waiting.popleft()))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, link: AccountLink, app: AppIdentity, message: UnconfirmedMessage) -> None:
+        message_id = await self.find(app, message, self._delays)
+        if message_id is not None:
+            with contextlib.suppress(LeaseLost):  # the connection has ended; the next one reads the history
+                await link.confirm(message.key, message_id)
+
+    async def find(self, app: AppIdentity, message: UnconfirmedMessage, delays: Sequence[float]) -> str | None:
+        """Look for a message after each delay; return its ts, or None if it is not there."""
+        for delay in delays:
+            await asyncio.sleep(delay)
+            try:
+                message_id = await self._find(app, message)
+            except (PlatformError, RequestFailed) as error:
+                log.info("slack_confirmation_failed", extra={"key": message.key, "reason": str(error)})
+                continue
+            if message_id is not None:
+                return message_id
+        return None
+
+    async def _find(self, app: AppIdentity, message: UnconfirmedMessage) -> str | None:
+        address = message.address
+        if message.file_id is not None:
+            return find_share(await self._client.find_file(message.file_id), address.chat_id)
+        oldest = f"{message.sent_at - MAX_CLOCK_DIFFERENCE_SECONDS:.6f}"
+        if address.thread_id is not None:
+            found = await self._client.list_replies(address.chat_id, address.thread_id, oldest, max_pages=3)
+        else:
+            found = await self._client.list_history(address.chat_id, oldest, max_pages=3)
+        own = [each for each in found if is_own_message(each, app)]
+        proofs = [each for each in own if read_key(each) == message.key]
+        if not proofs and message.is_stream:
+            proofs = [each for each in own if self._is_lost_stream(each, address)]
+        return str(proofs[0]["ts"]) if len(proofs) == 1 else None  # of several streams, any could be the one
+
+    def _is_lost_stream(self, message: Mapping[str, Any], address: Address) -> bool:
+        has_content = "metadata" in message or bool(message.get("files")) or "subtype" in message
+        return not has_content and message["ts"] != address.thread_id and not self._is_known_stream(message["ts"])
+
+
+# --------------------------------------------------------------------------------------------------
+# Messages that grow while an answer is being written: by Slack's own streams in threads, by edits elsewhere.
+#
+#     startStream ──▶ appendStream … ──▶ stopStream ──▶ chat.update …
+#     postMessage ─────────────────────────────────────▶ chat.update …
+#
+# A stream can only be added to, and Slack ends it after about five minutes. So before that, and as soon as the text
+# has changed otherwise than by growing, it is stopped and edited from then on; the message stays the same. The answer
+# itself is always the last edit, which the outbox makes.
+
+STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
+MAX_REMEMBERED: Final = 2000
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A message that Slack shows as growing."""
+
+    text: str
+    started_at: float
+
+
+class GrowingMessages:
+    """The growing messages of one connection."""
+
+    def __init__(
+        self, client: SlackClient, own_team_id: Callable[[], str], get_time: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client = client
+        self._own_team_id = own_team_id
+        self._get_time = get_time
+        self._streams: OrderedDict[str, _Stream] = OrderedDict()  # by the ts of the message
+        self._recipients: OrderedDict[Address, tuple[str, str]] = OrderedDict()  # who wrote last in a thread
+        self._refusing_chats: OrderedDict[str, None] = OrderedDict()  # where Slack allows no streams
+
+    def note_writer(self, address: Address, user_id: str, team_id: str) -> None:
+        """Remember who has written in a thread: Slack wants to know for whom a stream is."""
+        self._recipients[address] = (user_id, team_id or self._own_team_id())
+        self._recipients.move_to_end(address)
+        if len(self._recipients) > MAX_REMEMBERED:
+            self._recipients.popitem(last=False)
+
+    def has_stream(self, message_id: str) -> bool:
+        return message_id in self._streams
+
+    def can_stream(self, address: Address) -> bool:
+        """Whether a message there can be a stream; outside of direct messages its recipient has to be known."""
+        is_direct = address.chat_id.startswith("D")
+        is_known = is_direct or address in self._recipients
+        return address.thread_id is not None and is_known and address.chat_id not in self._refusing_chats
+
+    async def start(self, message: OutgoingMessage) -> str:
+        """Send the message as a stream; where Slack refuses that, as an ordinary one. Return its ts."""
+        address = message.address
+        recipient = None if address.chat_id.startswith("D") else self._recipients.get(address)
+        try:
+            message_id = await self._client.start_stream(address, message.body, recipient)
+        except TargetUnreachable:
+            raise
+        except SendRejected as error:
+            log.info("slack_stream_refused", extra={"chat": address.chat_id, "reason": str(error)})
+            self._refusing_chats[address.chat_id] = None
+            if len(self._refusing_chats) > MAX_REMEMBERED:
+                self._refusing_chats.popitem(last=False)
+            return await self._client.post_message(message)
+        self._streams[message_id] = _Stream(message.body, self._get_time())
+        if len(self._streams) > MAX_REMEMBERED:
+            self._streams.popitem(last=False)
+        return message_id
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        """Show the newest text; the complete answer ends the stream."""
+        stream = self._streams.get(message_id)
+        if stream is not None and await self._append(message_id, stream, message):
+            return
+        if stream is not None:
+            await self.stop(message.address, message_id)
+        try:
+            await self._client.update_message(message_id, message)
+        except TargetUnreachable:
+            raise
+        except SendRejected:
+            if stream is not None:
+                raise
+            # It may be a stream that a process has started which has died since.
+            await self._client.stop_stream(message.address, message_id)
+            await self._client.update_message(message_id, message)
+
+    async def _append(self, message_id: str, stream: _Stream, message: OutgoingMessage) -> bool:
+        """Add what is new to a stream; False if that is not possible."""
+        is_old = self._get_time() - stream.started_at >= STREAM_SECONDS
+        if not message.is_preview or is_old or not message.body.startswith(stream.text):
+            return False
+        added = message.body[len(stream.text) :]
+        if added:
+            try:
+                await self._client.append_stream(message.address, message_id, added)
+            except TargetUnreachable:
+                raise
+            except SendRejected as error:
+                log.info("slack_stream_ended", extra={"chat": message.address.chat_id, "reason": str(error)})
+                return False
+            stream.text = message.body
+        return True
+
+    async def stop(self, address: Address, message_id: str) -> None:
+        """End a stream, if the message is one."""
+        if message_id in self._streams:
+            await self._client.stop_stream(address, message_id)
+            del self._streams[message_id]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
     from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
-    from palaver.platforms.slack.settings import SlackSettings
+    from palaver.platforms.slack.manifest import SlackSettings
     from palaver.sessions.delivery import Address
 
     JSON = Mapping[str, Any]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
 from palaver.platforms.slack.failures import RequestFailed
-from palaver.platforms.slack.mrkdwn import Names
+from palaver.platforms.slack.outbound import Names
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from palaver.platforms.slack.client import SlackClient
+
 
 MAX_NAMES: Final = 5000  # of people and of channels, each
 MAX_AGE_SECONDS: Final = 3600.0
@@ -75,3 +76,39 @@ class Directory:
 
     async def _find_channel(self, channel_id: str) -> str:
         return str((await self._client.find_channel(channel_id)).get("name") or "")
+
+
+# --------------------------------------------------------------------------------------------------
+# The scopes that the app needs, and what for.
+
+NEEDED_SCOPES: Final = {
+    "chat:write": "send answers",
+    "app_mentions:read": "see when it is mentioned",
+    "im:history": "read direct messages",
+    "im:read": "find direct messages",
+    "mpim:history": "read direct messages of several people",
+    "mpim:read": "find direct messages of several people",
+    "channels:history": "read public channels it is in",
+    "channels:read": "know the names of public channels",
+    "groups:history": "read private channels it is in",
+    "groups:read": "know the names of private channels",
+    "users:read": "know people's names",
+    "files:read": "open files that people send",
+    "files:write": "send files",
+    "reactions:read": "see reactions",
+    "reactions:write": "react to messages",
+}
+
+
+def describe_missing_scopes(scopes: frozenset[str] | None) -> str | None:
+    """Return which scopes are missing and how to add them; None if none is, or if Slack does not tell them."""
+    if scopes is None:
+        return None
+    missing = [f"{scope} (to {use})" for scope, use in NEEDED_SCOPES.items() if scope not in scopes]
+    if not missing:
+        return None
+    word = "scope" if len(missing) == 1 else "scopes"
+    return (
+        f"The app lacks the {word} {', '.join(missing)}. Open https://api.slack.com/apps, choose your app and then "
+        "OAuth & Permissions, add what is missing under Bot Token Scopes, and click Reinstall to Workspace."
+    )

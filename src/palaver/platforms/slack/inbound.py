@@ -19,18 +19,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.slack.emoji import read_emoji
-from palaver.platforms.slack.mrkdwn import Names, decode_text, list_references, mentions_user, remove_leading_mention
-from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.sessions.platform_updates import (
+from palaver.platforms.slack.outbound import Names, decode_text, list_references, mentions_user, remove_leading_mention
+from palaver.sessions.inbound import (
     ButtonPressed,
+    Inbound,
+    InboundFile,
     MembersChanged,
     MessageDeleted,
     MessageEdited,
     MessageReaction,
+    RepliedMessage,
 )
 
 if TYPE_CHECKING:
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[JSON], AsyncIterator[bytes]]

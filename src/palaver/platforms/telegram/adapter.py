@@ -12,24 +12,22 @@ from urllib.parse import urlsplit
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.gateway.intake import Intake
-from palaver.gateway.webhook_intake import WebhookIntake
+from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.telegram.capabilities import CAPABILITIES
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.inbound import BotIdentity, parse_update
+from palaver.platforms.telegram.manifest import CAPABILITIES
 from palaver.platforms.telegram.outbound import MessageBody, choose_menu_commands, compute_draft_id, render_markdown
-from palaver.sessions.platform_updates import ButtonPressed, Cursor
+from palaver.sessions.inbound import ButtonPressed, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.telegram.settings import TelegramSettings
+    from palaver.platforms.telegram.manifest import TelegramSettings
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from palaver.delivery.adapter import OutgoingFile
-    from palaver.platforms.telegram.settings import TelegramSettings
+    from palaver.platforms.telegram.manifest import TelegramSettings
     from palaver.sessions.delivery import Address, Button
 
 log = logging.getLogger(__name__)

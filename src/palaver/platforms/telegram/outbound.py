@@ -9,14 +9,270 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.delivery.capabilities import LengthUnit, measure_length
-from palaver.platforms.telegram.formatting import FormattedText, format_markdown, needs_rich_message
+import pyromark
+from telegramify_markdown.config import RenderConfig
+from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
+
+from palaver.delivery.model import LengthUnit, measure_length
+from palaver.platforms.common.text_tables import draw_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+MAX_TABLE_COLUMNS: Final = 60  # in characters; what is wider breaks into pieces on a phone
+MAX_MATH_CHARS: Final = 300
+MAX_MATH_DEPTH: Final = 20
+# How deep something may be in itself: what is deeper is shown like what is around it. Without a limit a short text can
+# become a very long one, by the indents of lists in lists. Telegram knows no quotes in quotes.
+MAX_DEPTHS: Final = {"List": 8, "BlockQuote": 1, "Strong": 2, "Emphasis": 2, "Strikethrough": 2, "Link": 1, "Image": 1}
+_MATH_SIGNS: Final = frozenset("\\^_{}=+<>")
+_INLINE_TAGS: Final = {
+    **dict.fromkeys(("b", "strong"), "Strong"),
+    **dict.fromkeys(("i", "em"), "Emphasis"),
+    **dict.fromkeys(("s", "del", "strike"), "Strikethrough"),
+}
+
+Payload = Any  # `{"Start": "Paragraph"}`, `{"Text": "…"}`, "SoftBreak", as the parser returns it
+Range = Mapping[str, int]  # in the UTF-8 of the source
+Event = tuple[Payload, Range | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedText:
+    """A text, and where it is bold, a link, code: `{"type": "bold", "offset": 0, "length": 4}` in UTF-16 units."""
+
+    text: str
+    entities: tuple[dict[str, Any], ...] = ()
+
+
+def _make_config() -> RenderConfig:
+    config = RenderConfig.isolated()
+    symbols = config.markdown_symbol
+    for level in range(1, 7):
+        setattr(symbols, f"heading_level_{level}", "")
+    symbols.unordered_list_item = "•"
+    symbols.task_uncompleted = "⬜"
+    symbols.image = "🖼 "
+    config.cite_expandable = False
+    return config
+
+
+_CONFIG: Final = _make_config()
+
+
+def format_markdown(markdown: str) -> FormattedText:
+    """Return the text and the entities of a Markdown text."""
+    source = markdown.encode("utf-8", "replace")
+    markdown = source.decode("utf-8")
+    events = pyromark.events_with_range(markdown, options=STANDARD_OPTIONS)
+    prepared = tuple(event if event[1] is not None else event[0] for event in _EventFilter(source).prepare(events))
+    try:
+        text, entities, _ = EventWalker(_CONFIG, markdown).walk(prepared)
+    except RecursionError:  # a formula that is nested too deeply for the library
+        return FormattedText(markdown)
+    return FormattedText(text, tuple(entity.to_dict() for entity in entities))
+
+
+def needs_rich_message(markdown: str) -> bool:
+    """Whether a text has a table, a heading or a displayed formula, which only a rich message shows as such."""
+    for payload, _ in pyromark.events_with_range(markdown, options=STANDARD_OPTIONS):
+        if isinstance(payload, dict):
+            start = payload.get("Start")
+            if "DisplayMath" in payload or (isinstance(start, dict) and ("Table" in start or "Heading" in start)):
+                return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenTag:
+    """A list, a quote, a format or a link that has begun."""
+
+    name: str
+    is_kept: bool = True  # False: the library never learns of it
+    end_text: str = ""  # what is written at its end then
+
+
+class _EventFilter:
+    """Prepares the events of one text."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._open_tags: list[_OpenTag] = []
+        self._depths: Counter[str] = Counter()  # of tags that are open, by name
+        self._html_depths: Counter[str] = Counter()
+
+    def prepare(self, events: Any) -> Iterator[Event]:
+        stream = iter(events)
+        for event in stream:
+            payload, place = event
+            start = payload.get("Start") if isinstance(payload, dict) else None
+            if isinstance(start, dict) and "Table" in start:
+                yield from _write_table(_read_table(stream), place)
+            elif start == "HtmlBlock":
+                yield from self._write_html_block(stream, place)
+            elif start is not None:
+                yield from self._open_tag(payload, place)
+            elif isinstance(payload, dict):
+                yield from self._prepare_content(payload, place)
+            else:
+                yield event
+
+    def _prepare_content(self, payload: dict[str, Any], place: Range) -> Iterator[Event]:
+        if "End" in payload:
+            yield from self._close_tag(payload, place)
+        elif "InlineHtml" in payload:
+            yield from self._write_inline_html(payload["InlineHtml"], place)
+        elif "InlineMath" in payload or "DisplayMath" in payload:
+            yield self._prepare_math(payload, place), place
+        else:
+            yield payload, place
+
+    def _open_tag(self, payload: dict[str, Any], place: Range) -> Iterator[Event]:
+        start = payload["Start"]
+        name = start if isinstance(start, str) else next(iter(start))
+        if name not in MAX_DEPTHS:
+            yield payload, place
+            return
+        tag = _OpenTag(name)
+        if self._depths[name] >= MAX_DEPTHS[name]:
+            tag = _OpenTag(name, is_kept=False)
+        elif name == "Strikethrough" and self._source[place["start"] + 1 : place["start"] + 2] != b"~":
+            tag = _OpenTag(name, is_kept=False, end_text="~")  # between lone tildes, which mean "about"
+            yield {"Text": "~"}, place
+        elif name in {"Link", "Image"}:
+            tag = self._read_link(name, str(start[name].get("dest_url", "")), place)
+        self._open_tags.append(tag)
+        self._depths[name] += 1
+        if tag.is_kept:
+            yield payload, place
+
+    def _close_tag(self, payload: dict[str, Any], place: Range) -> Iterator[Event]:
+        end = payload["End"]
+        name = end if isinstance(end, str) else next(iter(end))
+        if name not in MAX_DEPTHS:
+            yield payload, place
+            return
+        tag = self._open_tags.pop()
+        self._depths[name] -= 1
+        if tag.is_kept:
+            yield payload, place
+        elif tag.end_text:
+            yield {"Text": tag.end_text}, place
+
+    def _read_link(self, name: str, url: str, place: Range) -> _OpenTag:
+        label_start = place["start"] + (2 if name == "Image" else 1)
+        has_label = self._source[label_start : label_start + 1] != b"]"
+        if has_label and url.lower().startswith(("http://", "https://")):
+            return _OpenTag(name)
+        # Telegram refuses the address, or there is no text that could be a link: the address is written out.
+        is_autolink = self._source[place["start"] : place["start"] + 1] == b"<"
+        text = "" if is_autolink or not url else f" ({url})" if has_label else url
+        return _OpenTag(name, is_kept=False, end_text=text)
+
+    def _prepare_math(self, payload: dict[str, Any], place: Range) -> Payload:
+        kind, math = next(iter(payload.items()))
+        # `$10 and $20` are prices, as `$HOME/$USER` are variables.
+        is_followed_by_digit = self._source[place["end"] : place["end"] + 1].isdigit()
+        is_formula = kind == "DisplayMath" or (not is_followed_by_digit and not _MATH_SIGNS.isdisjoint(math))
+        if is_formula and len(math) <= MAX_MATH_CHARS and _get_depth(math) <= MAX_MATH_DEPTH:
+            return payload
+        return {"Text": self._source[place["start"] : place["end"]].decode("utf-8", "replace")}
+
+    def _write_inline_html(self, html: str, place: Range) -> Iterator[Event]:
+        name = html.strip("</> ").lower()
+        if name == "br":
+            yield "HardBreak", place
+        elif name in _INLINE_TAGS:
+            kind, is_end = _INLINE_TAGS[name], html.startswith("</")
+            if is_end and self._html_depths[kind] > 0:
+                self._html_depths[kind] -= 1
+                yield {"End": kind}, place
+            elif not is_end and self._html_depths[kind] < MAX_DEPTHS[kind]:
+                self._html_depths[kind] += 1
+                yield {"Start": kind}, place
+        elif not html.startswith("<!--"):
+            yield {"Text": html}, place
+
+    def _write_html_block(self, stream: Iterator[Any], place: Range) -> Iterator[Event]:
+        lines: list[str] = []
+        for payload, _ in stream:
+            if payload == {"End": "HtmlBlock"}:
+                break
+            if isinstance(payload, dict):
+                lines.append(str(payload.get("Html") or payload.get("Text") or ""))
+        text = "".join(lines).strip("\n")
+        if text and not (text.startswith("<!--") and text.endswith("-->")):
+            yield {"Start": "Paragraph"}, place
+            yield {"Text": text}, place
+            yield {"End": "Paragraph"}, place
+
+
+def _get_depth(math: str) -> int:
+    depth = deepest = 0
+    for character in math:
+        depth += (character in "{[(") - (character in "}])")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+# ---- tables --------------------------------------------------------------------------------------------------
+
+
+def _read_table(stream: Iterator[Any]) -> list[list[str]]:
+    """Return the texts of the cells; the first row is the head."""
+    rows: list[list[str]] = []
+    cell: list[str] = []
+    for payload, _ in stream:
+        if payload == {"End": "Table"}:
+            break
+        if not isinstance(payload, dict):
+            cell.append(" ")
+        elif payload.get("Start") in ("TableHead", "TableRow"):
+            rows.append([])
+        elif payload.get("Start") == "TableCell":
+            cell = []
+        elif payload.get("End") == "TableCell":
+            rows[-1].append(" ".join("".join(cell).split()))
+        elif "InlineHtml" in payload:
+            is_break = payload["InlineHtml"].strip("</> ").lower() == "br"
+            cell.append(" " if is_break else str(payload["InlineHtml"]))
+        else:
+            cell += [str(payload[kind]) for kind in ("Text", "Code", "InlineMath", "DisplayMath") if kind in payload]
+    return rows
+
+
+def _write_table(rows: list[list[str]], place: Range) -> Iterator[Event]:
+    drawn = draw_table(rows, MAX_TABLE_COLUMNS)
+    if drawn is not None:
+        yield {"Start": {"CodeBlock": {"Fenced": ""}}}, place
+        yield {"Text": drawn}, place
+        yield {"End": "CodeBlock"}, place
+        return
+    head = rows[0] if rows else []
+    for number, row in enumerate(rows[1:] or rows[:1]):
+        # Without a place in the source, a paragraph is set apart by an empty line.
+        yield {"Start": "Paragraph"}, place if number == 0 else None
+        yield from _write_wide_row(head, row, place)
+        yield {"End": "Paragraph"}, place
+
+
+def _write_wide_row(head: list[str], row: list[str], place: Range) -> Iterator[Event]:
+    yield {"Start": "Strong"}, place
+    yield {"Text": row[0] if row else ""}, place
+    yield {"End": "Strong"}, place
+    for title, cell in zip(head[1:], row[1:], strict=False):
+        if cell:
+            yield "HardBreak", place
+            yield {"Text": f"{title}: {cell}" if title else cell}, place
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_PIECE_UNITS: Final = 3686  # 90 %: Telegram's own count can differ a little
 MAX_ENTITIES: Final = 100  # of one message; Telegram ignores the rest, so links and code come first

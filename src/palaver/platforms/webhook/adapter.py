@@ -10,25 +10,173 @@ import asyncio
 import json
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from palaver.core.source import Platform
+import httpx2
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.platforms.webhook.capabilities import CAPABILITIES
-from palaver.platforms.webhook.client import WebhookClient
-from palaver.platforms.webhook.inbound import PayloadRefused, make_message, parse_payload
-from palaver.platforms.webhook.outbound import find_error, make_body
-from palaver.platforms.webhook.settings import LOCAL_HOSTS
-from palaver.platforms.webhook.signatures import SignatureRefused, read_key, sign_request, verify_request
-from palaver.sessions.inbound import Outcome
+from palaver.inbox import MAX_MESSAGE_CHARS
+from palaver.platforms.common.fetching import NOT_SENT_ERRORS, parse_retry_after
+from palaver.platforms.webhook.manifest import (
+    CAPABILITIES,
+    LOCAL_HOSTS,
+    SignatureRefused,
+    read_key,
+    sign_request,
+    verify_request,
+)
+from palaver.sessions.inbound import Inbound, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from palaver.core.errors import DeliveryError
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.webhook.settings import WebhookSettings
-    from palaver.sessions.inbound import Receipt
+    from palaver.platforms.webhook.manifest import WebhookSettings
+    from palaver.sessions.inbound import AnyUpdate, Receipt
+
+
+DEFAULT_CONVERSATION = "default"
+DEFAULT_USER_ID = "default"  # of the account without a name
+
+
+class WebhookPayload(BaseModel):
+    """The body of a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    conversation: str = Field(DEFAULT_CONVERSATION, min_length=1, max_length=100)  # a name, within this webhook only
+
+    @field_validator("conversation")
+    @classmethod
+    def _check_conversation(cls, value: str) -> str:
+        if not value.isprintable() or value != value.strip():
+            raise ValueError("a conversation has a name without control characters, and without spaces around it")
+        return value
+
+
+class PayloadRefused(Exception):
+    """The body is not what a webhook takes."""
+
+
+def parse_payload(body: bytes) -> WebhookPayload:
+    """Read a body. Raises PayloadRefused, which says what is wrong."""
+    try:
+        return WebhookPayload.model_validate_json(body)
+    except ValidationError as errors:
+        first: Any = errors.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PayloadRefused(f"{where}: {first['msg']}" if where else str(first["msg"])) from None
+
+
+def make_message(payload: WebhookPayload, message_id: str, *, account: str, user_name: str) -> AnyUpdate:
+    """Return the message of a caller. The caller names a conversation of its own, never another caller's."""
+    source = SessionSource(
+        Platform.WEBHOOK,
+        payload.conversation,
+        chat_name=payload.conversation,
+        chat_type=ChatType.DM,
+        user_id=account or DEFAULT_USER_ID,
+        user_name=user_name,
+        account=account,
+    )
+    return Inbound(source=source, content=payload.text, message_id=message_id)
+
+
+# --------------------------------------------------------------------------------------------------
+# Turns an answer into the body of a request, and the receiver's answer to it into an outcome.
+
+DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
+
+
+def make_body(message: OutgoingMessage) -> bytes:
+    """Return the JSON that the receiver gets."""
+    fields = {
+        "id": message.key,
+        "kind": message.kind.value,
+        "conversation": message.address.chat_id,
+        "text": message.body,
+        "reply_to": message.reply_to,
+    }
+    return json.dumps(fields, ensure_ascii=False).encode()
+
+
+def find_error(status: int, retry_after: float | None, host: str) -> DeliveryError | None:
+    """Return what the status of the receiver's answer means; None if it has taken the message."""
+    if 200 <= status < 300:
+        return None
+    answer = f"{host} has answered with status {status}."
+    if status in {429, 503}:
+        return SendRetryable(answer, retry_after=retry_after or DEFAULT_RETRY_SECONDS, whole_account=True)
+    if status in {502, 504}:  # of a proxy: the receiver may have taken the message all the same
+        return SendUncertain(answer)
+    if status >= 500 or status in {408, 425}:
+        return SendRetryable(answer, retry_after=retry_after)
+    return _make_refusal(status, answer)
+
+
+def _make_refusal(status: int, answer: str) -> SendRejected:
+    if status == 410:
+        return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
+    if status < 400:
+        return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
+    return SendRejected(answer)
+
+
+# --------------------------------------------------------------------------------------------------
+# Sends signed requests to the address of one webhook. The only module of this adapter that uses the network.
+
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 30.0
+
+
+class WebhookClient:
+    """Requests to one address, which comes from the settings and is never chosen by a message."""
+
+    def __init__(self, url: str, host: str, *, is_local: bool) -> None:
+        self._url = url
+        self._host = host
+        self._is_local = is_local
+        self._http: httpx2.AsyncClient | None = None
+
+    async def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, float | None]:
+        """Make one request; return the status of the answer, and the seconds that it asks to wait.
+
+        The body of the answer is not read. Raises SendRetryable and SendUncertain.
+        """
+        http = await self._open()
+        headers = {**headers, "content-type": "application/json", "user-agent": "palaver"}
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                async with http.stream("POST", self._url, content=body, headers=headers) as response:
+                    retry_after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
+                    return response.status_code, retry_after
+        except NOT_SENT_ERRORS as error:
+            raise SendRetryable(f"{self._host} can't be reached ({type(error).__name__}).") from None
+        except (httpx2.RequestError, TimeoutError) as error:
+            raise SendUncertain(f"{self._host} did not answer ({type(error).__name__}).") from None
+
+    async def _open(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            self._http = await asyncio.to_thread(self._create)  # it reads all certificates, which takes a while
+        return self._http
+
+    def _create(self) -> httpx2.AsyncClient:
+        timeout = httpx2.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS)
+        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, trust_env=not self._is_local)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_BODY_BYTES = 1024 * 1024
 REPORT_SECONDS = 30.0

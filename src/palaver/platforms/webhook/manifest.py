@@ -2,10 +2,155 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
-from palaver.platforms.manifest import PlatformManifest
-from palaver.platforms.webhook.capabilities import CAPABILITIES
-from palaver.platforms.webhook.settings import WebhookSettings
+from palaver.delivery.model import Capabilities
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+CAPABILITIES: Final = Capabilities()
+
+
+# --------------------------------------------------------------------------------------------------
+# Signatures of requests, as the specification Standard Webhooks describes them.
+#
+# | header | contents | |---|---| | `webhook-id` | the id of the message: the same one twice is one message | |
+# `webhook-timestamp` | when it was signed, in seconds since 1970 | | `webhook-signature` | `v1,` and the base64 of
+# HMAC-SHA256 over `<id>.<timestamp>.<body>`; or several, with spaces |
+
+ID_HEADER = "webhook-id"
+TIMESTAMP_HEADER = "webhook-timestamp"
+SIGNATURE_HEADER = "webhook-signature"
+
+MAX_CLOCK_DIFFERENCE_SECONDS = 300
+MAX_SIGNATURES = 10  # of one request
+SECRET_PREFIX = "whsec_"  # noqa: S105  (a secret with it is the base64 of the key)
+
+_MESSAGE_ID = re.compile(r"[!-~]{1,128}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+
+
+class SignatureRefused(Exception):
+    """A request is not signed with the secret, or not now."""
+
+
+def read_key(secret: str) -> bytes:
+    """Return the key that a secret stands for. Raises ValueError if it has the prefix and is not base64."""
+    if not secret.startswith(SECRET_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def compute_signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
+    """Return the value of the signature header."""
+    digest = hmac.new(key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def sign_request(key: bytes, message_id: str, now: float, body: bytes) -> dict[str, str]:
+    """Return the headers of a signed request."""
+    timestamp = str(int(now))
+    signature = compute_signature(key, message_id, timestamp, body)
+    return {ID_HEADER: message_id, TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: signature}
+
+
+def verify_request(key: bytes, headers: Mapping[str, str], body: bytes, now: float) -> str:
+    """Check the signature of a request, and return the id of its message. Raises SignatureRefused.
+
+    A request without an id has an empty one in its signature, which then stands for the id.
+    """
+    message_id = headers.get(ID_HEADER, "")
+    timestamp = headers.get(TIMESTAMP_HEADER, "")
+    if message_id and not _MESSAGE_ID.fullmatch(message_id):
+        raise SignatureRefused(f"{ID_HEADER} has up to 128 visible characters.")
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise SignatureRefused(f"{TIMESTAMP_HEADER} is missing, or not a number of seconds.")
+    expected = compute_signature(key, message_id, timestamp, body)
+    given = headers.get(SIGNATURE_HEADER, "").split(" ")[:MAX_SIGNATURES]
+    if not any(hmac.compare_digest(expected.encode(), each.encode()) for each in given):
+        raise SignatureRefused(f"{SIGNATURE_HEADER} is missing, or does not belong to this body, id and timestamp.")
+    if abs(now - int(timestamp)) > MAX_CLOCK_DIFFERENCE_SECONDS:
+        raise SignatureRefused(
+            f"{TIMESTAMP_HEADER} is more than {MAX_CLOCK_DIFFERENCE_SECONDS // 60} minutes away. Check both clocks."
+        )
+    return message_id or expected
+
+
+# --------------------------------------------------------------------------------------------------
+# The settings of one webhook.
+
+MIN_KEY_BYTES = 24
+MAX_SECRET_CHARS = 512
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class WebhookSettings(AccountSettings):
+    """One webhook: who knows its secret may write to the agent."""
+
+    secret: SecretStr  # signs requests in both directions
+    url: str | None = None  # where answers are sent; without it they are only stored in the conversation
+    user_name: str = Field("Webhook", min_length=1, max_length=100)  # of the caller, as people and the agent see it
+    key_lifetime_hours: float = Field(0, ge=0, le=24 * 30)  # how long the receiver takes an id only once
+
+    @field_validator("secret")
+    @classmethod
+    def _check_secret(cls, value: SecretStr) -> SecretStr:
+        secret = value.get_secret_value().strip()
+        try:
+            key = read_key(secret)
+        except ValueError:
+            raise ValueError("What follows whsec_ is not base64. Make a new secret: openssl rand -base64 32") from None
+        if not MIN_KEY_BYTES <= len(key) <= MAX_SECRET_CHARS:
+            raise ValueError(
+                f"The secret needs {MIN_KEY_BYTES} to {MAX_SECRET_CHARS} characters. Make one: openssl rand -base64 32"
+            )
+        return SecretStr(secret)
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not is_http_url(value):
+            raise ValueError("this is not an address; write it like https://example.org/palaver")
+        parts = urlsplit(value)
+        if parts.username or parts.password or parts.fragment:
+            raise ValueError("the address has no user name, password or fragment; the receiver checks the signature")
+        return value
+
+    @property
+    def host(self) -> str:
+        """The host that answers are sent to. The rest of the address may be a secret: errors do not show it."""
+        return urlsplit(self.url or "").hostname or ""
+
+    @property
+    def is_encrypted_or_local(self) -> bool:
+        """Whether other people on the network can't read the answers."""
+        return self.url is None or urlsplit(self.url).scheme == "https" or self.host in LOCAL_HOSTS
+
+    @property
+    def key_lifetime(self) -> timedelta:
+        return timedelta(hours=self.key_lifetime_hours)
+
+
+# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.WEBHOOK,

@@ -19,24 +19,22 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
-from palaver.gateway.webhook_intake import WebhookIntake
+from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
-from palaver.platforms.whatsapp.capabilities import CAPABILITIES
 from palaver.platforms.whatsapp.client import GraphClient
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_late_error
 from palaver.platforms.whatsapp.inbound import parse_webhook
-from palaver.sessions.inbound import Outcome
-from palaver.sessions.platform_updates import ButtonPressed
+from palaver.platforms.whatsapp.manifest import CAPABILITIES
+from palaver.sessions.inbound import ButtonPressed, Outcome
 
 if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.whatsapp.inbound import MessageStatus
-    from palaver.platforms.whatsapp.settings import WhatsAppSettings
+    from palaver.platforms.whatsapp.manifest import WhatsAppSettings
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

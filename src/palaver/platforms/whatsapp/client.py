@@ -17,15 +17,14 @@ from urllib.parse import urlsplit
 import httpx2
 
 from palaver.core.errors import ConnectionLost, DeliveryError, InvalidInput, SendRetryable, SendUncertain
-from palaver.platforms.common.fetching import FileFetcher
-from palaver.platforms.common.http_errors import NOT_SENT_ERRORS
+from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_platform_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from palaver.delivery.adapter import OutgoingFile
-    from palaver.platforms.whatsapp.settings import WhatsAppSettings
+    from palaver.platforms.whatsapp.manifest import WhatsAppSettings
 
 JSON = dict[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import SendRejected, TargetUnreachable
-from palaver.platforms.whatsapp.addresses import is_bsuid, is_number
-from palaver.platforms.whatsapp.capabilities import MAX_DOCUMENT_BYTES
+from palaver.platforms.whatsapp.inbound import is_bsuid, is_number
+from palaver.platforms.whatsapp.manifest import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

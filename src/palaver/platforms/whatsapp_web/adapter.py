@@ -18,33 +18,30 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, Se
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
-from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
-from palaver.platforms.whatsapp_web.file_exchange import FileExchange
-from palaver.platforms.whatsapp_web.inbound import EventContext, parse_event
-from palaver.platforms.whatsapp_web.jids import is_group
+from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
     ACCOUNT_FILE,
     LINKING_EXPIRED,
     MAX_LINKING_ROUNDS,
+    RecentMessages,
     describe_failed_start,
     make_prompt,
     put_session_aside,
     raise_refusal,
 )
+from palaver.platforms.whatsapp_web.manifest import CAPABILITIES
 from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address, render_markdown
-from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess
+from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess, FileExchange
 from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestError, State
-from palaver.platforms.whatsapp_web.recent_messages import RecentMessages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
+    from palaver.platforms.whatsapp_web.manifest import WhatsAppWebSettings
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import Receipt
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -7,20 +7,153 @@ are known. Whether a message in a group is for the agent is decided by mentions 
 from __future__ import annotations
 
 import mimetypes
+import re
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.whatsapp_web.jids import is_phone, order_jids, shorten_jid, strip_device
-from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
-from palaver.sessions.platform_updates import MembersChanged, MessageDeleted, MessageEdited, MessageReaction
+from palaver.sessions.inbound import (
+    Inbound,
+    InboundFile,
+    MembersChanged,
+    MessageDeleted,
+    MessageEdited,
+    MessageReaction,
+    RepliedMessage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.sessions.platform_updates import AnyUpdate
+    from palaver.sessions.inbound import AnyUpdate
+
+
+MAX_LISTED_ITEMS: Final = 30
+MAX_LINE_CHARS: Final = 2000
+
+
+def describe_content(message: Any, *, names_files: bool = False) -> str:
+    """Return a line in brackets, or nothing if the message has no such content.
+
+    `names_files` is for a message whose files are not downloaded, such as one that was replied to.
+    """
+    descriptions = _DESCRIPTIONS | _FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS
+    for field, describe in descriptions.items():
+        if message.HasField(field):
+            line = " ".join(describe(getattr(message, field)).split())
+            return f"[{line[:MAX_LINE_CHARS]}]"
+    for field, read in _ANSWERS.items():
+        if message.HasField(field):
+            return str(read(getattr(message, field)))[:MAX_LINE_CHARS]
+    return ""
+
+
+def _list_items(title: str, items: Sequence[str]) -> str:
+    shown = items[:MAX_LISTED_ITEMS]
+    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
+    return f"{title}: {'; '.join(shown)}{more}"
+
+
+def _describe_place(place: Any) -> str:
+    position = f"{place.degreesLatitude:.6g}, {place.degreesLongitude:.6g}"
+    names = ", ".join(name for name in (place.name, place.address) if name)
+    return f"Place: {names} ({position})" if names else f"Location: {position}"
+
+
+def _describe_live_place(place: Any) -> str:
+    return f"Live location: {place.degreesLatitude:.6g}, {place.degreesLongitude:.6g} {place.caption}"
+
+
+def _describe_contact(contact: Any) -> str:
+    """Return the name and the numbers; a number stands in a line of the card such as `TEL;waid=49170:+49 170`."""
+    lines = contact.vcard[:20_000].splitlines()
+    numbers = [line.rpartition(":")[2].strip() for line in lines if "TEL" in line.partition(":")[0].upper()]
+    return ", ".join([f"Contact: {contact.displayName}", *numbers[:MAX_LISTED_ITEMS]])
+
+
+def _describe_poll(poll: Any) -> str:
+    return _list_items(f"Poll: {poll.name}", [option.optionName for option in poll.options])
+
+
+def _describe_event(event: Any) -> str:
+    return ", ".join(filter(None, [f"Event: {event.name}", event.description, event.location.name]))
+
+
+_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "locationMessage": _describe_place,
+    "liveLocationMessage": _describe_live_place,
+    "contactMessage": _describe_contact,
+    "contactsArrayMessage": lambda array: _list_items("Contacts", [each.displayName for each in array.contacts]),
+    "pollCreationMessage": _describe_poll,
+    "pollCreationMessageV2": _describe_poll,
+    "pollCreationMessageV3": _describe_poll,
+    "eventMessage": _describe_event,
+    "groupInviteMessage": lambda invite: f"Invitation to the group {invite.groupName}",
+}
+_FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "imageMessage": lambda _image: "Photo",
+    "videoMessage": lambda _video: "Video",
+    "ptvMessage": lambda _video: "Video message",
+    "audioMessage": lambda audio: "Voice message" if audio.PTT else "Audio",
+    "documentMessage": lambda document: f"File: {document.fileName or document.title}",
+    "stickerMessage": lambda _sticker: "Sticker",
+}
+# What a person has chosen from a message of a business: their answer.
+_ANSWERS: Final[dict[str, Callable[[Any], str]]] = {
+    "listResponseMessage": lambda answer: answer.title,
+    "buttonsResponseMessage": lambda answer: answer.selectedDisplayText,
+    "templateButtonReplyMessage": lambda answer: answer.selectedDisplayText,
+}
+
+
+# --------------------------------------------------------------------------------------------------
+# Addresses of WhatsApp as texts. Imported by the child, too: only the standard library.
+#
+# A person has a number (`4917012345678@s.whatsapp.net`) and a LID (`231234567890@lid`), which hides the number; a
+# group has `120363041234567890@g.us`. Each device of a person adds its number: `4917012345678:3@s.whatsapp.net`.
+
+PHONE_SERVER: Final = "s.whatsapp.net"
+LID_SERVER: Final = "lid"
+GROUP_SERVER: Final = "g.us"
+
+_JID = re.compile(r"(?P<user>[^@:.]+)(?:\.\d+)?(?::\d+)?@(?P<server>[a-z.]+)")
+_PHONE_NUMBER = re.compile(r"\+?(?P<digits>[0-9]{5,20})")
+
+
+def strip_device(jid: str | None) -> str | None:
+    """Return the address of a person or group without a device; None for what is none."""
+    found = _JID.fullmatch(jid or "")
+    return f"{found['user']}@{found['server']}" if found else None
+
+
+def is_group(jid: str) -> bool:
+    return jid.endswith(f"@{GROUP_SERVER}")
+
+
+def is_phone(jid: str) -> bool:
+    return jid.endswith(f"@{PHONE_SERVER}")
+
+
+def shorten_jid(jid: str) -> str:
+    """Return an address as Palaver keeps it: a bare number for a person whose number is known."""
+    return jid.removesuffix(f"@{PHONE_SERVER}")
+
+
+def expand_jid(text: str) -> str | None:
+    """Return the address that Palaver's form of it stands for; None if it is none."""
+    number = _PHONE_NUMBER.fullmatch(text)
+    return f"{number['digits']}@{PHONE_SERVER}" if number else strip_device(text)
+
+
+def order_jids(*jids: str | None) -> list[str]:
+    """Return the different addresses of one person without devices, a number before a LID."""
+    known = dict.fromkeys(filter(None, map(strip_device, jids)))
+    return sorted(known, key=lambda jid: not is_phone(jid))
+
+
+# --------------------------------------------------------------------------------------------------
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[JSON], AsyncIterator[bytes]]  # what the child says about a file → its content, in chunks

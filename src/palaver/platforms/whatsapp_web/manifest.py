@@ -2,10 +2,95 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr, field_validator
+
+from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
-from palaver.platforms.manifest import PlatformManifest
-from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
-from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
+from palaver.delivery.model import Capabilities, LengthUnit, Pace
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
+
+MAX_MESSAGE_CHARS: Final = 4096
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024  # the library holds a file in memory several times while it encrypts it
+TYPING_SECONDS: Final = 10.0
+
+CAPABILITIES: Final = Capabilities(
+    max_length=MAX_MESSAGE_CHARS,
+    length_unit=LengthUnit.UTF16,
+    can_delete=True,
+    can_react=True,
+    typing_seconds=TYPING_SECONDS,
+    max_file_bytes=MAX_FILE_BYTES,
+    has_groups=True,
+    receives_files=True,
+    receives_voice=True,
+    receives_edits=True,
+    pace_per_chat=Pace(2.0, burst=3),
+    pace_per_account=Pace(1.0, burst=3),
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# The settings of one linked WhatsApp account.
+
+_SEPARATORS = re.compile(r"[ ()./-]")
+_PHONE_NUMBER = re.compile(r"[1-9][0-9]{6,14}")
+_PROXY_SCHEMES = frozenset({"http", "https", "socks5"})
+_MAX_DEVICE_NAME_CHARS = 32
+
+
+class WhatsAppWebSettings(AccountSettings):
+    """One account. Nothing is needed: without settings, it is linked by a QR code and answers notes to yourself."""
+
+    chats: Literal["self", "all"] = "self"  # answer only your messages to yourself, or everybody whom the rules allow
+    phone_number: str | None = None  # of the account: then it is linked by a code to type instead of a QR code
+    device_name: str = "Palaver"  # in the list of linked devices on the phone
+    proxy_url: SecretStr | None = None  # http://…, https://… or socks5://…; it may contain a password
+    child_command: tuple[str, ...] | None = None  # a program that speaks the same lines instead of the built-in one
+
+    @field_validator("phone_number")
+    @classmethod
+    def _check_phone_number(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        digits = _SEPARATORS.sub("", value.strip()).removeprefix("+")
+        if not _PHONE_NUMBER.fullmatch(digits):
+            raise ValueError(
+                "This is not a phone number in international form. Write it with its country code, such as "
+                "+49 170 1234567, in quotation marks."
+            )
+        return digits
+
+    @field_validator("device_name")
+    @classmethod
+    def _check_device_name(cls, value: str) -> str:
+        name = " ".join(value.split())
+        if not name or len(name) > _MAX_DEVICE_NAME_CHARS or not name.isprintable():
+            raise ValueError(f"The device name needs 1 to {_MAX_DEVICE_NAME_CHARS} characters.")
+        return name
+
+    @field_validator("proxy_url")
+    @classmethod
+    def _check_proxy_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        url = value.get_secret_value().strip()
+        if not is_http_url(url, _PROXY_SCHEMES):
+            raise ValueError("This is not the address of a proxy; use one such as socks5://127.0.0.1:1080.")
+        return SecretStr(urlsplit(url).geturl())
+
+    @field_validator("child_command")
+    @classmethod
+    def _check_child_command(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (not value or not all(value)):
+            raise ValueError("The command needs at least the path of a program.")
+        return value
+
+
+# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP_WEB,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
-from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
-from palaver.platforms.whatsapp_web.jids import expand_jid
+from palaver.platforms.whatsapp_web.inbound import expand_jid
+from palaver.platforms.whatsapp_web.manifest import CAPABILITIES
 from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError
 
 if TYPE_CHECKING:

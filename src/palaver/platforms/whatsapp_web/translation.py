@@ -23,8 +23,7 @@ from neonize.proto.waE2E.WAWebProtobufsE2E_pb2 import (
     ReactionMessage,
 )
 
-from palaver.platforms.whatsapp_web.content import describe_content
-from palaver.platforms.whatsapp_web.jids import GROUP_SERVER, LID_SERVER, PHONE_SERVER
+from palaver.platforms.whatsapp_web.inbound import GROUP_SERVER, LID_SERVER, PHONE_SERVER, describe_content
 from palaver.platforms.whatsapp_web.protocol import MAX_TEXT_CHARS
 
 if TYPE_CHECKING:

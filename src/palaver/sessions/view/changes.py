@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 from palaver.core.errors import NotAllowed
 from palaver.people.model import Action
 from palaver.sessions import (
+    activity_table as session_activity,
     projects_table as projects,
-    session_activity,
     settings_table as session_settings,
     table as sessions,
 )
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Principal
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
     from palaver.sessions.turn import BusyPolicy
     from palaver.sessions.view.scope import ViewScope
 
@@ -55,7 +55,7 @@ class SessionChanges(TypedDict, total=False):
 
 def check_may_change_settings(principal: Principal, changes: SessionChanges) -> None:
     # Imported here: the lists of the terminal start faster without the commands.
-    from palaver.people.permissions import can_use_command
+    from palaver.people.model import can_use_command
 
     for setting, name, command in _SETTINGS:
         if setting in changes and not can_use_command(principal.role, command):

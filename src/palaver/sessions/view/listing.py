@@ -2,24 +2,101 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Read
+from palaver.core.errors import AmbiguousMatch, InvalidTitle, NotFound, SessionNotFound
+from palaver.core.operation import Page, R, operation
 from palaver.core.text import is_storable
-from palaver.core.timestamps import to_micros
-from palaver.people import audience_table as audience_members, table as people
-from palaver.sessions import session_lists
+from palaver.core.titles import parse_title_slot
+from palaver.people import access_table as audience_members, table as people
+from palaver.people.model import Action
+from palaver.sessions import (
+    activity_table as auto_titles,
+    list_table as session_lists,
+    list_table as session_summaries,
+    projects_table as projects,
+    table as sessions,
+)
 from palaver.sessions.search_text import parse_query, split_words
-from palaver.sessions.view.lookup import resolve_project_id
+from palaver.sessions.view.scope import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.page import Page
-    from palaver.sessions.model import Session
+    from palaver.core.engines.base import Transaction, Work
+    from palaver.core.ids import ProjectId
+    from palaver.people.model import Author, NamedPerson
+    from palaver.sessions.model import Session, SessionSummary
     from palaver.sessions.view.scope import ViewScope
+
+
+MIN_ID_PREFIX_CHARS = 4
+_MAX_PREFIX_MATCHES = 5
+
+
+def resolve_session(tx: Transaction, scope: ViewScope, text: str) -> Session:
+    """Return the session in the scope that a text means; raises if none or several match.
+
+    A title means the newest of its numbered line (`My Project`, `My Project #2`), unless it names a number.
+    """
+    audiences = scope.list_audiences(tx)
+    session = _find_by_id_prefix(tx, scope, audiences, text) or _find_by_title(tx, scope, audiences, text)
+    if session is None:
+        raise SessionNotFound(f"No conversation matches {text!r}.", text=text)
+    return session
+
+
+def resolve_project_id(tx: Transaction, scope: ViewScope, project: str | None) -> ProjectId | None:
+    """Return the id of one of the person's projects, given by id or name; None stays None."""
+    if project is None:
+        return None
+    return projects.get_by_id_or_name(tx, scope.person_id, project)[1].id
+
+
+def resolve_project_no(tx: Transaction, scope: ViewScope, project: str | None) -> int | None:
+    """Return the number of one of the person's projects, given by id or name; None stays None."""
+    return None if project is None else projects.get_by_id_or_name(tx, scope.person_id, project)[0]
+
+
+def _find_by_id_prefix(tx: Transaction, scope: ViewScope, audiences: Sequence[int] | None, text: str) -> Session | None:
+    if len(text) < MIN_ID_PREFIX_CHARS or not is_storable(text):
+        return None
+    rows = sessions.list_by_id_prefix(tx, text, audiences, _MAX_PREFIX_MATCHES)
+    matches = [row.session for row in rows if scope.is_in_lane(row.session)]
+    exact = [session for session in matches if session.id == text]
+    if exact or len(matches) == 1:
+        return (exact or matches)[0]
+    if matches:
+        raise _build_ambiguous_match(f"Several conversations have an id that starts with {text!r}", matches)
+    return None
+
+
+def _find_by_title(tx: Transaction, scope: ViewScope, audiences: Sequence[int] | None, text: str) -> Session | None:
+    with suppress(InvalidTitle):  # no session has a title that is not allowed
+        slot = parse_title_slot(text)
+        has_number = slot.number > 1 or text.endswith("#1")
+        rows = sessions.list_by_title(tx, slot, audiences, exact=has_number)
+        if not rows:
+            nos = auto_titles.find_newest(tx, slot, audiences, exact=has_number)
+            rows = [sessions.get_by_no(tx, no) for no in nos]
+        matches = [row.session for row in rows if scope.is_in_lane(row.session)]
+        if scope.everything and len(matches) > 1:
+            raise _build_ambiguous_match(f"Several people have a conversation called {text!r}", matches)
+        return matches[0] if matches else None
+    return None
+
+
+def _build_ambiguous_match(problem: str, matches: Sequence[Session]) -> AmbiguousMatch:
+    ids = [session.id for session in matches]
+    return AmbiguousMatch(f"{problem}: {', '.join(ids)}.", matches=ids)
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +186,86 @@ def _build_title_condition(title: str | None) -> Callable[[Session], bool] | Non
         return all((f" {' '.join(term.words)}" in words) is not term.excluded for term in terms)
 
     return matches
+
+
+# --------------------------------------------------------------------------------------------------
+# Conversations as a list shows them, with unread and busy state: `view.summaries`.
+
+
+class SummaryOperations(ViewPart[R]):
+    """Summaries for the principal: the read marks in them are theirs."""
+
+    @operation
+    def get(self, session_id: str) -> Work[SessionSummary]:
+        def run(tx: Transaction) -> SessionSummary:
+            session = self._scope.get_session_row(tx, session_id, Action.READ).session
+            return session_summaries.load_summaries(tx, [session], self._scope.person_id)[0]
+
+        return Read(run)
+
+    @operation
+    def list(
+        self,
+        *,
+        state: str = "active",
+        limit: int = 50,
+        cursor: str | None = None,
+        project: str | None = None,
+        platform: str | None = None,
+        person: str | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        title: str | None = None,
+        text: str | None = None,
+    ) -> Work[Page[SessionSummary]]:
+        """List conversations with messages that meet every given condition, newest first.
+
+        `after` and `before` limit when they were last active. The words of `title` are beginnings of words in it.
+        The words of `text` are looked for in the title, the last line and the name of the place. `-word` must not occur
+        there. With one of the two, a page may be short or even empty and still have a cursor that continues the list.
+        """
+        criteria = ListCriteria(
+            state=state,
+            project=project,
+            platform=platform,
+            person=person,
+            after=after,
+            before=before,
+            title=title,
+            text=text,
+        )
+
+        def run(tx: Transaction) -> Page[SessionSummary]:
+            page = load_session_page(tx, self._scope, criteria, limit=limit, cursor=cursor)
+            return Page(session_summaries.load_summaries(tx, page, self._scope.person_id), page.cursor)
+
+        return Read(run)
+
+
+# --------------------------------------------------------------------------------------------------
+# The people whom a principal knows: those who take part in conversations that the view shows.
+#
+# Always true: a person outside of them and a person who does not exist give the same answer.
+
+MAX_LISTED_PEOPLE = 200
+
+
+def list_visible_people(tx: Transaction, scope: ViewScope) -> Sequence[NamedPerson]:
+    """List the people who take part in the conversations of a scope, by name."""
+    return audience_members.list_members(tx, scope.list_audiences(tx), MAX_LISTED_PEOPLE)
+
+
+def resolve_authors(tx: Transaction, scope: ViewScope, person: str | None) -> Sequence[Author] | None:
+    """Return all ids under which a person wrote, given by id or name; those of several people if a name is not unique.
+
+    Raises NotFound if no person in the conversations of the scope has this id or name. None stays None.
+    """
+    if person is None:
+        return None
+    text = person.strip()
+    found = audience_members.find_members(tx, scope.list_audiences(tx), text) if text and is_storable(text) else []
+    if not found and scope.is_personal_lane_in_group:
+        return []  # others read the answer: it must not tell whom the person knows elsewhere
+    if not found:
+        raise NotFound(f"No person in your conversations is called {text!r}.", person=text)
+    return audience_members.list_authors(tx, [member.id for member in found])

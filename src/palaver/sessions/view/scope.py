@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from palaver.core.clock import to_micros
 from palaver.core.errors import SessionNotFound
-from palaver.core.timestamps import to_micros
+from palaver.core.operation import Operations, R
 from palaver.people import table as people
 from palaver.people.model import check_action_allowed, check_can_view_all
 from palaver.sessions import table as sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.people.model import Action, Principal
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +81,21 @@ class ViewScope:
         if person_row is None:
             raise SessionNotFound.for_id(row.session.id)
         return person_row.audience_no
+
+
+# --------------------------------------------------------------------------------------------------
+# The base of a view's parts.
+
+P = TypeVar("P")
+
+
+class ViewPart(Operations[R]):
+    """Operations on one kind of thing, within the scope of the view that they are part of."""
+
+    def __init__(self, runner: R, scope: ViewScope) -> None:
+        super().__init__(runner)
+        self._scope = scope
+
+    def part(self, kind: Callable[[R, ViewScope], P]) -> P:
+        """Return the operations of another room, such as memories, for the same principal."""
+        return kind(self._runner, self._scope)

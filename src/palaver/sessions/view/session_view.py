@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from palaver.core.argument_checks import check_count
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NotFound, SessionBusy, SessionNotFound
 from palaver.core.operation import (
@@ -15,46 +14,48 @@ from palaver.core.operation import (
     ReadAfterWork,
     TransactionRunner,
     WriteThenWork,
+    check_count,
     operation,
 )
 from palaver.people.model import Action
 from palaver.sessions import (
     deletion_table as session_deletion,
     lanes_table as lanes,
+    list_table as session_summaries,
     log_table as events,
     settings_table as session_settings,
-    summaries_table as session_summaries,
     table as sessions,
     turns_table as turns,
 )
 from palaver.sessions.deletions import build_deletion
 from palaver.sessions.events import EventKind
-from palaver.sessions.export import export_session
+from palaver.sessions.export import export_markdown, export_session
 from palaver.sessions.indexer import build_search
-from palaver.sessions.markdown_export import export_markdown
-from palaver.sessions.search_filter import NO_FILTER
+from palaver.sessions.search_text import NO_FILTER
 from palaver.sessions.view.changes import apply_changes, check_may_change_settings, move_to_project
-from palaver.sessions.view.listing import ListCriteria, load_session_page
-from palaver.sessions.view.lookup import resolve_project_no, resolve_session
-from palaver.sessions.view.part import ViewPart
-from palaver.sessions.view.people import list_visible_people, resolve_authors
-from palaver.sessions.view.projects import ProjectOperations
-from palaver.sessions.view.summaries import SummaryOperations
-from palaver.sessions.view.transcripts import TranscriptOperations
-from palaver.sessions.view.usage import UsageOperations
+from palaver.sessions.view.listing import (
+    ListCriteria,
+    SummaryOperations,
+    list_visible_people,
+    load_session_page,
+    resolve_authors,
+    resolve_project_no,
+    resolve_session,
+)
+from palaver.sessions.view.scope import ViewPart
+from palaver.sessions.view.transcripts import ProjectOperations, TranscriptOperations, UsageOperations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from palaver.core.engines.base import Engine, Transaction, Work
-    from palaver.core.page import Page
+    from palaver.core.operation import Page
     from palaver.people.model import NamedPerson
-    from palaver.sessions.deletion_pieces import HiddenRow
+    from palaver.sessions.deletions import HiddenRow
     from palaver.sessions.events import Event
-    from palaver.sessions.model import SearchHits, Session, UndoResult
-    from palaver.sessions.search_filter import SearchFilter
-    from palaver.sessions.session_summary import SessionSummary
+    from palaver.sessions.model import SearchHits, Session, SessionSummary, UndoResult
+    from palaver.sessions.search_text import SearchFilter
     from palaver.sessions.turn import Turn
     from palaver.sessions.view.changes import SessionChanges
     from palaver.sessions.view.scope import ViewScope

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from palaver.core.argument_checks import check_count
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput
-from palaver.core.operation import R, operation
+from palaver.core.operation import R, WriteThenWork, check_count, operation
 from palaver.people import table as people
 from palaver.people.model import Action
-from palaver.sessions import log_table as events, read_marks, transcript_table as transcript_pages
-from palaver.sessions.view.part import ViewPart
+from palaver.sessions import (
+    hidden_ranges as read_marks,
+    log_table as events,
+    projects_table as projects,
+    transcript_table as transcript_pages,
+    usage_table as usage_reports,
+)
+from palaver.sessions.deletions import build_deletion
+from palaver.sessions.usage import UsageGrouping
+from palaver.sessions.view.scope import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import date
 
     from palaver.core.engines.base import Transaction, Work
     from palaver.core.ids import PersonId
+    from palaver.sessions.deletions import HiddenRow
     from palaver.sessions.events import Event
-    from palaver.sessions.session_summary import TranscriptPage
+    from palaver.sessions.model import Project, TranscriptPage
+    from palaver.sessions.usage import UsageReport
+
 
 MAX_PAGE_EVENTS = 500
 MAX_READ_MARK_WAIT_SECONDS = 2.0  # for other writers: a mark that is not stored is set again the next time
@@ -102,3 +115,76 @@ class TranscriptOperations(ViewPart[R]):
 
     def _get_session_no(self, tx: Transaction, session_id: str) -> int:
         return self._scope.get_session_row(tx, session_id, Action.READ).no
+
+
+# --------------------------------------------------------------------------------------------------
+# Reports of tokens and cost: `view.usage`.
+
+DEFAULT_PERIOD = timedelta(days=30)
+MAX_PERIOD = timedelta(days=3660)
+MAX_ROWS = 1000
+_EARLIEST_DAY = datetime(1970, 1, 1, tzinfo=UTC).date()
+_LATEST_DAY = datetime(9990, 1, 1, tzinfo=UTC).date()
+
+
+class UsageOperations(ViewPart[R]):
+    """Reports what the conversations in the view's scope used."""
+
+    @operation
+    def report(
+        self, by: str = "day", *, first: date | None = None, last: date | None = None, limit: int = MAX_ROWS
+    ) -> Work[UsageReport]:
+        """Report the usage from the first day to the last, both included, in UTC; by default of the last 30 days."""
+        if by not in list(UsageGrouping):
+            raise InvalidInput(f"by: {by!r} is not allowed. Use one of {', '.join(UsageGrouping)}.", by=by)
+        check_count("limit", limit, maximum=MAX_ROWS)
+        end_day = last or self._scope.clock.now().astimezone(UTC).date()
+        start_day = first or max(end_day - DEFAULT_PERIOD, _EARLIEST_DAY) + timedelta(days=1)
+        if not _EARLIEST_DAY <= start_day <= end_day <= _LATEST_DAY or end_day - start_day > MAX_PERIOD:
+            raise InvalidInput("from and to: give two days, the earlier one first, at most ten years apart.")
+        start, stop = _get_start_of_day(start_day), _get_start_of_day(end_day + timedelta(days=1))
+
+        def run(tx: Transaction) -> UsageReport:
+            audiences = self._scope.list_audiences(tx)
+            return usage_reports.load_report(tx, UsageGrouping(by), start, stop, audiences, limit)
+
+        return Read(run)
+
+
+def _get_start_of_day(day: date) -> int:
+    return to_micros(datetime.combine(day, time(), tzinfo=UTC))
+
+
+# --------------------------------------------------------------------------------------------------
+# A person's projects: `view.projects`.
+
+
+class ProjectOperations(ViewPart[R]):
+    """The principal's own projects. An owner who sees everything still sees only their own."""
+
+    @operation
+    def list(self) -> Work[Sequence[Project]]:
+        """List the projects by name."""
+        return Read(lambda tx: projects.list_projects(tx, self._scope.person_id))
+
+    @operation
+    def create(self, name: str, color: str | None = None) -> Work[Project]:
+        now = self._scope.now()
+        return Write(lambda tx: projects.create(tx, self._scope.person_id, name, color, now))
+
+    @operation
+    def update(
+        self, project: str, *, name: str | None = None, color: str | None = None, instructions: str | None = None
+    ) -> Work[Project]:
+        """Change the name, color or instructions of a project, given by id or name; empty instructions remove them."""
+        return Write(lambda tx: projects.update(tx, self._scope.person_id, project, name, color, instructions))
+
+    @operation
+    def delete(self, project: str) -> Work[Project]:
+        """Delete a project, given by id or name. Its conversations stay; many of them leave it in the cleanup."""
+        return Write(lambda tx: projects.delete(tx, self._scope.person_id, project), frees_space=True)
+
+    @operation
+    def delete_completely(self, project: str) -> WriteThenWork[HiddenRow, Project]:
+        """Delete a project, and return when the last of its conversations has left it, too."""
+        return build_deletion(lambda tx: projects.delete(tx, self._scope.person_id, project))

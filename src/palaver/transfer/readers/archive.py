@@ -13,7 +13,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
-from palaver.core.disk_space import get_room
+from palaver.core.files import get_room
 from palaver.transfer.imported import InvalidImport
 
 if TYPE_CHECKING:

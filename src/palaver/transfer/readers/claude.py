@@ -20,15 +20,12 @@ from palaver.transfer.imported import (
     ImportProblem,
 )
 from palaver.transfer.readers.archive import DamagedFile, get_base_name, open_export, read_small_file
-from palaver.transfer.readers.block_messages import TurnBuilder
-from palaver.transfer.readers.conversation_index import ConversationIndex, Identity
-from palaver.transfer.readers.indexed_export import IndexedExport, open_conversation_files
+from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
 from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
-from palaver.transfer.readers.markdown_notes import split_notes
-from palaver.transfer.readers.message_tree import order_tree
 from palaver.transfer.readers.values import (
     UNKNOWN_TIME,
     Clock,
+    TurnBuilder,
     as_dict,
     as_id,
     as_list,
@@ -40,8 +37,10 @@ from palaver.transfer.readers.values import (
     join_result_parts,
     make_text_file,
     note_missing_file,
+    order_tree,
     read_time,
     read_title,
+    split_notes,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
     from palaver.sessions.message import Message
     from palaver.transfer.readers.archive import ExportFiles
-    from palaver.transfer.readers.conversation_index import IndexedItem
+    from palaver.transfer.readers.indexed_export import IndexedItem
     from palaver.transfer.readers.json_stream import ItemFile
 
 HOW_TO_GET: Final = (

@@ -2,21 +2,158 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.transfer.imported import ImportProblem, InvalidImport
-from palaver.transfer.readers.conversation_index import open_item_files
-from palaver.transfer.readers.json_stream import UnreadableItem
+from palaver.transfer.readers.archive import DamagedFile
+from palaver.transfer.readers.json_stream import ItemFile, ListProblem, UnreadableItem
+from palaver.transfer.readers.values import UNKNOWN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from palaver.transfer.imported import ImportedConversation, ImportedItem
     from palaver.transfer.readers.archive import ExportFiles
-    from palaver.transfer.readers.conversation_index import ConversationIndex, IndexedItem
-    from palaver.transfer.readers.json_stream import ItemFile
+    from palaver.transfer.readers.json_stream import ItemSpan
+
+
+MAX_PROBLEMS: Final = 1000  # listed one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the index needs to know of a conversation."""
+
+    origin_id: str  # empty: the program gave none
+    created_at: datetime | None
+    updated_at: datetime | None = None
+    group: str = ""  # whose it is, if a file has the conversations of several accounts
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedItem:
+    """A conversation in the index."""
+
+    origin_id: str
+    created_at: datetime
+    updated_at: datetime | None
+    group: str
+    file: ItemFile
+    span: ItemSpan
+    folded: tuple[str, ...] = ()  # where else it is
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.name}, item {self.span.number}"
+
+
+@dataclass(slots=True)
+class ConversationIndex:
+    """The conversations of several files."""
+
+    files: Sequence[ItemFile]
+    identify: Callable[[dict[str, Any]], Identity | None]
+    items: list[IndexedItem] = field(default_factory=list)
+    problems: list[ImportProblem] = field(default_factory=list)
+    _is_built: bool = False
+    _problem_count: int = 0
+    _cached: tuple[IndexedItem, dict[str, Any]] | None = None
+
+    def build(self) -> None:
+        """Read all files once."""
+        if self._is_built:
+            return
+        found: dict[tuple[str, str], IndexedItem] = {}
+        for file in self.files:
+            for span in file.find_spans():
+                if isinstance(span, ListProblem):
+                    self._add_problem(f"{file.name}, byte {span.start:,}", span.what)
+                else:
+                    self._add_item(found, file, span)
+        self.items = sorted(found.values(), key=lambda item: (item.created_at, item.origin_id))
+        if self._problem_count > MAX_PROBLEMS:
+            count = self._problem_count - MAX_PROBLEMS
+            self.problems.append(ImportProblem(where="all files", what=f"{count:,} more items cannot be read."))
+        self._is_built = True
+
+    def read(self, item: IndexedItem) -> dict[str, Any]:
+        """Parse a conversation; the last one is kept, because it is usually read twice in a row."""
+        if self._cached is None or self._cached[0] is not item:
+            self._cached = None  # two conversations are never in memory at once
+            self._cached = item, item.file.read_item(item.span)
+        return self._cached[1]
+
+    def close(self) -> None:
+        self._cached = None
+        for file in self.files:
+            file.close()
+
+    def _add_item(self, found: dict[tuple[str, str], IndexedItem], file: ItemFile, span: ItemSpan) -> None:
+        where = f"{file.name}, item {span.number}"
+        try:
+            content = file.read_item(span)
+            identity = self.identify(content) if isinstance(content, dict) else None
+        except UnreadableItem as error:
+            self._add_problem(where, str(error))
+            return
+        if identity is None:
+            self._add_problem(where, "This is not a conversation.")
+            return
+        origin_id = identity.origin_id or f"content-{hashlib.sha256(file.read_bytes(span)).hexdigest()[:32]}"
+        created_at = identity.created_at or identity.updated_at or UNKNOWN_TIME
+        item = IndexedItem(origin_id, created_at, identity.updated_at, identity.group, file, span)
+        key = identity.group, origin_id
+        other = found.get(key)
+        if other is not None:
+            item = _fold(other, item)
+        found[key] = item
+
+    def _add_problem(self, where: str, what: str) -> None:
+        self._problem_count += 1
+        if self._problem_count <= MAX_PROBLEMS:
+            self.problems.append(ImportProblem(where=where, what=what))
+
+
+def open_item_files(
+    files: ExportFiles, names: Iterable[str], list_keys: Sequence[str], how_to_get: str
+) -> list[ItemFile]:
+    """Open JSON files of an export; raise InvalidImport, with how to get one, if one of them cannot be read."""
+    opened: list[ItemFile] = []
+    try:
+        for name in names:
+            try:
+                file = files.open_file(name)
+            except DamagedFile as error:
+                raise InvalidImport(f"{name} cannot be read. {error}", file=name) from error
+            try:
+                opened.append(ItemFile(name, file, list_keys=list_keys))
+            except InvalidImport as error:
+                file.close()
+                raise InvalidImport(f"{error} {how_to_get}", file=name) from error
+            except BaseException:
+                file.close()
+                raise
+    except BaseException:
+        for item_file in opened:
+            item_file.close()
+        raise
+    return opened
+
+
+def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:
+    """Return the newer one of two versions of a conversation."""
+    is_newer = (second.updated_at or UNKNOWN_TIME) >= (first.updated_at or UNKNOWN_TIME)
+    kept, folded = (second, first) if is_newer else (first, second)
+    note = f"{folded.where}: the same conversation as {kept.where}, which is as new or newer"
+    return replace(kept, folded=(*first.folded, *second.folded, note))
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 def open_conversation_files(

@@ -10,13 +10,13 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform
-from palaver.core.timestamps import from_micros
-from palaver.sessions.attachment import ATTACHMENT_PART_TYPE
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import Message
-from palaver.sessions.message_rows import UnreadableRow, decode_message, find_facts
+from palaver.sessions.message_table import UnreadableRow, decode_message, find_facts
+from palaver.sessions.speech import ATTACHMENT_PART_TYPE
 from palaver.transfer.export_records import InvalidRecord, decode_fields, get_event_fields
 from palaver.transfer.imported import (
     ImportedCompaction,
@@ -27,9 +27,8 @@ from palaver.transfer.imported import (
     ImportedProject,
     ImportProblem,
 )
-from palaver.transfer.own_format import BadLine, Record, read_lines
+from palaver.transfer.own_format import BadLine, Record, RecordStream, read_lines
 from palaver.transfer.readers.values import read_time
-from palaver.transfer.record_stream import RecordStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

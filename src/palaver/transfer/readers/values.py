@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import math
+import os
 import re
+import stat
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import MAX_TITLE_CHARS
+from palaver.memory.model import MAX_MEMORY_CHARS
 from palaver.sessions.message import Author, Message
 from palaver.transfer.imported import ImportedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
 
 UNKNOWN_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)  # of a conversation without any time
 _EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -213,3 +219,237 @@ def make_base64_file(data: str, media_type: str, name: str = "") -> ImportedFile
             yield base64.b64decode(chunk + "=" * (-len(chunk) % 4))
 
     return ImportedFile(name=name or "file" + FILE_ENDINGS.get(media_type, ""), open_chunks=decode_chunks)
+
+
+# --------------------------------------------------------------------------------------------------
+# Reads the files of a folder that another program, or another person, has filled.
+#
+# Always true: only what is really inside of the folder is read. A link in it may lead to any file of this machine, and
+# a pipe or a device never ends. Readers resolve the path of the folder itself once; below it, no link is followed.
+
+MAX_FILE_BYTES: Final = 256_000_000
+
+
+def is_plain(path: Path) -> bool:
+    """Whether neither the file nor a folder that it is in is a link."""
+    return os.path.realpath(path) == os.fspath(path)
+
+
+def open_plain_file(path: Path) -> BinaryIO:
+    """Open a file for reading; raise OSError if it is a link, below one, or no ordinary file."""
+    if not is_plain(path):
+        raise OSError(errno.ELOOP, "it is a link, or in a folder that is one", str(path))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_plain_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Read a whole file; raise OSError also if it is larger than `max_bytes`."""
+    with open_plain_file(path) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {max_bytes // 1_000_000} MB", str(path))
+    return content
+
+
+# --------------------------------------------------------------------------------------------------
+# Putting the messages of a conversation with branches into one order.
+#
+# Programs keep every version of a message: each message names the one before it, and an edited question or a
+# regenerated answer is another child of the same message. One path of this tree is shown; the rest is hidden.
+
+
+def order_tree(parents: Mapping[str, str | None], current: str | None) -> list[tuple[str, bool]]:
+    """Return every id once, with whether it is hidden; linear in the number of ids.
+
+    `parents` names for each id the one before it, in the order of the file. A parent that does not exist is replaced
+    by the id before it in the file, so that one lost message does not hide everything before it. Visible is the path
+    to `current`; without it, the path to the last id. Other versions come right before the one that replaced them,
+    and what follows `current` comes last.
+    """
+    links = _repair_parents(parents)
+    path = _find_path(links, current if current in links else next(reversed(links), None))
+    children: dict[str | None, list[str]] = {}
+    for node, parent in links.items():
+        children.setdefault(parent, []).append(node)
+    on_path = set(path)
+    seen = set(path)
+    ordered: list[tuple[str, bool]] = []
+    before: str | None = None
+    for node in path:
+        siblings = [other for other in children.get(before, ()) if other not in on_path]
+        ordered += ((hidden, True) for hidden in _walk(siblings, children, seen))
+        ordered.append((node, False))
+        before = node
+    if path:
+        ordered += ((hidden, True) for hidden in _walk(children.get(path[-1], []), children, seen))
+    # What is left hangs together in circles: no beginning leads to it.
+    ordered += ((hidden, True) for hidden in _walk(list(links), children, seen))
+    return ordered
+
+
+def _repair_parents(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    links: dict[str, str | None] = {}
+    previous: str | None = None
+    for node, parent in parents.items():
+        is_lost = parent is not None and (parent == node or parent not in parents)
+        links[node] = previous if is_lost else parent
+        previous = node
+    return links
+
+
+def _find_path(links: Mapping[str, str | None], last: str | None) -> list[str]:
+    """Return the ids from the beginning to `last`; a circle is cut where it closes."""
+    path: dict[str, None] = {}
+    while last is not None and last not in path:
+        path[last] = None
+        last = links[last]
+    return list(reversed(path))
+
+
+def _walk(starts: list[str], children: Mapping[str | None, list[str]], seen: set[str]) -> Iterator[str]:
+    """Yield the ids that were not seen, each before its children."""
+    stack = list(reversed(starts))
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        stack += reversed(children.get(node, []))
+
+
+# --------------------------------------------------------------------------------------------------
+# Building our messages from one answer that consists of blocks: text, reasoning, tool calls and their results.
+#
+# Claude and Open WebUI keep a whole turn in one message. We keep what a model and its tools said as messages in order:
+# text and calls of the agent, the results, more text, …
+
+
+class TurnBuilder:
+    """Collects the blocks of one answer, in order."""
+
+    def __init__(self, message_id: str, *, model: str = "") -> None:
+        self._message_id = message_id
+        self._model = model
+        self._messages: list[Message] = []
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+        self._call_count = 0
+        self._names: dict[str, str] = {}
+        self._open_calls: dict[str, None] = {}  # without a result so far, the oldest first
+
+    def add_text(self, text: str) -> None:
+        if self._calls:
+            self._flush()  # text after a call belongs to the next step
+        self._texts.append(text)
+
+    def add_reasoning(self, text: str) -> None:
+        if self._calls or any(map(str.strip, self._texts)):
+            self._flush()
+        self._reasoning.append(text)
+
+    def add_call(self, call_id: str, name: str, arguments: object) -> None:
+        self._call_count += 1
+        call_id = call_id or f"{self._message_id}-{self._call_count}"
+        self._calls.append(build_call(call_id, name, arguments))
+        self._names[call_id] = name
+        self._open_calls[call_id] = None
+
+    def add_result(self, call_id: str, name: str, text: str, *, is_error: bool = False) -> None:
+        """Add the result of a call; without an id it belongs to the oldest call that has none."""
+        self._flush()
+        call_id = call_id or next(iter(self._open_calls), "")
+        self._open_calls.pop(call_id, None)
+        self._messages.append(
+            build_message(
+                "tool",
+                text,
+                tool_call_id=call_id,
+                tool_name=name or self._names.get(call_id) or "tool",
+                is_error=is_error,
+            )
+        )
+
+    def build(self, *, is_interrupted: bool = False) -> list[Message]:
+        """Return the messages; none if there was nothing in the blocks."""
+        self._flush(is_interrupted=is_interrupted)
+        return self._messages
+
+    def _flush(self, *, is_interrupted: bool = False) -> None:
+        text = join_paragraphs(*self._texts)
+        reasoning = join_paragraphs(*self._reasoning)
+        if text.strip() or reasoning.strip() or self._calls:
+            self._messages.append(
+                build_message(
+                    "assistant",
+                    text,
+                    reasoning=reasoning,
+                    tool_calls=self._calls,
+                    model=self._model,
+                    interrupted=is_interrupted,
+                )
+            )
+        self._texts, self._reasoning, self._calls = [], [], []
+
+
+# --------------------------------------------------------------------------------------------------
+# Splitting a Markdown file of notes into single memories.
+
+_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def split_notes(text: str) -> Iterator[str]:
+    """Yield one note for each list item and each paragraph; headings say what the notes under them are about."""
+    heading = ""
+    for block in _split_blocks(make_storable(text)):
+        if found := _HEADING.fullmatch(block):
+            heading = (found[1] or found[2]).strip(" #:")
+            continue
+        note = f"{heading}: {block}" if heading else block
+        yield from _split_long(note)
+
+
+def _split_blocks(text: str) -> Iterator[str]:
+    """Yield headings, list items (with what is indented under them) and paragraphs, each on one line."""
+    block: list[str] = []
+
+    def take() -> str:
+        joined = " ".join(" ".join(block).split())
+        block.clear()
+        return joined
+
+    for line in text.splitlines():
+        stripped = line.strip()
+        is_start = line[:1] not in {" ", "\t"} and _BULLET.match(stripped)
+        if (not stripped or is_start or _HEADING.fullmatch(stripped)) and (joined := take()):
+            yield joined
+        if not stripped or set(stripped) <= set("-=_*"):  # an empty line, or a rule
+            continue
+        if _HEADING.fullmatch(stripped):
+            yield stripped
+            continue
+        block.append(_BULLET.sub("", stripped, count=1) if is_start else stripped)
+    if joined := take():
+        yield joined
+
+
+def _split_long(note: str) -> Iterator[str]:
+    """Split a note that is longer than a memory may be between its sentences."""
+    part = ""
+    for sentence in _SENTENCE_END.split(note):
+        if part and len(part) + len(sentence) + 1 > MAX_MEMORY_CHARS:
+            yield part
+            part = ""
+        if len(sentence) > MAX_MEMORY_CHARS:
+            yield from (sentence[at : at + MAX_MEMORY_CHARS] for at in range(0, len(sentence), MAX_MEMORY_CHARS))
+        else:
+            part = f"{part} {sentence}".strip()
+    if part:
+        yield part

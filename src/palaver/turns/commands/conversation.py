@@ -5,7 +5,16 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.commands.command import (
+    READ_AND_WRITE,
+    WRITE,
+    BadArguments,
+    Command,
+    CommandReply,
+    CommandScopes,
+    read_action,
+    write_action,
+)
 from palaver.commands.context import describe_last_exchange, describe_open_turns, enter_lane, switch_lane
 from palaver.commands.reply_text import (
     format_age,
@@ -15,7 +24,6 @@ from palaver.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.commands.scopes import READ_AND_WRITE, WRITE, CommandScopes
 from palaver.core.errors import NothingToDo, SessionNotFound
 from palaver.delivery import surfaces
 from palaver.memory.model import MemoryTurnKind
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
     from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.table import SessionRow
 
 MAX_CHOICES = 10  # of /resume
 MIN_TITLED_CHOICES = 5  # with fewer, untitled conversations are listed too

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.command import BadArguments, Command, CommandReply, parse_no_arguments, parse_number, write_action
+from palaver.commands.command import (
+    WRITE,
+    BadArguments,
+    Command,
+    CommandReply,
+    CommandScopes,
+    parse_no_arguments,
+    parse_number,
+    write_action,
+)
 from palaver.commands.context import build_arrival, describe_last_exchange, find_event
 from palaver.commands.reply_text import format_code, format_count, format_session_name, quote_text
-from palaver.commands.scopes import WRITE, CommandScopes
+from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToCompact, NothingToRestore, SessionNotFound
-from palaver.core.timestamps import to_micros
 from palaver.people.model import Action
 from palaver.sessions import (
     compactions_table as compactions,

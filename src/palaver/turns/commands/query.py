@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.command import BadArguments, Command, CommandReply, parse_number, read_action
+from palaver.commands.command import READ, BadArguments, Command, CommandReply, CommandScopes, parse_number, read_action
 from palaver.commands.reply_text import (
     format_age,
     format_code,
@@ -14,16 +14,12 @@ from palaver.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.commands.scopes import READ, CommandScopes
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.text import make_storable
-from palaver.sessions.document_format import DocumentFormat
-from palaver.sessions.export import export_session
+from palaver.sessions.export import DocumentFormat, export_markdown, export_session
 from palaver.sessions.inbound import ExportRequest
-from palaver.sessions.markdown_export import export_markdown
-from palaver.sessions.search_filter import ArchivedFilter, parse_filter_text
-from palaver.sessions.search_text import parse_query
+from palaver.sessions.search_text import ArchivedFilter, parse_filter_text, parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +27,8 @@ if TYPE_CHECKING:
     from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
     from palaver.sessions.model import SearchHit, Session
-    from palaver.sessions.search_filter import FilterText
-    from palaver.sessions.session_rows import SessionRow
+    from palaver.sessions.search_text import FilterText
+    from palaver.sessions.table import SessionRow
 
 PAGE_SESSIONS = 10
 MAX_PAGES = 50

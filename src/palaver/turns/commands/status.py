@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from palaver.agent import profiles
-from palaver.commands.command import Command, CommandReply, parse_no_arguments, read_action
+from palaver.commands.command import READ, Command, CommandReply, CommandScopes, parse_no_arguments, read_action
 from palaver.commands.context import read_settings
 from palaver.commands.reply_text import (
     escape_markdown,
@@ -19,34 +19,43 @@ from palaver.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.commands.scopes import READ, CommandScopes
+from palaver.config.agent_rules import get_platform_rules
+from palaver.core.engines.base import Read
 from palaver.core.errors import SessionNotFound
+from palaver.core.operation import AsyncRunner, Operations, operation
+from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.people import table as people
 from palaver.sessions import (
+    activity_table as session_activity,
     compactions_table as compactions,
     delivery_queries,
     lanes_table as lanes,
     log_table as events,
-    session_activity,
     turns_table as turns,
     versions_table as versions,
 )
+from palaver.sessions.conversations import describe_origin, explain_automatic_start
 from palaver.sessions.delivery import DeliveryState
 from palaver.sessions.events import EventKind
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, StartReason
-from palaver.sessions.reset_explanation import describe_origin, explain_automatic_start
 from palaver.sessions.turn import InterruptReason
-from palaver.turns.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin
+from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from palaver.commands.context import CommandContext
+    from palaver.config.agent_rules import PlatformRules, TurnRules
+    from palaver.core.engines.base import Transaction, Work
     from palaver.core.source import Platform, SessionSource
+    from palaver.people.model import Principal
     from palaver.sessions.events import Event
     from palaver.sessions.model import Session
-    from palaver.sessions.session_rows import SessionRow
     from palaver.sessions.settings_table import SessionSettings
+    from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
+
 
 MAX_REASON_CHARS = 200
 MAX_RECENT_EVENTS = 5
@@ -348,3 +357,39 @@ STATUS = Command(
     example="/status",
     parse=parse_no_arguments(show_status),
 )
+
+
+# --------------------------------------------------------------------------------------------------
+# The rules for conversations that the operator has configured, as people may see them: nothing secret.
+
+
+class Policies(Operations[AsyncRunner]):
+    """Lists when conversations restart, and what happens to messages while the agent is busy."""
+
+    def __init__(self, store: SessionStore, get_rules: Callable[[], TurnRules]) -> None:
+        super().__init__(AsyncRunner(store.engine))
+        self._store = store
+        self._get_rules = get_rules  # those that are in force now
+
+    @operation
+    def list_rules(self, principal: Principal) -> Work[Sequence[PlatformRules]]:
+        """List the default rules, then the rules of each platform that is configured or that the person uses."""
+
+        config, rules = self._store.config, self._get_rules()
+
+        def run(tx: Transaction) -> Sequence[PlatformRules]:
+            platforms = {
+                *people.list_platforms(tx, principal.person_id),
+                *config.connected_platforms,
+                *config.reset_by_platform,
+                *rules.busy_policy_by_platform,
+            }
+            ordered = sorted(platforms, key=_get_sort_key)
+            return [get_platform_rules(config, rules, platform) for platform in (None, *ordered)]
+
+        return Read(run)
+
+
+def _get_sort_key(platform: Platform) -> tuple[int, str]:
+    """Order built-in platforms first, those of plugins last."""
+    return BUILT_IN_PLATFORMS.index(platform) if platform in BUILT_IN_PLATFORMS else len(BUILT_IN_PLATFORMS), platform

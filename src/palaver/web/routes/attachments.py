@@ -11,12 +11,11 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from palaver.core.errors import InvalidInput
-from palaver.sessions.attachment import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
+from palaver.sessions.speech import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
 from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Path, Query
 from pydantic import Field, StringConstraints
 
-from palaver.config.budget_amounts import MAX_LIMIT_TOKENS, parse_dollars
-from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit
+from palaver.config.budget_rules import (
+    MAX_LIMIT_TOKENS,
+    BudgetKey,
+    BudgetPeriod,
+    BudgetScope,
+    BudgetUnit,
+    parse_dollars,
+)
 from palaver.core.operation import AsyncRunner
-from palaver.money.overview import MAX_PAGE_SUBJECTS, BudgetOverview
-from palaver.money.wire import status_to_json
-from palaver.people.account import Scope
-from palaver.people.model import Role
+from palaver.money.service import MAX_PAGE_SUBJECTS, BudgetOverview, status_to_json
+from palaver.people.model import Role, Scope
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, Time, to_utf8_text
-from palaver.web.state import State
+from palaver.web.state import RequestModel, ResponseModel, State, Time, to_utf8_text
 
 if TYPE_CHECKING:
     from palaver.config.budget_rules import BudgetStatus

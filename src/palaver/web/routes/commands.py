@@ -12,8 +12,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import ReceiptOut, to_receipt_out
-from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel, ShortText
-from palaver.web.state import State
+from palaver.web.state import IdempotencyKey, RequestModel, ResponseModel, ShortText, State
 from palaver.web.submit_message import submit_command_text
 
 router = make_router("commands", "/api/commands", responses=error_responses(401))

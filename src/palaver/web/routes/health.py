@@ -8,14 +8,13 @@ from fastapi import Depends, Request, Response
 from pydantic import Field
 
 from palaver import __version__
-from palaver.core.readiness import ReadinessCode, ReadinessProblem
-from palaver.operation.readiness import find_problems
+from palaver.core.engines.base import ReadinessCode, ReadinessProblem
+from palaver.operation.metrics import find_problems
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import build_error_response, error_responses
 from palaver.web.metrics import Metrics
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 router = make_router("operation", "")
 

@@ -13,9 +13,8 @@ from palaver.core.errors import NotFound
 from palaver.delivery.adapter import WebhookRequest
 from palaver.web.api_route import make_router
 from palaver.web.auth import get_client_address
-from palaver.web.body_limit import set_body_limit
+from palaver.web.body_limit import WebhookBodies, set_body_limit
 from palaver.web.state import State
-from palaver.web.webhook_bodies import WebhookBodies
 
 router = make_router("webhooks", "")
 

@@ -13,8 +13,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import ErrorBody, error_responses
 from palaver.web.routes.attachments import UploadRoute
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field, StringConstraints
 
-from palaver.jobs import prices as priced_reads, wire as job_json
-from palaver.jobs.details import CostBasis
+from palaver.jobs import conversation_jobs as priced_reads, wire as job_json
 from palaver.jobs.fields import MAX_REPEAT
 from palaver.jobs.model import (
+    DEFAULT_CHOICE,
     MAX_JOB_NAME_CHARS,
     MAX_PROMPT_CHARS,
     MAX_TARGETS,
+    JobDraft,
     JobResult,
     JobRunKind,
     JobRunState,
     JobState,
 )
-from palaver.jobs.proposal import DEFAULT_CHOICE, JobDraft
 from palaver.jobs.service import MAX_PAGE_RUNS
+from palaver.jobs.wire import CostBasis
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.delivery import DeliveryState
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, require_scope
 from palaver.web.errors import error_responses
-from palaver.web.schemas import Moment, RequestModel, ResponseModel, ShortText, Time
 from palaver.web.session_schemas import ActionIn
-from palaver.web.state import State
+from palaver.web.state import Moment, RequestModel, ResponseModel, ShortText, State, Time
 
 if TYPE_CHECKING:
-    from palaver.people.account import SignedInPerson
+    from palaver.people.model import SignedInPerson
     from palaver.web.state import WebState
 
 router = make_router("jobs", "/api/jobs", responses=error_responses(401))

@@ -11,8 +11,7 @@ from palaver.people.model import Role
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, Time, to_utf8_text
-from palaver.web.state import State
+from palaver.web.state import RequestModel, ResponseModel, State, Time, to_utf8_text
 
 router = make_router("me", "/api/me/links", responses=error_responses(401, 403))
 

@@ -6,6 +6,8 @@ were open at that point. The client sends it back as `Last-Event-ID` when it rec
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 from functools import lru_cache, partial
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import Header, Query, Request
 from fastapi.responses import StreamingResponse
+from starlette.responses import Response
 
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
@@ -23,19 +26,101 @@ from palaver.web.api_route import hold_until_sent, make_router
 from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import to_delivery_out, to_event_out, to_turn_out
-from palaver.web.schemas import replace_surrogates
 from palaver.web.session_schemas import to_session_out
-from palaver.web.sse import EventStream, encode_event, encode_stream_start
-from palaver.web.state import State
+from palaver.web.state import State, replace_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+
+    from starlette.types import Receive, Scope, Send
 
     from palaver.live.channels import LiveItem
     from palaver.live.feed_events import FeedItem
-    from palaver.people.account import SignedInPerson
+    from palaver.people.model import SignedInPerson
     from palaver.web.open_requests import LiveStreamPlace, OpenRequests
     from palaver.web.state import WebState
+
+
+HEARTBEAT_SECONDS: Final = 15.0
+_HEARTBEAT_COMMENT = b": heartbeat\n\n"
+
+
+def encode_event(name: str, data: str, cursor: str | None = None) -> bytes:
+    """Encode one event. `data` is JSON without line breaks; `cursor` is the position after this event."""
+    id_line = "" if cursor is None else f"id: {cursor}\n"
+    return f"{id_line}event: {name}\ndata: {data}\n\n".encode()
+
+
+def encode_stream_start(cursor: str, *, retry_ms: int = 1000) -> bytes:
+    """Encode the start of a stream: how soon to reconnect after a lost connection, and from which position."""
+    return f"retry: {retry_ms}\nid: {cursor}\n\n".encode()
+
+
+class EventStream(Response):
+    """Sends a generator's chunks until it ends, the client disconnects, or `wait_until_signed_out` returns.
+
+    In that last case the client gets `signed_out_chunk` before the stream ends.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        wait_until_signed_out: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        signed_out_chunk: bytes = b"",
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._chunks = chunks
+        self._wait_until_signed_out = wait_until_signed_out
+        self._signed_out_chunk = signed_out_chunk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with contextlib.aclosing(self._chunks):
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            sending = asyncio.create_task(self._send_chunks(send))
+            signed_out = asyncio.create_task(self._wait_until_signed_out())
+            tasks = [sending, signed_out, asyncio.create_task(_wait_for_disconnect(receive))]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                last_chunk = self._signed_out_chunk if signed_out.done() and not sending.done() else b""
+            finally:
+                for task in tasks:
+                    task.cancel()
+                results = await asyncio.gather(*tasks, return_exceptions=True)
+        failures = [each for each in results if isinstance(each, Exception)]
+        if failures:
+            raise failures[0]
+        with contextlib.suppress(TimeoutError):  # a client that does not read gets no end of the stream
+            async with asyncio.timeout(1):
+                await send({"type": "http.response.body", "body": last_chunk, "more_body": False})
+
+    async def _send_chunks(self, send: Send) -> None:
+        next_chunk: asyncio.Task[Any] | None = None
+        try:
+            while True:
+                next_chunk = next_chunk or asyncio.ensure_future(anext(self._chunks, None))
+                done, _ = await asyncio.wait([next_chunk], timeout=HEARTBEAT_SECONDS)
+                chunk = next_chunk.result() if done else _HEARTBEAT_COMMENT
+                if chunk is None:
+                    return
+                if done:
+                    next_chunk = None
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            if next_chunk is not None:
+                next_chunk.cancel()
+                await asyncio.gather(next_chunk, return_exceptions=True)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+# --------------------------------------------------------------------------------------------------
 
 router = make_router("live", "/api")
 

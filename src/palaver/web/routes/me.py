@@ -14,14 +14,12 @@ from pydantic import Field
 from palaver import __version__
 from palaver.accounts.accounts import MAX_TOKEN_DAYS
 from palaver.core.invocation import format_command
-from palaver.people.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SetupStep, SignInMethods
-from palaver.people.model import Role
+from palaver.people.model import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Role, Scope, SetupStep, SignInMethods
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sign_in import PersonOut, get_site
-from palaver.web.schemas import RequestModel, ResponseModel, Time
-from palaver.web.state import State
+from palaver.web.state import RequestModel, ResponseModel, State, Time
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
 

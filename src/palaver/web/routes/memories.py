@@ -9,16 +9,15 @@ from pydantic import Field
 
 from palaver.agent.toolsets import find_memory_rule
 from palaver.memory.model import MAX_MEMORY_CHARS, MemoryOrigin
-from palaver.memory.view import MAX_PAGE_MEMORIES, MemoryOperations
+from palaver.memory.service import MAX_PAGE_MEMORIES, MemoryOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, Time
-from palaver.web.state import State
+from palaver.web.state import RequestModel, ResponseModel, State, Time
 
 if TYPE_CHECKING:
     from palaver.memory.model import MemoryEntry
-    from palaver.people.account import SignedInPerson
+    from palaver.people.model import SignedInPerson
     from palaver.web.state import WebState
 
 router = make_router("memories", "/api/memories", responses=error_responses(401))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Query
 from pydantic import Field
 
-from palaver.agent.models import is_model_allowed, list_allowed_models
+from palaver.agent.profiles import is_model_allowed, list_allowed_models
 from palaver.people.model import Role
 from palaver.settings.model_catalog import list_connected
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 if TYPE_CHECKING:
     from palaver.settings.model_providers import ProviderAccess

@@ -9,14 +9,13 @@ from fastapi import Query
 from pydantic import Field
 
 from palaver import __version__
-from palaver.operation.doctor.finding_texts import FindingCode
-from palaver.operation.log_view import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
-from palaver.operation.update_notes import load_update_notes
+from palaver.operation.doctor.finding import FindingCode
+from palaver.operation.health_check import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
+from palaver.operation.metrics import load_update_notes
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel, Time
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State, Time
 
 router = make_router("operation", "/api", responses=error_responses(401, 403))
 

@@ -9,18 +9,16 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
-from palaver.accounts.erasure_model import check_typed_name
+from palaver.accounts.erasures_table import check_typed_name
 from palaver.accounts.people import People
-from palaver.people.account import Invitation, Member, is_loopback
-from palaver.people.model import Role
-from palaver.people.pairing_model import Grant, PairingRequest
+from palaver.people.model import Invitation, Member, Role, is_loopback
+from palaver.people.pairing_table import Grant, PairingRequest
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller, OwnerInBrowser, check_browser
 from palaver.web.errors import error_responses
 from palaver.web.routes.me import Name, SignInMethodsOut, to_sign_in_methods_out
 from palaver.web.routes.sign_in import get_site
-from palaver.web.schemas import RequestModel, ResponseModel, Time, to_utf8_text
-from palaver.web.state import State, WebState
+from palaver.web.state import RequestModel, ResponseModel, State, Time, WebState, to_utf8_text
 
 router = make_router("people", "/api/people", responses=error_responses(401, 403))
 

@@ -15,12 +15,11 @@ from palaver.operation.qr_code import make_qr_code
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel, Time, to_utf8_text
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State, Time, to_utf8_text
 
 if TYPE_CHECKING:
-    from palaver.delivery.health_model import AccountHealth, ConnectionTest, LinkingPrompt
-    from palaver.people.account import SignedInPerson
+    from palaver.delivery.model import AccountHealth, ConnectionTest, LinkingPrompt
+    from palaver.people.model import SignedInPerson
     from palaver.sessions.gateway_config import HomeChannel
 
 TEST_SECONDS = 30.0  # until a request to test a connection is answered in any case

@@ -12,11 +12,10 @@ from palaver.sessions.turn import BusyPolicy
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 if TYPE_CHECKING:
-    from palaver.config.platform_rules import PlatformRules, ResetRule
+    from palaver.config.agent_rules import PlatformRules, ResetRule
 
 router = make_router("policies", "/api", responses=error_responses(401))
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from palaver.agent.models import is_model_allowed
-from palaver.people.permissions import can_use_command
+from palaver.agent.profiles import is_model_allowed
+from palaver.people.model import can_use_command
 from palaver.sessions.policy import ResetMode
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 if TYPE_CHECKING:
     from palaver.sessions.policy import ResetPolicy

@@ -11,7 +11,7 @@ from palaver.sessions.model import MAX_PROJECT_INSTRUCTION_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, ShortText, Time
+from palaver.web.state import RequestModel, ResponseModel, ShortText, Time
 
 if TYPE_CHECKING:
     from palaver.sessions.model import Project

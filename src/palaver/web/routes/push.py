@@ -10,8 +10,7 @@ from palaver.push.model import MAX_ENDPOINT_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel
-from palaver.web.state import State
+from palaver.web.state import RequestModel, ResponseModel, State
 
 router = make_router("me", "/api/me/push-subscriptions", responses=error_responses(401, 403))
 

@@ -11,8 +11,7 @@ from palaver.core.source import Platform
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, Time
-from palaver.web.state import State
+from palaver.web.state import RequestModel, ResponseModel, State, Time
 
 PRUNE_TIME_LIMIT = timedelta(seconds=5)  # of one request
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path
 from pydantic import Field
 
-from palaver.prompts.model import MAX_PROMPT_CHARS
-from palaver.prompts.view import SavedPromptOperations
+from palaver.prompts.service import SavedPromptOperations
+from palaver.prompts.table import MAX_PROMPT_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, ShortText, Time
+from palaver.web.state import RequestModel, ResponseModel, ShortText, Time
 
 if TYPE_CHECKING:
-    from palaver.prompts.model import SavedPrompt
+    from palaver.prompts.table import SavedPrompt
 
 router = make_router("saved prompts", "/api/prompts", responses=error_responses(401))
 

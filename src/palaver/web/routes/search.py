@@ -8,13 +8,11 @@ from fastapi import Query
 from pydantic import Field
 
 from palaver.sessions.json import hit_to_json
-from palaver.sessions.search_filter import ArchivedFilter, SearchFilter
-from palaver.sessions.search_text import MAX_QUERY_CHARS
+from palaver.sessions.search_text import MAX_QUERY_CHARS, ArchivedFilter, SearchFilter
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.schemas import Moment, ResponseModel, Time
-from palaver.web.state import State
+from palaver.web.state import Moment, ResponseModel, State, Time
 
 router = make_router("search", "/api", responses=error_responses(401, 404))
 

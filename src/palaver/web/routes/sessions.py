@@ -12,21 +12,20 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from palaver.agent import profiles
-from palaver.agent.models import check_model_choice
+from palaver.agent.profiles import check_model_choice
 from palaver.agent.toolsets import check_toolsets_exist, list_session_toolsets
 from palaver.inbox import check_content
-from palaver.people.permissions import check_permission
+from palaver.people.model import check_permission
 from palaver.sessions.conversations import NewConversation
-from palaver.sessions.document_format import DocumentFormat
+from palaver.sessions.export import DocumentFormat
 from palaver.sessions.view.changes import check_may_change_settings
 from palaver.sessions.view.transcripts import MAX_PAGE_EVENTS
-from palaver.turns.commands import history as history_commands, version as version_commands
-from palaver.turns.commands.turn import stop_run
+from palaver.turns.commands import history as history_commands, versions as version_commands
+from palaver.turns.commands.versions import stop_run
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import EventsOut, ReceiptOut, to_events_out, to_receipt_out
-from palaver.web.schemas import MAX_SEQ, Moment
 from palaver.web.session_schemas import (
     ActionIn,
     ChooseVersionIn,
@@ -45,7 +44,7 @@ from palaver.web.session_schemas import (
     UndoIn,
     to_session_out,
 )
-from palaver.web.state import State
+from palaver.web.state import MAX_SEQ, Moment, State
 from palaver.web.submit_message import run_action, submit_message
 
 if TYPE_CHECKING:

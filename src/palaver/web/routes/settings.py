@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Path, Query
 
-from palaver.config.setting_keys import format_path
-from palaver.config.setting_templates import list_templates
-from palaver.settings import account_tests, model_providers
+from palaver.config.setting_templates import format_path, list_templates
+from palaver.settings import live_settings as account_tests, model_providers
 from palaver.settings.editor import SettingsEdit
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.schemas import MAX_SEQ, replace_surrogates, to_utf8_text
 from palaver.web.settings_schemas import (
     AccountTestIn,
     AccountTestOut,
@@ -37,16 +35,16 @@ from palaver.web.settings_schemas import (
     SettingTemplateOut,
     UndoIn,
 )
-from palaver.web.state import State
+from palaver.web.state import MAX_SEQ, State, replace_surrogates, to_utf8_text
 
 if TYPE_CHECKING:
     from palaver.config.setting_templates import SettingTemplate
     from palaver.settings.editor import EditResult
-    from palaver.settings.history import SettingsChange
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
     from palaver.settings.overview import SettingsOverview, SettingValue
     from palaver.settings.platform_catalog import PlatformForm
+    from palaver.settings.sealing import SettingsChange
 
 router = make_router("settings", "/api/settings", responses=error_responses(401))
 

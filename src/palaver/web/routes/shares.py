@@ -12,8 +12,7 @@ from palaver.sessions.share import MAX_SHARES_PER_PERSON
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.schemas import Moment, RequestModel, ResponseModel, Time
-from palaver.web.state import State
+from palaver.web.state import Moment, RequestModel, ResponseModel, State, Time
 
 if TYPE_CHECKING:
     from palaver.sessions.share import Share

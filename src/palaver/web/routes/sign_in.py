@@ -10,8 +10,7 @@ from pydantic import Field
 from palaver.accounts.passkeys import Site
 from palaver.accounts.sign_in import Visitor
 from palaver.core.invocation import format_command
-from palaver.people.account import MAX_PASSWORD_CHARS, NewSecret
-from palaver.people.model import Person, Role
+from palaver.people.model import MAX_PASSWORD_CHARS, NewSecret, Person, Role
 from palaver.web.api_route import make_router
 from palaver.web.auth import (
     BrowserCaller,
@@ -23,8 +22,7 @@ from palaver.web.auth import (
     set_sign_in_cookie,
 )
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel
-from palaver.web.state import State, WebState
+from palaver.web.state import RequestModel, ResponseModel, State, WebState
 
 router = make_router("sign-in", "/api")
 

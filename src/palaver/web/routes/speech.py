@@ -14,8 +14,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sessions import SessionId
-from palaver.web.schemas import ResponseModel
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State
 
 router = make_router("speech", "/api", responses=error_responses(401, 403))
 

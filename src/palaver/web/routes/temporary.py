@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from palaver.inbox.services_temporary_request import (
+from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
+    AnswerEnded,
+    AnswerNotice,
+    AnswerReasoning,
+    AnswerText,
+    TemporaryEvent,
     TemporaryMessage,
     TemporaryQuestion,
 )
-from palaver.inbox.temporary_request import AnswerEnded, AnswerNotice, AnswerReasoning, AnswerText, TemporaryEvent
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, wait_until_signed_out
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, replace_surrogates
-from palaver.web.sse import EventStream, encode_event
-from palaver.web.state import State
+from palaver.web.routes.live import EventStream, encode_event
+from palaver.web.state import RequestModel, State, replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

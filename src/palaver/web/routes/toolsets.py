@@ -8,8 +8,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView
 from palaver.web.errors import error_responses
 from palaver.web.routes.sessions import SessionId
-from palaver.web.schemas import ResponseModel, to_utf8_text
-from palaver.web.state import State
+from palaver.web.state import ResponseModel, State, to_utf8_text
 
 router = make_router("sessions", "/api/sessions", responses=error_responses(401))
 

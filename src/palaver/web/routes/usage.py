@@ -9,11 +9,11 @@ from fastapi import Query
 from pydantic import Field
 
 from palaver.sessions.json import usage_to_json
-from palaver.sessions.usage_report import UsageGrouping, UsageReport, UsageRow
+from palaver.sessions.usage import UsageGrouping, UsageReport, UsageRow
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel, UsageCounts
+from palaver.web.state import ResponseModel, UsageCounts
 
 router = make_router("usage", "/api", responses=error_responses(401))
 

@@ -13,7 +13,7 @@ import pytest
 
 from palaver.transfer.imported import ImportedMemory, ImportProblem, InvalidImport
 from palaver.transfer.readers.hermes import open_reader
-from palaver.transfer.readers.hermes.json_object import CHUNK_CHARS, UnreadableObject, read_members
+from palaver.transfer.readers.hermes.transcripts import CHUNK_CHARS, UnreadableObject, read_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable

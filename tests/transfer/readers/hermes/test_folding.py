@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from palaver.transfer.readers.hermes.compactions import DROP, SHOW, SUMMARIZE, measure_overlap, plan_compactions
-from palaver.transfer.readers.hermes.folding import Copy, PlannedRecord, plan_conversation, plan_session, read_planned
-from palaver.transfer.readers.hermes.marks import Marks
-from palaver.transfer.readers.hermes.records import Record
-from palaver.transfer.readers.hermes.repeats import find_repeats
-from palaver.transfer.readers.hermes.texts import clean_text, read_summary, split_sender
+from palaver.transfer.readers.hermes.folding import (
+    DROP,
+    SHOW,
+    SUMMARIZE,
+    Copy,
+    PlannedRecord,
+    find_repeats,
+    measure_overlap,
+    plan_compactions,
+    plan_conversation,
+    plan_session,
+    read_planned,
+)
+from palaver.transfer.readers.hermes.records import Marks, Record, clean_text, read_summary, split_sender
 
 Line = tuple[Any, ...]  # role or name, text, time, options
 

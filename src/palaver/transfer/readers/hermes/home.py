@@ -2,32 +2,184 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.jobs.schedule import load_zone
-from palaver.transfer.imported import ImportProblem
-from palaver.transfer.readers.hermes.json_object import UnreadableObject, read_members
-from palaver.transfer.readers.hermes.lineage import Chain, Lineage, read_lineage
+from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel, ImportProblem
+from palaver.transfer.readers.hermes.jobs import convert_chat_id, convert_origin, convert_platform
 from palaver.transfer.readers.hermes.records import read_seconds
-from palaver.transfer.readers.hermes.routing import Route, read_routes
-from palaver.transfer.readers.hermes.settings_files import HermesSettings, read_settings
-from palaver.transfer.readers.hermes.sources import convert_origin
-from palaver.transfer.readers.hermes.state_database import StateDatabase, open_state_database
-from palaver.transfer.readers.hermes.webui_sessions import read_projects
-from palaver.transfer.readers.plain_file import is_plain
-from palaver.transfer.readers.values import as_id
+from palaver.transfer.readers.hermes.state_database import (
+    Chain,
+    Lineage,
+    Route,
+    StateDatabase,
+    open_state_database,
+    read_lineage,
+    read_routes,
+)
+from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
+from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, open_plain_file, read_plain_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import tzinfo
     from pathlib import Path
 
-    from palaver.core.source import SessionSource
     from palaver.transfer.imported import ImportedProject
+
+
+_MAX_FILE_BYTES: Final = 4_000_000
+_LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Z][A-Z0-9_]{2,80})\s*=\s*(?P<value>.*)")
+_PLATFORM_SETTING = re.compile(
+    r"(?P<platform>[A-Z][A-Z0-9_]*?)_(?P<kind>ALLOWED_USERS|HOME_(?:CHANNEL|ROOM|ADDRESS))(?P<part>_NAME|_THREAD_ID)?"
+)
+_PLATFORM_NAMES: Final = {"qq": "qqbot"}
+
+
+@dataclass(frozen=True, slots=True)
+class HomeChat:
+    platform: str
+    chat_id: str
+    name: str = ""
+    thread_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedUser:
+    platform: str  # empty: on every platform
+    user_id: str
+    is_admin: bool = False
+
+
+@dataclass(slots=True)
+class HermesSettings:
+    timezone: str = ""
+    group_sessions_per_user: bool = True
+    thread_sessions_per_user: bool = False
+    homes: dict[str, HomeChat] = field(default_factory=dict)  # by platform
+    allowed: list[AllowedUser] = field(default_factory=list)
+    problems: list[ImportProblem] = field(default_factory=list)
+
+
+def read_settings(folder: Path, make_name: Callable[[Path], str]) -> HermesSettings:
+    """Read the three files; what the first of them says wins, as in Hermes."""
+    settings = HermesSettings()
+    _apply_environment(settings, _read_text(folder / ".env", settings, make_name))
+    for file_name, parse in (("config.yaml", _parse_yaml), ("gateway.json", _parse_json)):
+        text = _read_text(folder / file_name, settings, make_name)
+        document = parse(text, make_name(folder / file_name), settings) if text.strip() else {}
+        _apply_document(settings, document)
+    return settings
+
+
+def _read_text(path: Path, settings: HermesSettings, make_name: Callable[[Path], str]) -> str:
+    try:
+        with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
+            return file.read(_MAX_FILE_BYTES)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        settings.problems.append(
+            ImportProblem(where=make_name(path), what=f"The file cannot be read: {error.strerror}.")
+        )
+        return ""
+
+
+def _apply_environment(settings: HermesSettings, text: str) -> None:
+    chats: dict[str, dict[str, str]] = {}
+    for name, value in _read_variables(text):
+        if name == "HERMES_TIMEZONE":
+            settings.timezone = value
+        elif match := _PLATFORM_SETTING.fullmatch(name):
+            platform = _PLATFORM_NAMES.get(match["platform"].lower(), match["platform"].lower())
+            if match["kind"] == "ALLOWED_USERS":
+                platform = "" if platform == "gateway" else platform.removesuffix("_group")
+                settings.allowed += [AllowedUser(platform, user) for user in _split(value)]
+            else:
+                chats.setdefault(platform, {})[match["part"] or ""] = value
+    for platform, parts in chats.items():
+        if parts.get(""):
+            settings.homes[platform] = HomeChat(
+                platform, parts[""], parts.get("_NAME", ""), parts.get("_THREAD_ID", "")
+            )
+
+
+def _read_variables(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None or not (match["name"] == "HERMES_TIMEZONE" or _PLATFORM_SETTING.fullmatch(match["name"])):
+            continue
+        value = match["value"].strip()
+        if value[:1] in {'"', "'"}:
+            value = value[1:].partition(value[0])[0]
+        else:
+            value = value.partition(" #")[0].strip()
+        yield match["name"], value
+
+
+def _parse_yaml(text: str, name: str, settings: HermesSettings) -> dict[str, Any]:
+    import yaml
+
+    try:
+        return as_dict(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{name}, line {mark.line + 1}" if mark else name
+        settings.problems.append(ImportProblem(where=where, what="This is not valid YAML; its settings are left out."))
+        return {}
+
+
+def _parse_json(text: str, name: str, settings: HermesSettings) -> dict[str, Any]:
+    try:
+        return as_dict(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        settings.problems.append(
+            ImportProblem(where=f"{name}, line {line}", what="This is not valid JSON; its settings are left out.")
+        )
+        return {}
+
+
+def _apply_document(settings: HermesSettings, document: dict[str, Any]) -> None:
+    gateway = as_dict(document.get("gateway"))
+    merged = {**gateway, **document}
+    settings.timezone = settings.timezone or as_text(merged.get("timezone")).strip()
+    if isinstance(value := merged.get("group_sessions_per_user"), bool):
+        settings.group_sessions_per_user = value
+    if isinstance(value := merged.get("thread_sessions_per_user"), bool):
+        settings.thread_sessions_per_user = value
+    for platform, section in as_dict(merged.get("platforms")).items():
+        if isinstance(platform, str):
+            _apply_platform(settings, platform.lower(), as_dict(section))
+
+
+def _apply_platform(settings: HermesSettings, platform: str, section: dict[str, Any]) -> None:
+    extra = {**as_dict(section.get("extra")), **section}
+    home = as_dict(section.get("home_channel"))
+    if (chat_id := as_id(home.get("chat_id"))) and platform not in settings.homes:
+        settings.homes[platform] = HomeChat(platform, chat_id, as_text(home.get("name")), as_id(home.get("thread_id")))
+    for key, is_admin in (("allow_from", False), ("allow_admin_from", True), ("group_allow_admin_from", True)):
+        settings.allowed += [AllowedUser(platform, user, is_admin) for user in _read_users(extra.get(key))]
+
+
+def _read_users(value: object) -> Iterable[str]:
+    return _split(value) if isinstance(value, str) else [user for item in as_list(value) if (user := as_id(item))]
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+# --------------------------------------------------------------------------------------------------
 
 _DATED_ID = re.compile(r"(\d{8})_(\d{6})")
 
@@ -200,3 +352,108 @@ def _list_files(folder: Path, ending: str) -> dict[str, Path]:
 
 def _format_date(date: str, time: str) -> str:
     return f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
+
+
+# --------------------------------------------------------------------------------------------------
+# People who were allowed to talk to Hermes, and its home channels.
+
+
+def read_accounts(
+    folder: Path, make_name: Callable[[Path], str], settings: HermesSettings, names: Mapping[tuple[str, str], str]
+) -> Iterator[ImportedAccount | ImportProblem]:
+    """Read allow-lists and pairings; each person on a platform comes once."""
+    accounts: dict[tuple[str, str], ImportedAccount] = {}
+    problems: list[ImportProblem] = []
+    for user in settings.allowed:
+        _add(accounts, problems, user.platform, user.user_id, is_owner=user.is_admin)
+    for path in _list_pairings(folder):
+        platform = path.name.removesuffix("-approved.json")
+        try:
+            approved = as_dict(parse_json(read_plain_file(path)))
+        except (OSError, UnreadableItem) as error:
+            problems.append(ImportProblem(where=make_name(path), what=f"Pairings cannot be read: {error}"))
+            continue
+        for user_id, details in approved.items():
+            _add(accounts, problems, platform, user_id, name=as_text(as_dict(details).get("user_name")))
+    for account in accounts.values():
+        yield account if account.name else replace(account, name=names.get((account.platform, account.user_id), ""))
+    yield from dict.fromkeys(problems)
+
+
+def _list_pairings(folder: Path) -> Iterable[Path]:
+    for place in (folder / "pairing", folder / "platforms" / "pairing"):
+        yield from sorted(place.glob("*-approved.json"))
+
+
+def _add(
+    accounts: dict[tuple[str, str], ImportedAccount],
+    problems: list[ImportProblem],
+    platform_name: str,
+    user_id: str,
+    *,
+    name: str = "",
+    is_owner: bool = False,
+) -> None:
+    if user_id == "*":
+        place = f"on {platform_name}" if platform_name else "on every platform"
+        what = (
+            f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
+        )
+        problems.append(ImportProblem(where="allow-list", what=what))
+        return
+    if not platform_name:
+        problems.append(
+            ImportProblem(
+                where="GATEWAY_ALLOWED_USERS", what=f"{user_id} names no platform, so the person is left out."
+            )
+        )
+        return
+    try:
+        platform = convert_platform(platform_name)
+    except InvalidSource as error:
+        problems.append(ImportProblem(where="allow-list", what=str(error)))
+        return
+    key = (str(platform), convert_chat_id(platform, user_id))
+    known = accounts.get(key, ImportedAccount(platform=key[0], user_id=key[1]))
+    accounts[key] = replace(known, name=known.name or name, is_owner=known.is_owner or is_owner)
+
+
+def read_home_channels(
+    settings: HermesSettings, chats: Mapping[tuple[str, str], SessionSource]
+) -> Iterator[ImportedHomeChannel | ImportProblem]:
+    """Read the home channel of each platform, as the chat that is known from conversations, if it is."""
+    for home in settings.homes.values():
+        try:
+            yield ImportedHomeChannel(source=_build_home(home, chats))
+        except InvalidSource as error:
+            yield ImportProblem(where=f"home channel of {home.platform}", what=str(error))
+
+
+def _build_home(home: HomeChat, chats: Mapping[tuple[str, str], SessionSource]) -> SessionSource:
+    platform = convert_platform(home.platform)
+    chat_id = convert_chat_id(platform, home.chat_id)
+    known = chats.get((str(platform), chat_id))
+    chat_type = known.chat_type if known else _guess_chat_type(platform, home.chat_id)
+    user_id = (known.user_id if known else chat_id) if chat_type is ChatType.DM else None
+    return SessionSource(
+        platform,
+        chat_id,
+        chat_type=chat_type,
+        chat_name=(known.chat_name if known else None) or home.name or None,
+        user_id=user_id,
+        user_name=known.user_name if known and chat_type is ChatType.DM else None,
+        thread_id=home.thread_id or None,
+    )
+
+
+def _guess_chat_type(platform: Platform, chat_id: str) -> ChatType:
+    if platform == Platform.DISCORD:
+        return ChatType.CHANNEL
+    is_group = {
+        Platform.TELEGRAM: chat_id.startswith("-"),
+        Platform.SLACK: not chat_id.startswith("D"),
+        Platform.MATRIX: True,
+        Platform.SIGNAL: chat_id.startswith("group:"),
+        Platform.WHATSAPP_WEB: chat_id.endswith("@g.us"),
+    }.get(platform, False)
+    return ChatType.GROUP if is_group else ChatType.DM

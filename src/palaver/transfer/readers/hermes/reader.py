@@ -16,28 +16,26 @@ from palaver.transfer.imported import (
     ImportReader,
     InvalidImport,
 )
-from palaver.transfer.readers.hermes.access import read_accounts, read_home_channels
-from palaver.transfer.readers.hermes.conversations import ConversationParts, build_conversation
+from palaver.transfer.readers.hermes.conversations import ConversationParts, MessageRules, build_conversation
 from palaver.transfer.readers.hermes.folding import Copy
-from palaver.transfer.readers.hermes.home import HermesHome, open_home
-from palaver.transfer.readers.hermes.jobs import JobContext, read_jobs
-from palaver.transfer.readers.hermes.memory import read_memories
-from palaver.transfer.readers.hermes.messages import MessageRules
-from palaver.transfer.readers.hermes.records import Record, to_datetime
-from palaver.transfer.readers.hermes.sources import convert_origin, convert_row
+from palaver.transfer.readers.hermes.home import HermesHome, open_home, read_accounts, read_home_channels
+from palaver.transfer.readers.hermes.jobs import JobContext, convert_origin, convert_row, read_jobs, read_memories
+from palaver.transfer.readers.hermes.records import Record, sum_usage, to_datetime
 from palaver.transfer.readers.hermes.state_database import parse_stored_json
-from palaver.transfer.readers.hermes.transcripts import open_snapshot, open_transcript
-from palaver.transfer.readers.hermes.usage import sum_usage
-from palaver.transfer.readers.hermes.webui_sessions import WebuiSession, open_webui_records, read_webui_session
-from palaver.transfer.readers.plain_file import is_plain
-from palaver.transfer.readers.values import as_dict, as_text
+from palaver.transfer.readers.hermes.transcripts import (
+    WebuiSession,
+    open_snapshot,
+    open_transcript,
+    open_webui_records,
+    read_webui_session,
+)
+from palaver.transfer.readers.values import as_dict, as_text, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from palaver.transfer.readers.hermes.lineage import Chain
-    from palaver.transfer.readers.hermes.routing import Route
+    from palaver.transfer.readers.hermes.state_database import Chain, Route
 
 _TITLE_NUMBER = re.compile(r" #\d{1,6}$")
 _EXPECTED: Final = ("state.db", "sessions", "webui", "cron", "memories")

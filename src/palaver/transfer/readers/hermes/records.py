@@ -3,16 +3,87 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from array import array
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.sessions.usage import CostStatus, TurnUsage
 from palaver.transfer.imported import ImportProblem
-from palaver.transfer.readers.hermes.texts import read_summary
-from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, build_call, read_time
+from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+MAX_SENDER_CHARS: Final = 240
+
+_WORKSPACE = re.compile(r"\s*\[Workspace(?:::v1)?:(?:\\.|[^\]\\]){1,4096}\]\s*")
+_RECALLED_START: Final = "<memory-context>"
+_RECALLED_END: Final = "</memory-context>"
+_SENDER = re.compile(r"\[([^\[\]\n|]{1,240})(?:\|([^\[\]\n|]{1,120}))?\]\s")
+_SUMMARY_STARTS: Final = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
+_SUMMARY_END: Final = "--- END OF CONTEXT SUMMARY"
+_MERGED_SUMMARY: Final = "[END OF PRIOR CONTEXT"
+_REVIEW_STARTS: Final = (
+    "Review the conversation above and update the skill library",
+    "Review the conversation above and consider saving to memory",
+)
+
+
+def clean_text(role: str, text: str) -> str:
+    """Return a message as people saw it: without what was added for the model."""
+    if role == "user" and text.lstrip()[:10] == "[Workspace" and (prefix := _WORKSPACE.match(text)):
+        text = text[prefix.end() :]
+    return _cut_recalled(text).strip()
+
+
+def _cut_recalled(text: str) -> str:
+    if _RECALLED_START not in text:
+        return text
+    kept, position = [], 0
+    while (start := text.find(_RECALLED_START, position)) >= 0:
+        end = text.find(_RECALLED_END, start)
+        if end < 0:
+            break
+        kept.append(text[position:start])
+        position = end + len(_RECALLED_END)
+    return "".join(kept) + text[position:]
+
+
+def split_sender(text: str) -> tuple[str, str | None, str]:
+    """Split `[Ada] Hello` into name, id and text, as Hermes writes messages of groups; the name may be empty."""
+    match = _SENDER.match(text)
+    return (match[1].strip(), match[2], text[match.end() :]) if match else ("", None, text)
+
+
+def read_summary(text: str) -> tuple[str, bool] | None:
+    """Return the summary in a message, and whether older words stand before it; None for any other message."""
+    head = text.lstrip()
+    is_merged = False
+    if head.startswith("[PRIOR CONTEXT") and (middle := head.rfind(_MERGED_SUMMARY)) >= 0:
+        is_merged = not any(start in head[:middle] for start in _SUMMARY_STARTS)  # or it was an older summary
+        head = head[head.find("]", middle) + 1 :].lstrip()
+    if not head.startswith(_SUMMARY_STARTS):
+        return None
+    if head.startswith("[CONTEXT COMPACTION"):  # one long line of instructions, then the summary
+        head = head.partition("\n")[2]
+    else:
+        head = head.partition("]")[2].removeprefix(":")
+    end = head.rfind(_SUMMARY_END)
+    return (head[:end] if end >= 0 else head).strip(), is_merged
+
+
+def is_review_request(role: str, text: str) -> bool:
+    """Whether this starts a review that ran in the background; older versions stored it in the conversation."""
+    return role in {"user", "system"} and text.lstrip().startswith(_REVIEW_STARTS)
+
+
+# --------------------------------------------------------------------------------------------------
 
 _EARLIEST_SECONDS: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST_SECONDS: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
@@ -129,3 +200,139 @@ def _read_tool_calls(value: object) -> list[dict[str, Any]]:
         name = as_text(function.get("name")) or as_text(as_dict(call).get("name"))
         calls.append(build_call(call_id, name, function.get("arguments", as_dict(call).get("arguments"))))
     return calls
+
+
+# --------------------------------------------------------------------------------------------------
+# Tokens and costs of a conversation: one row for each model.
+
+_MAX_COST: Final = 1_000_000.0
+_PRICED: Final = frozenset({"estimated", "actual", "included"})
+
+
+def sum_usage(
+    conversation_id: str, rows: Iterable[Mapping[str, Any]], last_prompt_tokens: int
+) -> tuple[TurnUsage, ...]:
+    """Add up rows of the same model and provider; `turn_id` is the same in every run."""
+    totals: dict[tuple[str, str], TurnUsage] = {}
+    for row in rows:
+        model, provider = as_text(row.get("model")), as_text(row.get("billing_provider"))
+        usage = _read_usage(row, f"hermes:{conversation_id}:{provider}:{model}", model, provider)
+        if not usage.has_usage:
+            continue
+        known = totals.get((model, provider))
+        totals[model, provider] = usage if known is None else known.add(usage)
+    usages = list(totals.values())
+    if usages and last_prompt_tokens:
+        usages[-1] = replace(usages[-1], last_prompt_tokens=last_prompt_tokens)
+    return tuple(usages)
+
+
+def _read_usage(row: Mapping[str, Any], turn_id: str, model: str, provider: str) -> TurnUsage:
+    cost, status = _read_cost(row)
+    return TurnUsage(
+        turn_id=turn_id,
+        model=model or None,
+        provider=provider or None,
+        input_tokens=as_count(row.get("input_tokens")),
+        output_tokens=as_count(row.get("output_tokens")),
+        cache_read_tokens=as_count(row.get("cache_read_tokens")),
+        cache_write_tokens=as_count(row.get("cache_write_tokens")),
+        reasoning_tokens=as_count(row.get("reasoning_tokens")),
+        cost=cost,
+        cost_status=status,
+        cost_source=as_text(row.get("cost_source")) or None,
+    )
+
+
+def _read_cost(row: Mapping[str, Any]) -> tuple[Decimal | None, CostStatus | None]:
+    """Return the cost; zero counts as a price only if Hermes says that it is one."""
+    status = as_text(row.get("cost_status"))
+    for key, kind in (("actual_cost_usd", CostStatus.ACTUAL), ("estimated_cost_usd", CostStatus.ESTIMATED)):
+        value = row.get(key)
+        if isinstance(value, int | float) and 0 < value < _MAX_COST:
+            return Decimal(str(value)), kind
+    return (Decimal(0), CostStatus.ESTIMATED) if status in _PRICED else (None, None)
+
+
+# --------------------------------------------------------------------------------------------------
+# Marks: the little that folding needs to know of a message, so that a long conversation is never in memory.
+#
+# A list of messages becomes four columns. Equal keys mean: the same role and the same words, or the same tool call.
+# That alone never makes two messages one; `alignment`, `repeats` and `compactions` look for evidence.
+
+FROM_PERSON: Final = 1
+FROM_AGENT: Final = 2
+NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
+SUMMARY: Final = 8  # it is a summary of what was said before
+MERGED: Final = 16  # a summary in one message with words that were said before
+UNDONE: Final = 32
+UNNAMED_RESULT: Final = 64  # of a tool, without the id of its call
+
+_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
+
+
+@dataclass(slots=True)
+class Marks:
+    keys: array[int] = field(default_factory=lambda: array("Q"))
+    times: array[float] = field(default_factory=lambda: array("d"))  # seconds; NaN: unknown
+    ids: array[int] = field(default_factory=lambda: array("Q"))  # of the message on its platform; 0: unknown
+    flags: bytearray = field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def add(self, key: int, time: float, message_id: int, flags: int) -> None:
+        self.keys.append(key)
+        self.times.append(time)
+        self.ids.append(message_id)
+        self.flags.append(flags)
+
+    def add_record(self, record: Record) -> None:
+        self.add(
+            make_key(record),
+            math.nan if record.at is None else record.at,
+            hash_text(record.platform_message_id) if record.platform_message_id else 0,
+            _make_flags(record),
+        )
+
+    def shift_times(self, seconds: float) -> None:
+        for index, time in enumerate(self.times):
+            self.times[index] = time + seconds
+
+
+def find_rewritten(marks: Marks) -> bytearray:
+    """Return a 1 for every message whose time says only when the whole transcript was rewritten, after an undo.
+
+    Older versions of Hermes gave all messages the time of the rewriting, a microsecond apart.
+    """
+    rewritten = bytearray(len(marks))
+    for index in range(1, len(marks)):
+        if 0 < marks.times[index] - marks.times[index - 1] <= _REWRITE_STEP_SECONDS:
+            rewritten[index - 1] = rewritten[index] = 1
+    return rewritten
+
+
+def make_key(record: Record) -> int:
+    """Return the same number for copies of one message, however its other fields were stored."""
+    if record.summary is not None:
+        return hash_text("summary\0" + record.summary)
+    if record.role == "tool" and record.tool_call_id:
+        return hash_text("tool\0" + record.tool_call_id)
+    if record.tool_calls:
+        return hash_text("calls\0" + "\0".join(call["id"] for call in record.tool_calls))
+    return hash_text(f"{record.role}\0{clean_text(record.role, record.text)}")
+
+
+def hash_text(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()) or 1
+
+
+def _make_flags(record: Record) -> int:
+    if record.summary is not None:
+        return SUMMARY | (MERGED if record.is_merged_summary else 0)
+    flags = {"user": FROM_PERSON, "assistant": FROM_AGENT}.get(record.role, 0)
+    if record.role == "tool":
+        flags |= NAMED if record.tool_call_id else UNNAMED_RESULT
+    if record.tool_calls:
+        flags |= NAMED
+    return flags | (UNDONE if record.is_undone else 0)

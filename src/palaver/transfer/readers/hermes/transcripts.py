@@ -2,18 +2,112 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, Final
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from palaver.transfer.imported import ImportProblem
-from palaver.transfer.readers.hermes.json_object import UnreadableObject, read_members
-from palaver.transfer.readers.hermes.records import Record, read_record
+from palaver.transfer.imported import ImportedProject, ImportProblem
+from palaver.transfer.readers.hermes.folding import measure_overlap
+from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
 from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.plain_file import open_plain_file
+from palaver.transfer.readers.values import as_dict, as_list, as_text, open_plain_file, read_plain_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from datetime import tzinfo
     from pathlib import Path
+    from typing import TextIO
+
+
+CHUNK_CHARS: Final = 65_536
+MAX_ITEM_CHARS: Final = 64_000_000
+_WHITE_SPACE: Final = " \t\r\n"
+
+
+class UnreadableObject(ValueError):
+    """The rest of this file is not JSON; what was read before is valid."""
+
+
+def read_members(path: Path, lists: Container[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the members of an object; of the named lists each item, as `(key, item)`.
+
+    Raises UnreadableObject where the file stops being JSON, and OSError if it cannot be read.
+    """
+    with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
+        yield from _ObjectReader(file).read(lists)
+
+
+class _ObjectReader:
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._decoder = json.JSONDecoder(strict=False)
+        self._buffer = ""
+        self._position = 0
+        self._is_at_end = False
+
+    def read(self, lists: Container[str]) -> Iterator[tuple[str, Any]]:
+        self._expect("{")
+        while self._peek() != "}":
+            key = self._read_value()
+            self._expect(":")
+            if key in lists and self._peek() == "[":
+                self._expect("[")
+                while self._peek() != "]":
+                    yield key, self._read_value()
+                    self._skip_comma("]")
+                self._expect("]")
+            else:
+                yield key, self._read_value()
+            self._skip_comma("}")
+
+    def _peek(self) -> str:
+        while True:
+            while self._position < len(self._buffer) and self._buffer[self._position] in _WHITE_SPACE:
+                self._position += 1
+            if self._position < len(self._buffer):
+                return self._buffer[self._position]
+            if not self._fill():
+                raise UnreadableObject("The file ends too early.")
+
+    def _expect(self, char: str) -> None:
+        found = self._peek()
+        if found != char:
+            raise UnreadableObject(f"It is not valid JSON: {found!r} instead of {char!r}.")
+        self._position += 1
+
+    def _skip_comma(self, end: str) -> None:
+        if self._peek() != end:
+            self._expect(",")
+
+    def _read_value(self) -> Any:
+        self._peek()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._buffer, self._position)
+            except RecursionError:
+                raise UnreadableObject("It is nested too deeply.") from None
+            except ValueError:
+                if not self._fill():
+                    raise UnreadableObject("The file ends in the middle of an item, or is not valid JSON.") from None
+                continue
+            if end == len(self._buffer) and self._fill():  # a number may go on
+                continue
+            self._position = end
+            return value
+
+    def _fill(self) -> bool:
+        """Read more of the file, always as much again as there is, so that long items are not parsed too often."""
+        rest = self._buffer[self._position :]
+        if len(rest) > MAX_ITEM_CHARS:
+            raise UnreadableObject(f"An item has more than {MAX_ITEM_CHARS // 1_000_000} million characters.")
+        more = self._file.read(max(CHUNK_CHARS, len(rest)))
+        self._buffer, self._position = rest + more, 0
+        return bool(more)
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_LINE_BYTES: Final = 64_000_000
 
@@ -66,3 +160,125 @@ def open_snapshot(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record
         yield ImportProblem(where=f"{name}, after message {number}", what=str(error))
     except OSError as error:
         yield ImportProblem(where=name, what=f"The file cannot be read: {error.strerror}.")
+
+
+# --------------------------------------------------------------------------------------------------
+# The files of Hermes' web page: `webui/sessions/<id>.json` and `projects.json`.
+
+_MAX_CONTEXT_KEYS: Final = 4_096
+_LISTS: Final = ("messages", "tool_calls", "context_messages")
+_LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
+
+
+@dataclass(slots=True)
+class WebuiSession:
+    """One file, without its messages."""
+
+    path: Path
+    name: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    message_count: int = 0
+    summary: str = ""
+    context_keys: list[int] = field(default_factory=list)  # of what the model saw after the summary
+
+    @property
+    def id(self) -> str:
+        return self.path.stem
+
+    @property
+    def title(self) -> str:
+        title = as_text(self.fields.get("title")).strip()
+        return "" if title in {"Untitled", "New Chat"} else title
+
+
+def read_webui_session(path: Path, name: str, zone: tzinfo | None) -> WebuiSession | ImportProblem:
+    """Read everything but the messages; a file that ends too early gives what it has."""
+    session = WebuiSession(path, name)
+    try:
+        for key, value in read_members(path, _LISTS):
+            if key == "messages":
+                session.message_count += 1
+            elif key == "context_messages":
+                _read_context(session, value, zone)
+            elif key not in _LISTS and key not in _LARGE_MEMBERS:
+                session.fields[key] = value
+    except UnreadableObject as error:
+        if not session.fields:
+            return ImportProblem(where=name, what=f"{error} The file is left out.")
+    except OSError as error:
+        return ImportProblem(where=name, what=f"The file cannot be read: {error.strerror}.")
+    session.summary = session.summary or as_text(session.fields.get("compression_anchor_summary")).strip()
+    return session
+
+
+def _read_context(session: WebuiSession, data: object, zone: tzinfo | None) -> None:
+    record = read_record(as_dict(data), session.name, zone)
+    if not isinstance(record, Record):
+        return
+    if record.summary is not None:
+        session.summary, session.context_keys = record.summary, []
+    elif session.summary and len(session.context_keys) < _MAX_CONTEXT_KEYS:
+        session.context_keys.append(make_key(record))
+
+
+def open_webui_records(
+    session: WebuiSession, zone: tzinfo | None, *, with_summary: bool
+) -> Iterator[Record | ImportProblem]:
+    """Read the messages as people saw them, the summary at its place and the prompt that has no answer yet."""
+    number, visible = 0, 0
+    anchor = session.fields.get("compression_anchor_visible_idx") if with_summary and session.summary else None
+    recent: deque[int] = deque(maxlen=_MAX_CONTEXT_KEYS)
+    last_text = ""
+    try:
+        for key, data in read_members(session.path, _LISTS):
+            if key != "messages":
+                continue
+            number += 1
+            record = read_record(as_dict(data), f"{session.name}, message {number}", zone)
+            if record is not None:
+                yield record
+            if isinstance(record, Record):
+                recent.append(make_key(record))
+                if record.role == "user":
+                    last_text = record.text.strip()
+                visible += record.role != "tool" and bool(record.text.strip())
+                if isinstance(anchor, int) and visible == anchor + 1:
+                    yield _make_summary(session, record.at, measure_overlap(list(recent), session.context_keys))
+                    anchor = None
+    except UnreadableObject as error:
+        yield ImportProblem(where=f"{session.name}, after message {number}", what=str(error))
+    except OSError as error:
+        yield ImportProblem(where=session.name, what=f"The file cannot be read: {error.strerror}.")
+    yield from _read_pending(session, last_text, zone)
+
+
+def _make_summary(session: WebuiSession, at: float | None, kept_count: int) -> Record:
+    return Record(role="user", content="", where=session.name, at=at, summary=session.summary, kept_count=kept_count)
+
+
+def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) -> Iterator[Record]:
+    text = as_text(session.fields.get("pending_user_message")).strip()
+    if text and text != last_text:
+        yield Record(
+            role="user",
+            content=text,
+            where=session.name,
+            at=read_seconds(session.fields.get("pending_started_at"), zone),
+            attachments=as_list(session.fields.get("pending_attachments")),
+        )
+
+
+def read_projects(path: Path, name: str) -> tuple[dict[str, ImportedProject], list[ImportProblem]]:
+    """Read `projects.json`: projects by their ids."""
+    try:
+        data = parse_json(read_plain_file(path))
+    except FileNotFoundError:
+        return {}, []
+    except (OSError, UnreadableItem) as error:
+        return {}, [ImportProblem(where=name, what=f"Projects cannot be read: {error}")]
+    projects = {}
+    for item in map(as_dict, as_list(data)):
+        project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()
+        if project_id and title:
+            projects[project_id] = ImportedProject(name=title, color=as_text(item.get("color")) or None)
+    return projects, []

@@ -1,0 +1,138 @@
+"""The loop of a background worker: poll for work, then sleep until something wakes it or the next work is due."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from palaver.core.engines.base import WorkKind, write_kind
+from palaver.core.errors import StoreError
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Awaitable, Callable
+
+    from palaver.core.engines.base import Transaction
+
+
+RETRY_SECONDS = 1.0  # pause after a poll that failed
+
+
+async def run_poll_loop(
+    poll: Callable[[], Awaitable[float]],
+    wake: asyncio.Event,
+    *,
+    is_stopped: Callable[[], bool],
+    log: logging.Logger,
+    failure_event: str,
+    kind: WorkKind = WorkKind.BACKGROUND,
+) -> None:
+    """Call `poll` until `is_stopped`. It returns the seconds until the next call; setting `wake` makes that call now.
+
+    A poll that fails is logged as `failure_event` and tried again: without this loop no work of its kind is done.
+    """
+    write_kind.set(kind)  # of the task that runs this loop, and of those that it starts
+    while not is_stopped():
+        wake.clear()
+        try:
+            wait = await poll()
+        except StoreError as error:
+            log.warning(failure_event, extra={"error": str(error)})
+            wait = RETRY_SECONDS
+        except Exception:  # whatever it is, the loop must go on
+            log.exception(failure_event)
+            wait = RETRY_SECONDS
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await wake.wait()
+
+
+# --------------------------------------------------------------------------------------------------
+# Names this process as the owner of leases, and detects owners whose process has certainly ended.
+#
+# Leases expire on their own. But after a restart, people should not have to wait for that: where the operating system
+# can tell that the process which held a lease has ended, its work is taken over at once. Where it cannot tell (another
+# machine, another container, a system other than Linux), the lease decides.
+
+_PROC_PATH = Path("/proc")
+
+
+def create_lease_owner() -> str:
+    """Return a new name under which this process holds leases: `host/pid/start/random`."""
+    pid = os.getpid()
+    return f"{_read_host_id() or 'unknown'}/{pid}/{_read_start_ticks(pid) or 0}/{secrets.token_hex(4)}"
+
+
+def is_owner_dead(owner: str) -> bool:
+    """Tell whether the process of a lease owner has certainly ended; False when that cannot be known."""
+    host_id, pid_text, start_ticks, _ = owner.split("/")
+    if host_id != _read_host_id():
+        return False
+    pid = int(pid_text)
+    current_ticks = _read_start_ticks(pid)
+    return current_ticks != int(start_ticks) and (current_ticks is not None or not _is_hidden(pid))
+
+
+def _read_host_id() -> str | None:
+    """Identify this boot of this machine and the namespace in which its process ids are valid."""
+    try:
+        boot = (_PROC_PATH / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{(_PROC_PATH / 'self/ns/pid').stat().st_ino}"
+    except OSError:
+        return None
+
+
+def _is_hidden(pid: int) -> bool:
+    """Tell whether a process exists that `/proc` does not show: it may hide the processes of other users."""
+    if (_PROC_PATH / str(pid)).exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _read_start_ticks(pid: int) -> int | None:
+    """Return when a process started, in ticks since boot; None when it does not exist or has already died."""
+    try:
+        fields = (_PROC_PATH / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in {b"Z", b"X"} else int(fields[19])
+
+
+# --------------------------------------------------------------------------------------------------
+# Leases by name: what only one process on the database may do at a time.
+
+
+def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    """Take or extend a lease; False if another process that may still be alive holds it."""
+    tx.lock_name(f"palaver lease {name}")
+    if is_held_by_other(tx, name, owner, now, is_owner_dead):
+        return False
+    tx.execute(
+        "INSERT INTO named_lease (name, owner, until) VALUES ($1, $2, $3)"
+        " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until",
+        name,
+        owner,
+        until,
+    )
+    return True
+
+
+def is_held_by_other(tx: Transaction, name: str, owner: str, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    """Whether `take` would fail now, for a caller who does not want to write in vain."""
+    row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", name)
+    return row is not None and row[0] != owner and row[1] > now and not is_owner_dead(row[0])
+
+
+def release(tx: Transaction, name: str, owner: str) -> None:
+    """Give a lease back, if this process holds it."""
+    tx.execute("DELETE FROM named_lease WHERE name = $1 AND owner = $2", name, owner)

@@ -1,0 +1,211 @@
+"""What a platform can do, as a value. Common code decides by it, so that no adapter has to.
+
+Each adapter has one `Capabilities`: how long a message may be, what can be done with a message that was sent, how fast
+it may send, and for how long the platform recognizes the key of a message that is sent again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from palaver.sessions.json import format_optional_time, format_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from palaver.core.source import Platform
+    from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.gateway_config import HomeChannel
+
+
+class LengthUnit(StrEnum):
+    """How a platform counts the length of a message."""
+
+    CHARACTERS = "characters"
+    UTF16 = "utf16"  # code units: an emoji counts as two
+    BYTES = "bytes"  # of UTF-8
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast something may be sent: `burst` at once, and then one every `seconds`."""
+
+    seconds: float
+    burst: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What one account on a platform can do; without arguments: send texts of any length."""
+
+    max_length: int | None = None  # of one message; None: no limit
+    length_unit: LengthUnit = LengthUnit.CHARACTERS
+    can_edit: bool = False  # a message that was sent
+    can_delete: bool = False  # a message that was sent
+    can_react: bool = False  # to a message that was received
+    typing_seconds: float | None = None  # how long the sign that the agent is typing stays; None: there is no sign
+    max_buttons: int = 0  # under one message
+    max_file_bytes: int = 0  # of a file that is sent; 0: files cannot be sent
+    has_threads: bool = False
+    has_groups: bool = False  # it can take part in chats of several people
+    receives_files: bool = False
+    receives_voice: bool = False  # voice messages, as files
+    receives_edits: bool = False  # of messages that people have sent
+    reply_window: timedelta | None = None  # after a person's last message, how long we may write; None: always
+    has_native_stream: bool = False  # it can show a growing text itself, at least in some chats
+    pace_per_chat: Pace | None = None
+    pace_per_account: Pace | None = None
+    edit_pace: Pace = Pace(1.5)  # of a growing message, per chat
+    key_lifetime: timedelta = timedelta(0)  # how long a message that is sent again with the same key arrives once
+
+
+def measure_length(text: str, unit: LengthUnit) -> int:
+    """Return the length of a text in a platform's unit."""
+    if unit is LengthUnit.CHARACTERS or text.isascii():
+        return len(text)
+    match unit:
+        case LengthUnit.UTF16:
+            return len(text.encode("utf-16-le", "surrogatepass")) // 2
+        case LengthUnit.BYTES:
+            return len(text.encode("utf-8", "surrogatepass"))
+
+
+# --------------------------------------------------------------------------------------------------
+# How an account on a platform is doing: for the operator, and for everything that lists what is connected.
+#
+# off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
+#              ▲          │        │
+#              ├──────────┴────────┘        after a pause
+#              ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
+#              └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or when
+#                                           an owner asks for it
+
+
+class AccountState(StrEnum):
+    """What an account does at the moment."""
+
+    OFF = "off"  # no process runs it
+    CONNECTING = "connecting"
+    LIVE = "live"  # it receives and sends
+    LINKING = "linking"  # it waits until an owner scans a code, or types it, on their phone
+    DEAF = "deaf"  # connected, but nothing was heard for too long; it is connected again
+    REFUSED = "refused"  # by the platform, or because of its settings: the owner has to fix something
+
+
+STATE_WORDS = {
+    AccountState.OFF: "not running",
+    AccountState.CONNECTING: "connecting",
+    AccountState.LIVE: "connected",
+    AccountState.LINKING: "waiting to be linked",
+    AccountState.DEAF: "not responding, connecting again",
+    AccountState.REFUSED: "needs attention",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkingPrompt:
+    """What an owner does on their phone to link it with an account here. Only owners see it."""
+
+    instructions: str  # in words: which app, which menu
+    # Everyone who knows them can link a phone of their own: no log line shows them.
+    qr_text: str | None = field(default=None, repr=False)  # the content of a QR code to scan
+    code: str | None = field(default=None, repr=False)  # a code to type instead
+    expires_at: datetime | None = None  # a new one is shown then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTest:
+    """How the latest test of a connection, which an owner asked for, has ended."""
+
+    number: int  # of the request: the tests of an account are counted
+    finished_at: datetime
+    seconds: float  # from the moment when the process that runs the account noticed the request
+    error: str | None = None  # in words; None: it works, or waits to be linked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready fields."""
+        return {"finished_at": format_time(self.finished_at), "seconds": self.seconds, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountStatus:
+    """The state of an account, and what is known about it."""
+
+    state: AccountState
+    since: datetime  # when it came into this state
+    name: str | None = None  # as people see it on the platform
+    user_id: str | None = None  # its own id there
+    warnings: tuple[str, ...] = ()  # what is missing, in words
+    details: tuple[str, ...] = ()  # what an operator may want to know, such as the version of a program that it uses
+    linking: LinkingPrompt | None = None  # while it waits to be linked
+    error: str | None = None  # the last one, in words
+    error_at: datetime | None = None
+    last_message_at: datetime | None = None  # received
+    last_test: ConnectionTest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountHealth:
+    """An account on a platform, its state, and its deliveries of the last 24 hours."""
+
+    platform: Platform
+    account: str  # its name in config.yaml; empty for the only one
+    is_configured: bool  # the operator has set it up and enabled it
+    status: AccountStatus | None  # None: it has never run
+    waiting: int = 0  # deliveries that are not sent yet
+    uncertain: int = 0
+    failed: int = 0
+    delivery_error: str | None = None  # of the latest uncertain or failed delivery
+    delivery_error_at: datetime | None = None
+    home_channel: HomeChannel | None = None  # of its platform, if this account sends there
+
+    @property
+    def label(self) -> str:
+        """Its name for people: `Telegram`, or `Telegram (work)` where there are several."""
+        return format_account(self.platform, self.account)
+
+    @property
+    def key(self) -> AccountKey:
+        return self.platform, self.account
+
+    @property
+    def short_name(self) -> str:
+        """Its name for commands: `telegram`, or `telegram@work`."""
+        return f"{self.platform}@{self.account}" if self.account else str(self.platform)
+
+    @property
+    def state(self) -> AccountState:
+        """Its state; off if it has never run."""
+        return AccountState.OFF if self.status is None else self.status.state
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as fields for JSON, without what links a phone: the answer to a command may be read in a group."""
+        status = self.status
+        return {
+            "platform": str(self.platform),
+            "account": self.account,
+            "configured": self.is_configured,
+            "state": self.state.value,
+            "since": format_optional_time(status.since if status else None),
+            "name": status.name if status else None,
+            "warnings": list(status.warnings) if status else [],
+            "details": list(status.details) if status else [],
+            "last_message_at": format_optional_time(status.last_message_at if status else None),
+            "error": status.error if status else None,
+            "error_at": format_optional_time(status.error_at if status else None),
+            "last_test": status.last_test.to_dict() if status and status.last_test else None,
+            "waiting": self.waiting,
+            "uncertain": self.uncertain,
+            "failed": self.failed,
+            "delivery_error": self.delivery_error,
+            "delivery_error_at": format_optional_time(self.delivery_error_at),
+            "home_channel": self.home_channel.target if self.home_channel else None,
+        }
+
+
+def format_account(platform: Platform, account: str) -> str:
+    """Return the name of an account for people."""
+    return f"{platform.label} ({account})" if account else platform.label

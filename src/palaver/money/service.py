@@ -1,0 +1,325 @@
+"""What people may see of the budgets, and how owners change the limits.
+
+Always true: a person sees the amounts of their own budget and of their own jobs only. Of the budgets that they share
+with others (`all`, and those of profiles) they learn that one is used up and until when, never an amount, because that
+would tell what others have spent. Owners see everything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from palaver.config.budget_rules import (
+    BudgetKey,
+    BudgetLimit,
+    BudgetPeriod,
+    BudgetScope,
+    BudgetStatus,
+    BudgetUnit,
+    get_window_bounds,
+    nanos_to_text,
+)
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
+from palaver.core.operation import Operations, Page, R, operation
+from palaver.money import table as budget_limits, windows_table as budget_windows
+from palaver.money.table import WindowTotals
+from palaver.people.model import Role
+from palaver.sessions import settings_table as session_settings, table as sessions
+from palaver.sessions.json import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from palaver.config.budget_rules import BudgetRules
+    from palaver.core.clock import Clock
+    from palaver.core.engines.base import Transaction, Work
+    from palaver.money.table import BudgetSubject
+    from palaver.people.model import Principal
+
+
+MAX_PAGE_SUBJECTS = 100
+MAX_OWN_JOBS = 100
+_ALL = (BudgetScope.ALL, "")
+_CURSOR = re.compile(r"(all|person|job|profile):(.{0,200})", re.DOTALL)
+_COMMON_NAMES = {
+    BudgetScope.ALL: "Everybody",
+    BudgetScope.PERSON: "Each person",
+    BudgetScope.JOB: "Each job",
+    BudgetScope.PROFILE: "Each profile",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnBudgets:
+    """The budgets that apply to one person."""
+
+    statuses: Sequence[BudgetStatus]  # with amounts that the person may know
+    used_up: Sequence[BudgetStatus]  # shared with others and used up; their amounts are not for this person
+
+
+class BudgetOverview(Operations[R]):
+    """Lists budgets and changes limits, on behalf of a principal."""
+
+    def __init__(self, runner: R, rules: BudgetRules, clock: Clock, profiles: Collection[str]) -> None:
+        super().__init__(runner)
+        self._rules = rules
+        self._clock = clock
+        self._profiles = profiles
+
+    @operation
+    def list_own(self, principal: Principal, session_id: str | None = None) -> Work[OwnBudgets]:
+        """List the budgets that apply to a person; with a conversation, also that of its profile."""
+
+        def run(tx: Transaction) -> OwnBudgets:
+            profile = None
+            if session_id is not None:
+                row = sessions.get_visible(tx, session_id, principal.person_id)
+                profile = session_settings.load(tx, row.no).profile
+            return list_own_budgets(tx, principal, self._rules, self._clock.now(), profile)
+
+        return Read(run)
+
+    @operation
+    def list_everything(
+        self, principal: Principal, *, limit: int = MAX_PAGE_SUBJECTS, cursor: str | None = None
+    ) -> Work[Page[BudgetStatus]]:
+        """List everybody's budgets that have a limit or were used this month; `limit` counts subjects."""
+        _check_owner(principal)
+        after = _parse_cursor(cursor)
+
+        def run(tx: Transaction) -> Page[BudgetStatus]:
+            now = self._clock.now()
+            month_start = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, self._rules.timezone)[0])
+            found = budget_limits.list_subjects(tx, month_start, after, limit + 1)
+            has_more, found = len(found) > limit, found[:limit]
+            configured = {_ALL, *((each.key.scope, each.key.subject) for each in self._rules.limits)}
+            first = [] if after else sorted(configured)
+            subjects = [*first, *(subject for subject in found if subject not in configured)]
+            next_cursor = f"{found[-1][0].value}:{found[-1][1]}" if has_more else None
+            return Page(load_statuses(tx, subjects, self._rules, now), next_cursor)
+
+        return Read(run)
+
+    @operation
+    def set_limits(
+        self, principal: Principal, key: BudgetKey, amounts: Mapping[BudgetUnit, int | None]
+    ) -> Work[BudgetStatus]:
+        """Set limits of one window; None means no limit, whatever config.yaml says. Other units stay as they are."""
+        return Write(lambda tx: set_limits(tx, principal, key, amounts, self._rules, self._clock.now(), self._profiles))
+
+    @operation
+    def clear_limits(self, principal: Principal, key: BudgetKey) -> Work[bool]:
+        """Remove what owners have set for one window, so that the server settings apply; False if there was nothing."""
+        return Write(lambda tx: clear_limits(tx, principal, key, self._rules, self._clock.now()))
+
+    @operation
+    def get_status(self, principal: Principal, key: BudgetKey) -> Work[BudgetStatus]:
+        """Return how one window stands, for an owner."""
+        _check_owner(principal)
+        return Read(lambda tx: load_status(tx, key, self._rules, self._clock.now()))
+
+    @operation
+    def find_subject(self, principal: Principal, scope: BudgetScope, name: str) -> Work[str]:
+        """Return the subject that an owner means by a name or an id."""
+        return Read(lambda tx: find_subject(tx, principal, scope, name, self._profiles))
+
+
+# ---- inside a transaction ----------------------------------------------------------------------------------
+
+
+def list_own_budgets(
+    tx: Transaction, principal: Principal, rules: BudgetRules, now: datetime, profile: str | None = None
+) -> OwnBudgets:
+    """List the budgets that apply to a person, in a conversation with this profile."""
+    since = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, rules.timezone)[0])
+    own: list[BudgetSubject] = [(BudgetScope.PERSON, principal.person_id)]
+    own += budget_limits.list_job_subjects(tx, principal.person_id, since, MAX_OWN_JOBS)
+    shared: list[BudgetSubject] = [_ALL] if profile is None else [_ALL, (BudgetScope.PROFILE, profile)]
+    if principal.role is Role.OWNER:
+        return OwnBudgets(statuses=load_statuses(tx, [*own, *shared], rules, now), used_up=())
+    used_up = [status for status in load_statuses(tx, shared, rules, now) if status.is_used_up]
+    return OwnBudgets(statuses=load_statuses(tx, own, rules, now), used_up=used_up)
+
+
+def load_statuses(
+    tx: Transaction, subjects: Iterable[BudgetSubject], rules: BudgetRules, now: datetime
+) -> list[BudgetStatus]:
+    """Return the current day and month of each subject. The caller has checked who may see them."""
+    subjects = list(subjects)
+    bounds = {period: get_window_bounds(period, now, rules.timezone) for period in BudgetPeriod}
+    totals = budget_limits.load_totals(tx, subjects, {period: to_micros(each[0]) for period, each in bounds.items()})
+    names = budget_limits.load_names(tx, subjects)
+    keys = [BudgetKey(scope, subject, period) for scope, subject in subjects for period in BudgetPeriod]
+    owner_limits = budget_limits.list_for_keys(tx, keys)
+    return [
+        _build_status(
+            key,
+            totals.get(key, WindowTotals()),
+            rules,
+            owner_limits,
+            names.get((key.scope, key.subject)) or key.subject or _COMMON_NAMES[key.scope],
+            bounds[key.period][1],
+        )
+        for key in keys
+    ]
+
+
+def load_status(tx: Transaction, key: BudgetKey, rules: BudgetRules, now: datetime) -> BudgetStatus:
+    """Return how one window stands. The caller has checked who may see it."""
+    statuses = load_statuses(tx, [(key.scope, key.subject)], rules, now)
+    return next(status for status in statuses if status.key == key)
+
+
+def _build_status(
+    key: BudgetKey,
+    totals: WindowTotals,
+    rules: BudgetRules,
+    owner_limits: Sequence[BudgetLimit],
+    name: str,
+    resets_at: datetime,
+) -> BudgetStatus:
+    limits = {unit: rules.find_limit(key, unit, owner_limits) for unit in BudgetUnit}
+    amounts = {unit: None if limit is None else limit.amount for unit, limit in limits.items()}
+    return BudgetStatus(
+        key=key,
+        subject_name=name,
+        used_nanos=totals.used_nanos,
+        held_nanos=totals.held_nanos,
+        used_tokens=totals.used_tokens,
+        held_tokens=totals.held_tokens,
+        unpriced_calls=totals.unpriced_calls,
+        limit_nanos=amounts[BudgetUnit.USD],
+        limit_tokens=amounts[BudgetUnit.TOKENS],
+        resets_at=resets_at,
+        timezone=rules.timezone,
+        owner_units=frozenset(limit.unit for limit in owner_limits if limit.key == key),
+    )
+
+
+def set_limits(
+    tx: Transaction,
+    principal: Principal,
+    key: BudgetKey,
+    amounts: Mapping[BudgetUnit, int | None],
+    rules: BudgetRules,
+    now: datetime,
+    profiles: Collection[str],
+) -> BudgetStatus:
+    """Set limits of one window, on behalf of an owner; return how it stands now."""
+    _check_owner(principal)
+    _check_subject(tx, key, profiles)
+    for unit, amount in amounts.items():
+        limit = BudgetLimit(key=key, unit=unit, amount=amount)
+        budget_limits.set_limit(tx, limit, principal.person_id, to_micros(now))
+    _let_warn_again(tx, key, rules, now)
+    return load_status(tx, key, rules, now)
+
+
+def clear_limits(tx: Transaction, principal: Principal, key: BudgetKey, rules: BudgetRules, now: datetime) -> bool:
+    """Remove what owners have set for one window; False if there was nothing."""
+    _check_owner(principal)
+    has_changed = budget_limits.clear_limits(tx, key) > 0
+    _let_warn_again(tx, key, rules, now)
+    return has_changed
+
+
+def _let_warn_again(tx: Transaction, key: BudgetKey, rules: BudgetRules, now: datetime) -> None:
+    budget_windows.clear_warnings(tx, key, to_micros(get_window_bounds(key.period, now, rules.timezone)[0]))
+
+
+def find_subject(
+    tx: Transaction, principal: Principal, scope: BudgetScope, name: str, profiles: Collection[str]
+) -> str:
+    """Return the subject that an owner means by a name or an id; raises `NotFound` with what there is."""
+    _check_owner(principal)
+    if scope is BudgetScope.ALL or not name:
+        return ""
+    if scope is BudgetScope.PROFILE:
+        if not budget_limits.has_limit(tx, scope, name):  # the limit of a profile that was removed can be cleared
+            _check_subject(tx, BudgetKey(scope, name, BudgetPeriod.DAY), profiles)
+        return name
+    matches = (budget_limits.find_jobs if scope is BudgetScope.JOB else budget_limits.find_people)(tx, name)
+    if len(matches) == 1:
+        return matches[0][0]
+    if not matches:
+        raise NotFound(f"There is no {scope.value} “{name[:60]}”.", name=name[:60])
+    listed = ", ".join(f"{subject} ({label})" if scope is BudgetScope.JOB else subject for subject, label in matches)
+    raise InvalidInput(f"Several match “{name[:60]}”. Use an id instead: {listed}.", matches=[m[0] for m in matches])
+
+
+def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -> None:
+    """Raise `NotFound` unless the subject of a limit exists; without one, it is about all or each of them."""
+    subject = key.subject
+    if not subject:
+        return
+    if key.scope is BudgetScope.ALL:
+        raise InvalidInput("The budget of everybody together has no subject.")
+    if key.scope is BudgetScope.PROFILE:
+        if subject not in profiles:
+            known = ", ".join(profiles) or "none is configured"
+            raise NotFound(f"There is no profile “{subject[:60]}” ({known}).", profile=subject[:60])
+    elif (key.scope, subject) not in budget_limits.load_names(tx, [(key.scope, subject)]):
+        raise NotFound(f"There is no {key.scope.value} {subject[:60]}.", subject=subject[:60])
+
+
+def _check_owner(principal: Principal) -> None:
+    if principal.role is not Role.OWNER or principal.job_id is not None:
+        raise OwnerRequired("Only an owner can see or change the budgets of others.")
+
+
+def _parse_cursor(cursor: str | None) -> BudgetSubject | None:
+    if cursor is None:
+        return None
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
+    return BudgetScope(match[1]), match[2]
+
+
+# --------------------------------------------------------------------------------------------------
+# A budget as JSON, for the API, the terminal and the data of commands. Money is decimal text, never a float.
+
+
+class BudgetJson(TypedDict):
+    """One window of a budget: a day or a month of everybody, a person, a job or a profile."""
+
+    scope: str
+    subject: str
+    subject_name: str
+    period: str
+    used_usd: str
+    held_usd: str
+    limit_usd: str | None
+    used_tokens: int
+    held_tokens: int
+    limit_tokens: int | None
+    unpriced_calls: int
+    percent: int | None
+    is_limit_set: bool
+    resets_at: str
+    timezone: str
+
+
+def status_to_json(status: BudgetStatus) -> BudgetJson:
+    return {
+        "scope": status.key.scope.value,
+        "subject": status.key.subject,
+        "subject_name": status.subject_name,
+        "period": status.key.period.value,
+        "used_usd": nanos_to_text(status.used_nanos),
+        "held_usd": nanos_to_text(status.held_nanos),
+        "limit_usd": None if status.limit_nanos is None else nanos_to_text(status.limit_nanos),
+        "used_tokens": status.used_tokens,
+        "held_tokens": status.held_tokens,
+        "limit_tokens": status.limit_tokens,
+        "unpriced_calls": status.unpriced_calls,
+        "percent": status.percent,
+        "is_limit_set": bool(status.owner_units),
+        "resets_at": format_time(status.resets_at),
+        "timezone": status.timezone,
+    }

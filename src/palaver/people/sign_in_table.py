@@ -1,0 +1,238 @@
+"""Passkeys: the public halves of people's keys, and the challenges that their authenticators were asked to sign.
+
+Always true, by the schema and the statements: a credential belongs to one person; a challenge is used once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, normalize_name
+from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
+    from palaver.people.model import Person, RateLimit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPasskey:
+    """A passkey with what is needed to check a signature against it."""
+
+    id: str
+    person: Person
+    site: str
+    public_key: str
+    sign_count: int
+
+
+def add_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now: int) -> None:
+    """Store a challenge, for one person (None: for everyone who signs in), and delete the expired ones."""
+    tx.execute("DELETE FROM passkey_challenge WHERE expires_at <= $1", now)
+    tx.execute(
+        "INSERT INTO passkey_challenge (digest, person_id, expires_at) VALUES ($1, $2, $3)",
+        digest,
+        person_id,
+        now + int(CHALLENGE_LIFETIME.total_seconds()) * 1_000_000,
+    )
+
+
+def use_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now: int) -> bool:
+    """Use up a challenge; return False if it was not given to this person, has expired or was used before."""
+    row = tx.fetch_one(
+        "DELETE FROM passkey_challenge WHERE digest = $1 AND COALESCE(person_id, '') = $2 AND expires_at > $3"
+        " RETURNING 1",
+        digest,
+        person_id or "",
+        now,
+    )
+    return row is not None
+
+
+def add(
+    tx: Transaction,
+    person_id: PersonId,
+    passkey: Passkey,
+    credential_id: str,
+    public_key: str,
+    sign_count: int,
+    now: int,
+) -> bool:
+    """Store a new passkey; return False if its credential is stored already."""
+    return bool(
+        tx.execute(
+            "INSERT INTO passkey (id, credential_id, person_id, site, public_key, sign_count, name, created_at)"
+            " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+            passkey.id,
+            credential_id,
+            person_id,
+            passkey.site,
+            public_key,
+            sign_count,
+            passkey.name,
+            now,
+        )
+    )
+
+
+def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | None:
+    """Find a passkey by the id that its authenticator gave it."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, k.id, k.site, k.public_key, k.sign_count"
+        " FROM passkey k JOIN person p ON p.id = k.person_id WHERE k.credential_id = $1",
+        credential_id,
+    )
+    if row is None:
+        return None
+    passkey_id, site, public_key, sign_count = row[PERSON_COLUMN_COUNT:]
+    return StoredPasskey(
+        id=passkey_id,
+        person=person_from_row(row),
+        site=site,
+        public_key=public_key,
+        sign_count=sign_count,
+    )
+
+
+def record_use(tx: Transaction, passkey_id: str, *, count_before: int, count: int, now: int) -> bool:
+    """Store the new signature count; return False if another request used the passkey meanwhile, or it is deleted."""
+    return bool(
+        tx.execute(
+            "UPDATE passkey SET sign_count = $3, last_used_at = $4 WHERE id = $1 AND sign_count = $2",
+            passkey_id,
+            count_before,
+            count,
+            now,
+        )
+    )
+
+
+def list_passkeys(tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
+    """List a person's passkeys, the latest first."""
+    rows = tx.fetch_all(
+        "SELECT id, name, site, created_at, last_used_at FROM passkey WHERE person_id = $1"
+        " ORDER BY created_at DESC, id",
+        person_id,
+    )
+    return [
+        Passkey(
+            id=passkey_id,
+            name=name,
+            site=site,
+            created_at=from_micros(created_at),
+            last_used_at=from_micros_or_none(last_used_at),
+        )
+        for passkey_id, name, site, created_at, last_used_at in rows
+    ]
+
+
+def list_credentials(tx: Transaction, person_id: PersonId, site: str) -> Sequence[str]:
+    """List the credential ids of a person's passkeys for a host."""
+    rows = tx.fetch_all("SELECT credential_id FROM passkey WHERE person_id = $1 AND site = $2", person_id, site)
+    return [credential_id for (credential_id,) in rows]
+
+
+def has_any(tx: Transaction, site: str) -> bool:
+    """Whether any person has a passkey for a host."""
+    return tx.fetch_one("SELECT 1 FROM passkey WHERE site = $1 LIMIT 1", site) is not None
+
+
+def delete(tx: Transaction, person_id: PersonId, passkey_id: str) -> bool:
+    """Delete one of a person's passkeys; return False if they have none with this id."""
+    return bool(tx.execute("DELETE FROM passkey WHERE person_id = $1 AND id = $2", person_id, passkey_id))
+
+
+# --------------------------------------------------------------------------------------------------
+# Known devices: browsers in which a person has signed in before. A browser proves that with a cookie of its own.
+#
+# They are not signed in by it. Guesses of strangers do not count against them (see decision 18).
+
+MAX_DEVICES_PER_PERSON: Final = 20
+
+
+def remember(tx: Transaction, person_id: PersonId, old_digest: str, new_digest: str, now: int) -> None:
+    """Remember that a person has signed in with a browser, whose cookie is replaced by a new one."""
+    tx.execute("UPDATE known_device SET digest = $2 WHERE digest = $1", old_digest, new_digest)  # also of other people
+    tx.execute(
+        "INSERT INTO known_device (digest, person_id, signed_in_at) VALUES ($1, $2, $3)"
+        " ON CONFLICT (digest, person_id) DO UPDATE SET signed_in_at = EXCLUDED.signed_in_at",
+        new_digest,
+        person_id,
+        now,
+    )
+    tx.execute(
+        "DELETE FROM known_device WHERE person_id = $1 AND (signed_in_at <= $2 OR digest NOT IN"
+        " (SELECT digest FROM known_device WHERE person_id = $1 ORDER BY signed_in_at DESC LIMIT $3))",
+        person_id,
+        now - int(KNOWN_DEVICE_LIFETIME.total_seconds()) * 1_000_000,
+        MAX_DEVICES_PER_PERSON,
+    )
+
+
+def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
+    """Whether the person with this sign-in name has signed in before with the browser that has this cookie."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM known_device d JOIN account a ON a.person_id = d.person_id"
+        " WHERE d.digest = $1 AND a.name_key = $2 AND d.signed_in_at > $3",
+        digest,
+        normalize_name(name),
+        now - int(KNOWN_DEVICE_LIFETIME.total_seconds()) * 1_000_000,
+    )
+    return row is not None
+
+
+# --------------------------------------------------------------------------------------------------
+# Rate limits for sign-in attempts: one moment for each subject (a name, a network address or a device).
+#
+# An attempt moves the subject's moment ahead by one refill interval; if it then lies further ahead than the allowed
+# burst, the attempt is refused. As time passes, the moment falls behind again (this is the generic cell rate
+# algorithm).
+#
+# Always true: an attempt is counted before it is made, so a hundred attempts at the same moment count as a hundred.
+
+# One transaction at a time: each changes several rows, and two of them could wait for each other for ever.
+_LOCK_NAME = "palaver sign-in attempts"
+
+
+def count_attempt(tx: Transaction, limits: dict[str, RateLimit], now: int) -> float:
+    """Count an attempt against each subject and return 0; if it is too many, count nothing and return the seconds
+    to wait.
+    """
+    tx.lock_name(_LOCK_NAME)
+    tx.execute("DELETE FROM sign_in_attempt WHERE busy_until <= $1", now)
+    wait_micros = 0
+    rows = []
+    for subject, limit in limits.items():
+        row = tx.fetch_one("SELECT busy_until FROM sign_in_attempt WHERE subject = $1", subject)
+        interval = _compute_interval_micros(limit)
+        busy_until = (row[0] if row else now) + interval
+        wait_micros = max(wait_micros, busy_until - now - limit.burst * interval)
+        rows.append((subject, busy_until))
+    if wait_micros > 0:
+        return wait_micros / 1_000_000
+    tx.execute_many(
+        "INSERT INTO sign_in_attempt (subject, busy_until) VALUES ($1, $2)"
+        " ON CONFLICT (subject) DO UPDATE SET busy_until = EXCLUDED.busy_until",
+        rows,
+    )
+    return 0.0
+
+
+def uncount_attempt(tx: Transaction, limits: dict[str, RateLimit]) -> None:
+    """Take an attempt out of the count, because it succeeded."""
+    tx.lock_name(_LOCK_NAME)
+    for subject, limit in limits.items():
+        tx.execute(
+            "UPDATE sign_in_attempt SET busy_until = busy_until - $2 WHERE subject = $1",
+            subject,
+            _compute_interval_micros(limit),
+        )
+
+
+def _compute_interval_micros(limit: RateLimit) -> int:
+    return int(limit.refill_interval.total_seconds() * 1_000_000)

@@ -1,0 +1,239 @@
+"""Lists of sessions: newest first, page by page, at the same cost however many there are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.core.engines.base import build_placeholders
+from palaver.core.errors import InvalidInput
+from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.core.operation import Page
+from palaver.people import table as people
+from palaver.people.table import AUDIENCE_OWNER_NAME
+from palaver.sessions import settings_table as session_settings
+from palaver.sessions.inbound import find_delivery_address
+from palaver.sessions.lanes_table import BELONGS_TO_ITS_LANE
+from palaver.sessions.model import SessionSummary
+from palaver.sessions.table import SESSION_COLUMN_COUNT, SESSION_COLUMNS, session_from_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
+    from palaver.sessions.model import Session
+    from palaver.sessions.table import SessionRow
+
+
+MAX_PAGE_SIZE = 1000
+_AFTER_ALL = 2**62
+MAX_SESSIONS_EXAMINED = 2000  # for one page of a list with a condition that no index covers
+_ROWS_PER_READ = 200
+_MAX_AUDIENCES_PER_STATEMENT = 100
+_CURSOR = re.compile(rf"(-?[0-9]{{1,18}})\.({SESSION_ID_PATTERN.pattern})")
+_STATE_CONDITIONS = {
+    "active": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
+    "archived": "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
+    "pinned": "s.pinned_at IS NOT NULL AND s.active_at IS NOT NULL",
+    "expired": "s.end_reason IN ('idle', 'daily') AND s.active_at IS NOT NULL",  # ended by the reset policy
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    """Which sessions a page contains: the newest ones in a state, after a cursor."""
+
+    state: str = "active"  # active, archived, pinned or expired
+    limit: int = 50
+    cursor: str | None = None
+    active_since: int | None = None  # only sessions that were active at this moment or later
+    active_before: int | None = None  # only sessions that were last active before this moment
+    project_id: str | None = None
+    platform: str | None = None
+
+    def check(self) -> None:
+        """Raise InvalidInput if a value is not allowed."""
+        if self.state not in _STATE_CONDITIONS:
+            raise InvalidInput(f"state: {self.state!r} is not allowed. Use one of {', '.join(_STATE_CONDITIONS)}.")
+        if not 1 <= self.limit <= MAX_PAGE_SIZE:
+            raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {MAX_PAGE_SIZE})")
+        if self.cursor is not None and not _CURSOR.fullmatch(self.cursor):
+            raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
+
+
+def list_sessions(tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
+    """Return a page of sessions, newest first, in these audiences (None: in all)."""
+    rows, cursor = _read_page(tx, session_filter, audiences)
+    return Page([session_from_row(row) for row in rows], cursor)
+
+
+def list_matching_sessions(
+    tx: Transaction,
+    session_filter: SessionFilter,
+    audiences: Sequence[int] | None,
+    matches: Callable[[Session], bool],
+) -> Page[Session]:
+    """Return a page of the sessions that match. It may be short, even empty, and still have a cursor to continue."""
+    found: list[Session] = []
+    examined, cursor = 0, session_filter.cursor
+    while examined < MAX_SESSIONS_EXAMINED:
+        rows, cursor = _read_page(tx, replace(session_filter, cursor=cursor, limit=_ROWS_PER_READ), audiences)
+        for row in rows:
+            session = session_from_row(row)
+            if matches(session):
+                found.append(session)
+                if len(found) == session_filter.limit:
+                    return Page(found, _make_cursor(row))
+        examined += len(rows)
+        if cursor is None:
+            break
+    return Page(found, cursor)
+
+
+def _read_page(
+    tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
+) -> tuple[list[Row], str | None]:
+    """Return the rows of a page, and the cursor that continues it."""
+    session_filter.check()
+    bounds, limit = _find_bounds(tx, session_filter, audiences), session_filter.limit
+    filter_params = [value for _, value in _list_conditions(session_filter)]
+    if audiences is None:
+        rows = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *filter_params)
+    else:
+        rows = []
+        for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
+            batch = audiences[start : start + _MAX_AUDIENCES_PER_STATEMENT]
+            first = 5 + len(filter_params)
+            statement = " UNION ALL ".join(
+                f"SELECT * FROM ({_build_page_statement(session_filter, f'AND s.audience_no = ${first + i}')}) AS a{i}"
+                for i in range(len(batch))
+            )
+            rows += tx.fetch_all(
+                f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {SESSION_COLUMN_COUNT + 1} DESC LIMIT $4",
+                *bounds,
+                limit,
+                *filter_params,
+                *batch,
+            )
+        rows.sort(key=lambda row: (row[9], row[SESSION_COLUMN_COUNT]), reverse=True)
+        del rows[limit:]
+    return rows, _make_cursor(rows[-1]) if len(rows) == limit else None
+
+
+def _make_cursor(row: Row) -> str:
+    """Return when the last session was active, and its id. Its number would tell how many sessions others have."""
+    return f"{row[9]}.{row[0]}"
+
+
+def _find_bounds(
+    tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
+) -> tuple[int, int, int]:
+    """Return the bounds of a page: rows come before (active_at, no), and not before `active_since`."""
+    end = (_AFTER_ALL, _AFTER_ALL) if session_filter.active_before is None else (session_filter.active_before, 0)
+    if match := _CURSOR.fullmatch(session_filter.cursor or ""):
+        row = tx.fetch_one("SELECT no, audience_no FROM session WHERE id = $1", match[2])
+        is_known = row is not None and (audiences is None or row[1] in audiences)
+        # Without the session, which may have been deleted, those active at the same moment are listed again.
+        end = min(end, (int(match[1]), row[0] if row is not None and is_known else _AFTER_ALL))
+    return *end, session_filter.active_since or 0
+
+
+def _build_page_statement(session_filter: SessionFilter, audience_condition: str) -> str:
+    state_condition = _STATE_CONDITIONS[session_filter.state]
+    conditions = "".join(f" AND {sql.format(n)}" for n, (sql, _) in enumerate(_list_conditions(session_filter), 5))
+    return (
+        f"SELECT {SESSION_COLUMNS}, s.no FROM session s WHERE {state_condition}{conditions}"
+        f" {audience_condition} AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3"
+        " ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
+    )
+
+
+def _list_conditions(session_filter: SessionFilter) -> list[tuple[str, str]]:
+    """List the conditions of a filter that have one parameter each, and the parameter."""
+    conditions = []
+    if session_filter.project_id is not None:
+        conditions.append(("s.project_no = (SELECT no FROM project WHERE id = ${})", session_filter.project_id))
+    if session_filter.platform is not None:
+        conditions.append(("s.platform = ${}", session_filter.platform))
+    return conditions
+
+
+def has_any_messages(tx: Transaction) -> bool:
+    """Whether any session has ever had a message."""
+    return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
+
+
+# --------------------------------------------------------------------------------------------------
+# Entries of a person's list of sessions, and how far each person has read in a session.
+
+
+def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: PersonId) -> list[SessionSummary]:
+    """Return the list entries of these sessions for one person, in order; it takes two statements for any number."""
+    if not sessions:
+        return []
+    rows = {
+        row[0]: row
+        for row in tx.fetch_all(
+            "SELECT s.id, s.last_seq, COALESCE(m.read_seq, 0), s.no,"
+            f" CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END,"
+            f" CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END,"
+            " s.chosen_model, s.profile, s.personality, s.workspace, s.busy_policy, s.disabled_toolsets FROM session s"
+            " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
+            f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
+            person_id,
+            *(session.id for session in sessions),
+        )
+    }
+    turn_counts = _count_open_turns(tx, [row[3] for row in rows.values()])
+    return [_make_summary(session, rows[session.id], turn_counts) for session in sessions if session.id in rows]
+
+
+def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple[int, str], int]:
+    """Return how many turns run and wait in these sessions, by session number and state."""
+    if not session_nos:
+        return {}
+    rows = tx.fetch_all(
+        f"SELECT session_no, state, COUNT(*) FROM turn WHERE session_no IN ({build_placeholders(len(session_nos))})"
+        " AND state IN ('queued', 'running') GROUP BY session_no, state",
+        *session_nos,
+    )
+    return {(no, state): count for no, state, count in rows}
+
+
+def _make_summary(session: Session, row: Row, turn_counts: dict[tuple[int, str], int]) -> SessionSummary:
+    _, last_seq, read_seq, no, owner_name, belongs_to_its_lane, *setting_columns = row
+    settings = session_settings.settings_from_columns(*setting_columns)
+    return SessionSummary(
+        session=session,
+        last_seq=last_seq,
+        read_seq=min(read_seq, last_seq),
+        chosen_model=settings.model,
+        profile=settings.profile,
+        personality=settings.personality,
+        workspace=settings.workspace,
+        busy_policy=settings.busy_policy,
+        disabled_toolsets=settings.disabled_toolsets,
+        running=bool(turn_counts.get((no, "running"))),
+        queued=turn_counts.get((no, "queued"), 0),
+        owner_name=owner_name,
+        has_delivery_address=bool(belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Checks whether people outside a session's audience read along.
+
+
+def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:
+    """Whether this person belongs to the session's audience and no person outside that audience reads along.
+
+    It is not always so: one person's session may continue in a lane that several people share, and an owner may write
+    in another person's session.
+    """
+    if session_row.audience_no not in people.list_audiences(tx, person_id):
+        return False
+    if session_row.session.shared:
+        return True
+    return tx.fetch_one("SELECT 1 FROM lane WHERE session_no = $1 AND shared = 1 LIMIT 1", session_row.no) is None

@@ -1,0 +1,396 @@
+"""Commands that choose the profile, the personality and the workspace of one conversation."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from palaver.agent import profiles, toolsets
+from palaver.agent.profiles import check_model_choice, is_model_allowed, list_allowed_models
+from palaver.commands.command import READ_AND_WRITE, BadArguments, Command, CommandReply, read_action, write_action
+from palaver.commands.context import read_settings
+from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.sessions import activity_table as session_activity, settings_table as session_settings
+from palaver.sessions.turn import BusyPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from palaver.commands.command import CommandCall
+    from palaver.commands.context import CommandContext
+    from palaver.sessions.settings_table import TextSetting
+
+
+DEFAULT = "default"  # the word that resets a setting
+BUSY_POLICY_EFFECTS = {  # what happens to new messages
+    BusyPolicy.QUEUE: "wait in the queue",
+    BusyPolicy.STEER: "go to the agent after its next tool call",
+    BusyPolicy.INTERRUPT: "stop the current answer and are answered instead",
+    BusyPolicy.REJECT: "are rejected",
+}
+
+
+# ---- the model ---------------------------------------------------------------------------------------------
+
+
+@read_action("model")
+def list_models(context: CommandContext) -> CommandReply:
+    settings = read_settings(context)
+    chosen, default = (
+        settings.model,
+        profiles.find_default_model(context.profile, settings.profile, context.agent.model),
+    )
+    model = chosen or default
+    models = list_allowed_models(context.agent, context.rules, context.principal.role)
+    lines = "\n".join(f"- {format_code(name)}" for name in models)
+    text = f"Model: {format_code(model)} ({format_origin(chosen)}). Available models:\n\n{lines}\n\n"
+    text += "Use `/model name` to choose one, or `/model default` for the default."
+    return CommandReply(text=text, data={"model": model, "chosen": chosen, "models": models})
+
+
+@write_action("model")
+def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
+    """Set the model of this session; None means the default."""
+    if model is not None:
+        check_model_choice(context.agent, context.rules, context.principal.role, model)
+    row = context.require_next_session()
+    settings = session_settings.load(context.tx, row.no)
+    previous = settings.model
+    session_settings.change(context.tx, row.no, "model", model, context.now_micros, context.person_id)
+    used = model or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
+    text = f"This conversation uses {format_code(used)} from the next message."
+    text += describe_setting_undo("model", previous, model)
+    data = {"model": used, "chosen": model, "previous": previous}
+    return CommandReply(text=text, session_id=row.session.id, data=data)
+
+
+# ---- what happens while the agent is busy ------------------------------------------------------------------
+
+
+@read_action("busy")
+def show_busy_policy(context: CommandContext) -> CommandReply:
+    chosen = read_settings(context).busy_policy
+    policy = chosen or context.rules.get_busy_policy(context.source)
+    lines = "\n".join(
+        f"- {format_code(f'/busy {name}')}: they {effect}" for name, effect in BUSY_POLICY_EFFECTS.items()
+    )
+    text = f"{_describe_busy_policy(policy, format_origin(chosen))} To change this:\n\n{lines}"
+    text += "\n- `/busy default`: use the default"
+    return CommandReply(text=text, data={"busy": policy, "chosen": chosen})
+
+
+@write_action("busy")
+def choose_busy_policy(context: CommandContext, *, policy: BusyPolicy | None) -> CommandReply:
+    """Set the busy policy of this session; None means the default."""
+    row = context.require_next_session()
+    previous = session_settings.load(context.tx, row.no).busy_policy
+    session_settings.change(context.tx, row.no, "busy_policy", policy, context.now_micros, context.person_id)
+    used = policy or context.rules.get_busy_policy(context.source)
+    text = _describe_busy_policy(used) + describe_setting_undo("busy", previous, policy)
+    return CommandReply(text=text, session_id=row.session.id, data={"busy": used, "chosen": policy})
+
+
+def _describe_busy_policy(policy: BusyPolicy, origin: str = "") -> str:
+    origin = f", {origin}" if origin else ""
+    effect = BUSY_POLICY_EFFECTS[policy]
+    return f"Messages you send here while the agent is responding {effect} ({format_code(policy)}{origin})."
+
+
+# ---- tools -------------------------------------------------------------------------------------------------
+
+
+@read_action("tools")
+def list_tools(context: CommandContext) -> CommandReply:
+    names, off = _list_toolsets(context), read_settings(context).disabled_toolsets
+    if not names:
+        return CommandReply(text="The agent has no tools for you here.", data=_build_tool_data(names, off))
+    lines = "\n".join(
+        f"- {format_code(name)} ({'off' if name in off else 'on'}): {toolsets.describe_toolset(name)}" for name in names
+    )
+    text = (
+        f"The agent's tools here:\n\n{lines}\n\nUse `/tools off name` or `/tools on name` to change them for this"
+        " conversation, or `/tools default` to turn them all on."
+    )
+    return CommandReply(text=text, data=_build_tool_data(names, off))
+
+
+@write_action("tools")
+def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None) -> CommandReply:
+    """Turn toolsets on or off in this session, by name; None turns all of them on."""
+    names = _list_toolsets(context)
+    if switches is not None:
+        exact_names = {name.lower(): name for name in names}
+        switches = {exact_names.get(name.lower(), name): is_on for name, is_on in switches.items()}
+        toolsets.check_toolsets_exist(switches, names)
+    row = context.require_next_session()
+    previous = session_settings.load(context.tx, row.no).disabled_toolsets
+    session_settings.switch_toolsets(context.tx, row.no, switches, context.now_micros, context.person_id)
+    off = session_settings.load(context.tx, row.no).disabled_toolsets
+    if off:
+        text = f"Turned off in this conversation from the next message: {', '.join(map(format_code, off))}."
+    else:
+        text = "All tools are on in this conversation from the next message."
+    return CommandReply(
+        text=text + _describe_switch_undo(previous, off), session_id=row.session.id, data=_build_tool_data(names, off)
+    )
+
+
+def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
+    """List the toolsets that the agent has for this person here."""
+    rules, servers, role = context.rules, context.agent.list_tool_servers(), context.principal.role
+    if context.session_row is None:
+        return toolsets.list_allowed_toolsets(rules, servers, context.source.platform, role)
+    names = toolsets.list_session_toolsets(context.session_row.session, rules, servers, role)
+    return tuple(profiles.keep_profile_toolsets(context.profile, read_settings(context).profile, names))
+
+
+def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
+    commands = [
+        format_code(f"/tools {word} {' '.join(changed)}")
+        for word, changed in (("on", sorted({*off} - {*previous})), ("off", sorted({*previous} - {*off})))
+        if changed
+    ]
+    return f" To undo, use {' and '.join(commands)}." if commands else ""
+
+
+def _build_tool_data(names: Sequence[str], off: Sequence[str]) -> dict[str, Any]:
+    return {"toolsets": list(names), "toolsets_off": list(off)}
+
+
+# ---- shared by the above -----------------------------------------------------------------------------------
+
+
+def format_origin(chosen: object) -> str:
+    return "chosen for this conversation" if chosen else "default"
+
+
+def describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
+    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or DEFAULT}')}."
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_model(text: str) -> CommandCall:
+    if not text:
+        return list_models.call()
+    return choose_model.call(model=None if text.lower() == DEFAULT else text)
+
+
+def _parse_busy(text: str) -> CommandCall:
+    word = text.lower()
+    if not word:
+        return show_busy_policy.call()
+    if word not in {DEFAULT, *BusyPolicy}:
+        choices = ", ".join(format_code(name) for name in (*BusyPolicy, DEFAULT))
+        raise BadArguments(f"`/busy` takes one of {choices}.")
+    return choose_busy_policy.call(policy=None if word == DEFAULT else BusyPolicy(word))
+
+
+def _parse_tools(text: str) -> CommandCall:
+    if not text:
+        return list_tools.call()
+    word, *names = text.split()
+    if word.lower() in {"on", "off"} and names:
+        return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
+    if word.lower() == DEFAULT and not names:
+        return switch_tools.call(switches=None)
+    raise BadArguments("Use `/tools on name`, `/tools off name` or `/tools default`.")
+
+
+MODEL = Command(
+    name="model",
+    scopes=READ_AND_WRITE,
+    usage="[name | default]",
+    summary="Choose the model for this conversation",
+    help="Without arguments, shows the current model and the ones you can choose.",
+    example="/model default",
+    parse=_parse_model,
+)
+TOOLS = Command(
+    name="tools",
+    scopes=READ_AND_WRITE,
+    usage="[on name | off name | default]",
+    summary="Turn the agent's tools on or off in this conversation",
+    help=(
+        "Without arguments, lists the tools and whether they're on. You can't turn on what the server's settings"
+        " don't allow."
+    ),
+    example="/tools off memory",
+    parse=_parse_tools,
+)
+BUSY = Command(
+    name="busy",
+    scopes=READ_AND_WRITE,
+    usage="[queue | steer | interrupt | reject | default]",
+    summary="Choose what happens to messages while the agent is responding",
+    help=(
+        "`queue`: they wait. `steer`: the agent gets them while it works. `interrupt`: the agent stops and answers the"
+        " new message. `reject`: they're rejected. Applies to this conversation only."
+    ),
+    example="/busy interrupt",
+    parse=_parse_busy,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+
+MAX_DESCRIPTION_CHARS = 200
+
+
+# ---- the profile -------------------------------------------------------------------------------------------
+
+
+@read_action("profile")
+def list_profiles(context: CommandContext) -> CommandReply:
+    chosen, role = read_settings(context).profile, context.principal.role
+    known = {
+        name: profile
+        for name, profile in context.profile.profiles.items()
+        if profile.model is None or is_model_allowed(context.agent, context.rules, role, profile.model)
+    }
+    data = {"profile": chosen, "profiles": list(known)}
+    if not known:
+        text = "No profiles are configured. Add them to the settings under `profiles`."
+        return CommandReply(text=text + _describe_missing(chosen, context.profile.profiles), data=data)
+    lines = [_format_line(name, profile.description) for name, profile in known.items()]
+    return CommandReply(text=_format_list("profile", "profiles", chosen, lines, context.profile.profiles), data=data)
+
+
+@write_action("profile")
+def choose_profile(context: CommandContext, *, profile: str | None) -> CommandReply:
+    """Set the profile of this session; None means the default."""
+    if profile is not None:
+        check_model = partial(check_model_choice, context.agent, context.rules, context.principal.role)
+        profile = profiles.find_profile(context.profile, profile, check_model)
+    return _choose(context, "profile", profile)
+
+
+# ---- the personality ---------------------------------------------------------------------------------------
+
+
+@read_action("personality")
+def list_personalities(context: CommandContext) -> CommandReply:
+    chosen, known = read_settings(context).personality, context.profile.personalities
+    data = {"personality": chosen, "personalities": list(known)}
+    if not known:
+        text = "No personalities are configured. Add them to the settings under `personalities`."
+        return CommandReply(text=text + _describe_missing(chosen, known), data=data)
+    lines = [_format_line(name, text) for name, text in known.items()]
+    return CommandReply(text=_format_list("personality", "personalities", chosen, lines, known), data=data)
+
+
+@write_action("personality")
+def choose_personality(context: CommandContext, *, personality: str | None) -> CommandReply:
+    """Set the personality of this session; None means none."""
+    if personality is not None:
+        personality = profiles.find_personality(context.profile, personality)
+    return _choose(context, "personality", personality)
+
+
+# ---- the workspace -----------------------------------------------------------------------------------------
+
+
+@read_action("workspace")
+def show_workspace(context: CommandContext) -> CommandReply:
+    workspace = read_settings(context).workspace
+    text = f"Workspace: {format_code(workspace)}." if workspace else "This conversation has no workspace."
+    text += " Use `/workspace` with a folder or a name to tell the agent what this conversation is about"
+    text += ", or `/workspace default` to remove it." if workspace else "."
+    return CommandReply(text=text, data={"workspace": workspace})
+
+
+@write_action("workspace")
+def choose_workspace(context: CommandContext, *, workspace: str | None) -> CommandReply:
+    """Set the workspace of this session; None removes it."""
+    return _choose(context, "workspace", None if workspace is None else profiles.clean_workspace(workspace))
+
+
+# ---- shared by the above -----------------------------------------------------------------------------------
+
+
+def _choose(context: CommandContext, setting: TextSetting, value: str | None) -> CommandReply:
+    row = context.require_next_session()
+    previous = getattr(session_settings.load(context.tx, row.no), setting)
+    session_settings.change(context.tx, row.no, setting, value, context.now_micros, context.person_id)
+    if setting == "profile":  # its reset policy counts from now, so that the next message finds it
+        session_activity.mark_active(context.tx, row.no, context.now_micros)
+    if value is not None:
+        text = f"This conversation uses the {setting} {format_code(value)} from the next message."
+    elif setting == "profile":
+        text = "This conversation uses the default profile from the next message."
+    else:
+        text = f"This conversation has no {setting} from the next message."
+    text += describe_setting_undo(setting, previous, value)
+    return CommandReply(text=text, session_id=row.session.id, data={setting: value, "previous": previous})
+
+
+def _format_list(setting: str, plural: str, chosen: str | None, lines: Iterable[str], known: Iterable[str]) -> str:
+    current = format_code(chosen) if chosen else DEFAULT if setting == "profile" else "none"
+    origin = f" ({format_origin(chosen)})" if chosen else ""
+    listed = "\n".join(lines)
+    return (
+        f"{setting.capitalize()}: {current}{origin}.{_describe_missing(chosen, known)} Available {plural}:\n\n{listed}"
+        f"\n\nUse `/{setting} name` to choose one, or `/{setting} default` for none of them."
+    )
+
+
+def _format_line(name: str, description: str) -> str:
+    return f"- {format_code(name)}" + (
+        f": {escape_markdown(description, MAX_DESCRIPTION_CHARS)}" if description else ""
+    )
+
+
+def _describe_missing(chosen: str | None, known: Iterable[str]) -> str:
+    return "" if chosen is None or chosen in known else f" {format_code(chosen)} is no longer in the settings."
+
+
+def _build_parser(
+    show: Callable[[], CommandCall], choose: Callable[[str | None], CommandCall]
+) -> Callable[[str], CommandCall]:
+    """Build the parser of a command that shows a setting, resets it, or sets it to a text."""
+
+    def parse(text: str) -> CommandCall:
+        if not text:
+            return show()
+        return choose(None if text.lower() == DEFAULT else text)
+
+    return parse
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+PROFILE = Command(
+    name="profile",
+    scopes=READ_AND_WRITE,
+    usage="[name | default]",
+    summary="Choose the profile for this conversation",
+    help=(
+        "A profile sets the agent's instructions, its model and its tools. Without arguments, shows the current one and"
+        " the ones you can choose."
+    ),
+    example="/profile default",
+    parse=_build_parser(list_profiles.call, lambda name: choose_profile.call(profile=name)),
+)
+PERSONALITY = Command(
+    name="personality",
+    scopes=READ_AND_WRITE,
+    usage="[name | default]",
+    summary="Choose how the agent talks in this conversation",
+    help=(
+        "A personality is a style that is added to the agent's instructions. Without arguments, shows the current one"
+        " and the ones you can choose."
+    ),
+    example="/personality default",
+    parse=_build_parser(list_personalities.call, lambda name: choose_personality.call(personality=name)),
+)
+WORKSPACE = Command(
+    name="workspace",
+    scopes=READ_AND_WRITE,
+    usage="[folder or name | default]",
+    summary="Tell the agent which folder or topic this conversation is about",
+    help="Without arguments, shows the current workspace. `/workspace default` removes it.",
+    example="/workspace ~/projects/garden",
+    parse=_build_parser(show_workspace.call, lambda text: choose_workspace.call(workspace=text)),
+)

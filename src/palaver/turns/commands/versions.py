@@ -1,0 +1,367 @@
+"""Commands about versions: ask a message again, edit it in place, list its versions and choose one.
+
+The version before it is hidden, never deleted. What was sent to a chat stays there: the reply says what is in effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.commands.command import (
+    READ,
+    TALK,
+    WRITE,
+    BadArguments,
+    Command,
+    CommandReply,
+    CommandScopes,
+    MessageCall,
+    parse_no_arguments,
+    parse_number,
+    read_action,
+    write_action,
+)
+from palaver.commands.context import find_event, iterate_newest_messages
+from palaver.commands.reply_text import format_age, format_code, format_count, quote_text
+from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, NothingToUndo
+from palaver.media import table as attachments
+from palaver.media.attachments import find_attachments
+from palaver.people.model import Action
+from palaver.sessions import (
+    log_table as events,
+    message_edits,
+    message_table as message_log,
+    table as sessions,
+    turns_table as turns,
+    versions_table as versions,
+)
+from palaver.sessions.message import MAX_MESSAGE_CHARS, join_text_parts
+from palaver.sessions.model import MAX_VERSIONS
+from palaver.sessions.speech import add_attachments
+from palaver.sessions.turn import BusyPolicy, StopRequest, TurnKind, TurnState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.commands.command import CommandCall
+    from palaver.commands.context import CommandContext
+    from palaver.core.ids import PersonId, TurnId
+    from palaver.sessions.events import Event
+    from palaver.sessions.message import Message
+    from palaver.sessions.model import Version, VersionInfo
+    from palaver.sessions.table import SessionRow
+    from palaver.sessions.turn import Turn
+
+
+_MAX_QUOTE_CHARS: Final = 160
+_STEPS: Final = {"next": 1, "›": 1, ">": 1, "previous": -1, "prev": -1, "‹": -1, "<": -1}
+
+
+# ---- new versions ------------------------------------------------------------------------------------------
+
+
+@write_action("retry", changes_many_events=True)
+def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandReply:
+    """Ask a message again in place: the last one, or the one with this number. The version before it is kept."""
+    row = context.require_idle_session(Action.UNDO)
+    question = _find_last_question(context, row) if seq is None else _find_question(context, row, seq)
+    if question is None or question.message is None:
+        raise NothingToUndo("There's no message here to retry.")
+    sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
+    place, now = message_edits.MessagePlace(row.no, question.seq), context.now_micros
+    is_edit = message_edits.revert_late_edit(context.tx, place, now)
+    info = versions.start_version(context.tx, row.no, question.seq, now, context.person_id, is_edit=is_edit)
+    turn_id, new_seq = _ask(context, row, question.message, question.person_id)
+    text = f"Asking again: {quote_text(question.message.text)}. The previous answer is hidden, not deleted:"
+    text += f" use {format_code('/version previous')} to go back to it, /stop to cancel."
+    return CommandReply(text=text, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
+
+
+@write_action("retry", changes_many_events=True)
+def edit_message(
+    context: CommandContext, *, seq: int, content: str | Sequence[Any], attachment_ids: Sequence[str] = ()
+) -> CommandReply:
+    """Send another version of one's own message in its place. The version before it is kept."""
+    row = context.require_idle_session(Action.UNDO)
+    question = _find_question(context, row, seq)
+    if question is None or question.message is None:
+        raise InvalidInput(f"There is no message number {seq} to edit here.", seq=seq)
+    is_own = question.person_id == context.person_id or (question.person_id is None and not row.session.shared)
+    if not is_own:
+        raise NotAllowed("You can edit only your own messages. Send yours in a new branch instead.")
+    text = content if isinstance(content, str) else join_text_parts(content)
+    if len(text) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(
+            f"This message is too long: {len(text)} characters, and the limit is {MAX_MESSAGE_CHARS}. It wasn't saved.",
+            limit=MAX_MESSAGE_CHARS,
+        )
+    files = find_attachments(context.tx, context.person_id, content, attachment_ids)
+    sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
+    attachments.use_in_session(context.tx, row.no, [no for no, _ in files])
+    info = versions.start_version(context.tx, row.no, seq, context.now_micros, context.person_id, is_edit=True)
+    extra = {key: value for key, value in question.message.extra.items() if key not in {"edited", "sent_at"}}
+    message = replace(
+        question.message,
+        content=add_attachments(content, [file for _, file in files]),
+        platform_message_id=context.reply_to,
+        extra=extra,
+    )
+    turn_id, new_seq = _ask(context, row, message, context.person_id)
+    reply = f"Sent as version {info.number} of your message. The other version is hidden, not deleted."
+    return CommandReply(text=reply, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
+
+
+def _ask(context: CommandContext, row: SessionRow, message: Message, person_id: PersonId | None) -> tuple[TurnId, int]:
+    """Append the message of a new version, directly after the event that has started it, and queue its turn."""
+    seq = message_log.append_messages(
+        context.tx, row.session.id, [message], context.now_micros, from_human=True, person_id=person_id
+    )
+    request = turns.TurnRequest(
+        session_no=row.no,
+        input_seq=seq,
+        person_id=context.person_id,
+        address=context.address,
+        reply_to=context.reply_to,
+    )
+    return turns.enqueue(context.tx, request, context.now_micros), seq
+
+
+def _find_last_question(context: CommandContext, row: SessionRow) -> Event | None:
+    messages = iterate_newest_messages(context, row)
+    return next((event for event in messages if event.message is not None and event.message.role == "user"), None)
+
+
+def _find_question(context: CommandContext, row: SessionRow, seq: int) -> Event | None:
+    """Return a visible message of a person by its number."""
+    event = next(iter(events.list_events_at(context.tx, row.no, [seq])), None)
+    is_question = event is not None and event.message is not None and event.message.role == "user" and not event.hidden
+    return event if is_question else None
+
+
+# ---- choosing ----------------------------------------------------------------------------------------------
+
+
+@read_action("versions")
+def list_versions(context: CommandContext) -> CommandReply:
+    """List the versions of the last message that has several."""
+    row = context.require_session()
+    info = _get_info(context, row, None)
+    listed = versions.list_versions(context.tx, row.no, info)
+    lines = [_format_version(version, has_edits=info.has_edits) for version in listed]
+    head = f"Version {info.number} of {info.count} is in use:"
+    if len(listed) < info.count:
+        head += f" (the newest {len(listed)})"
+    foot = f"Use {format_code('/version 1')}, {format_code('/version next')} or {format_code('/version previous')}."
+    data = {**_build_info_data(info), "list": [_build_version_data(version) for version in listed]}
+    return CommandReply(text="\n\n".join([head, "\n".join(lines), foot]), data=data)
+
+
+@write_action("version", changes_many_events=True)
+def choose_version(
+    context: CommandContext, *, number: int | None = None, step: int = 0, seq: int | None = None
+) -> CommandReply:
+    """Choose a version by its number, or the next or previous one, of a message or of the last one with versions."""
+    row = context.require_idle_session(Action.UNDO)
+    info = _get_info(context, row, seq)
+    wanted = info.number + step if number is None else number
+    if number is None and not 1 <= wanted <= info.count:
+        end = "last" if step > 0 else "first"
+        raise NothingToDo(f"This is already the {end} of {info.count} versions.")
+    chosen = versions.choose_version(context.tx, row.no, info.group, wanted, context.now_micros, context.person_id)
+    version = versions.load_chosen(context.tx, row.no, chosen)
+    text = f"Version {chosen.number} of {chosen.count} is now in use. The conversation continues from it."
+    text += f"\n\n> you: {quote_text(version.question, _MAX_QUOTE_CHARS)}"
+    text += f"\n>\n> agent: {quote_text(version.answer, _MAX_QUOTE_CHARS)}" if version.answer else ""
+    return CommandReply(text=text, data={"seq": version.seq, **_build_info_data(chosen)})
+
+
+def _get_info(context: CommandContext, row: SessionRow, seq: int | None) -> VersionInfo:
+    if seq is not None:
+        info = versions.find_info(context.tx, row.no, seq)
+    else:
+        info = versions.find_last_info(context.tx, row.no)
+    if info is None:
+        where = "this message" if seq is not None else "the last messages here"
+        raise NothingToDo(f"There are no other versions of {where}. Use /retry to make one.")
+    return info
+
+
+def _format_version(version: Version, *, has_edits: bool) -> str:
+    answer = quote_text(version.answer, _MAX_QUOTE_CHARS) if version.answer else "(no answer)"
+    question = f"{quote_text(version.question, _MAX_QUOTE_CHARS)} – " if has_edits else ""
+    return f"{version.number}. {'**in use** ' if version.is_chosen else ''}{question}{answer}"
+
+
+def _build_info_data(info: VersionInfo) -> dict[str, Any]:
+    return {"version": info.number, "versions": info.count}
+
+
+def _build_version_data(version: Version) -> dict[str, Any]:
+    return {
+        "version": version.number,
+        "is_chosen": version.is_chosen,
+        "question": quote_text(version.question, _MAX_QUOTE_CHARS),
+        "answer": quote_text(version.answer, _MAX_QUOTE_CHARS) if version.answer else None,
+    }
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_version(text: str) -> CommandCall:
+    step = _STEPS.get(text.lower())
+    if step is not None:
+        return choose_version.call(step=step)
+    number = parse_number(text, minimum=1, maximum=MAX_VERSIONS)
+    if number is None:
+        raise BadArguments("Which version? Use `/version 1`, `/version next` or `/version previous`.")
+    return choose_version.call(number=number)
+
+
+RETRY = Command(
+    name="retry",
+    scopes=CommandScopes(write=WRITE),
+    summary="Regenerate the last answer",
+    help=(
+        "Asks your last message again. The previous answer is kept as a version: /version goes back to it. Not"
+        " available while the agent is responding."
+    ),
+    example="/retry",
+    parse=parse_no_arguments(retry_turn),
+)
+VERSIONS = Command(
+    name="versions",
+    scopes=CommandScopes(read=READ),
+    summary="List the versions of the last answer",
+    help="Lists the versions of the last message that was regenerated or edited, and which one is in use.",
+    example="/versions",
+    parse=parse_no_arguments(list_versions),
+)
+VERSION = Command(
+    name="version",
+    scopes=CommandScopes(write=WRITE),
+    usage="number | next | previous",
+    summary="Go to another version of the last answer",
+    help=(
+        "Everything that followed that version comes back with it, and the agent sees that version only. Messages"
+        " that were already sent to a chat stay there. Not available while the agent is responding."
+    ),
+    example="/version 1",
+    parse=_parse_version,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Commands about what the agent is doing: stopping it, and the queue.
+
+_CLEARED_ERROR = "Removed from the queue before it started."
+
+
+@write_action("stop")
+def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandReply:
+    """Ask the running turn to stop; with `clear_queue`, drop the turns that wait as well."""
+    row = context.require_session()
+    stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP, context.person_id)
+    cleared = _drop_queued_turns(context, row) if clear_queue else 0
+    queued = turns.summarize_open(context.tx, row.no).queued_count
+    sentences = ["Stopping. What was written so far is kept." if stopped_turn_id else "Nothing is running here."]
+    if cleared:
+        sentences.append(_describe_cleared(cleared))
+    if queued:
+        messages = format_count(queued, "message")
+        sentences.append(f"{messages} still queued, to be answered next. Use `/stop all` to clear the queue.")
+    data = {"stopped_turn_id": stopped_turn_id, "cleared": cleared}
+    return CommandReply(text=" ".join(sentences), turn_id=stopped_turn_id, data=data)
+
+
+@read_action("queue")
+def list_queue(context: CommandContext) -> CommandReply:
+    row = context.require_session()
+    queued = [turn for _, turn in turns.list_open(context.tx, row.no) if turn.state is TurnState.QUEUED]
+    if not queued:
+        return CommandReply(
+            text="The queue is empty. Use `/queue text` to queue a message.", data={"queued_turn_ids": []}
+        )
+    lines = [f"{number}. {_describe_queued(context, row, turn)}" for number, turn in enumerate(queued, 1)]
+    text = "Queued:\n\n" + "\n".join(lines) + "\n\nUse `/queue clear` to clear the queue."
+    return CommandReply(text=text, data={"queued_turn_ids": [turn.id for turn in queued]})
+
+
+@write_action("queue")
+def clear_queue(context: CommandContext) -> CommandReply:
+    cleared = _drop_queued_turns(context, context.require_session())
+    text = _describe_cleared(cleared) if cleared else "The queue is already empty."
+    return CommandReply(text=text, data={"cleared": cleared})
+
+
+def _drop_queued_turns(context: CommandContext, row: SessionRow) -> int:
+    return turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR)
+
+
+def _describe_cleared(count: int) -> str:
+    messages = format_count(count, "queued message")
+    return f"Cleared {messages}. You still see them here, unanswered. Use /retry to ask the last one again."
+
+
+def _describe_queued(context: CommandContext, row: SessionRow, turn: Turn) -> str:
+    age = format_age(turn.created_at, context.now)
+    if turn.kind is TurnKind.COMPACT:
+        return f"a summary, requested {age}"
+    event = find_event(context, row, turn.input_seq)
+    return f"{quote_text(event.message.text if event and event.message else '')}, {age}"
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_stop(text: str) -> CommandCall:
+    if text.lower() not in {"", "all"}:
+        raise BadArguments("Use `/stop` to stop the current answer, or `/stop all` to clear the queue as well.")
+    return stop_run.call(clear_queue=bool(text))
+
+
+def _parse_queue(text: str) -> CommandCall | MessageCall:
+    if not text:
+        return list_queue.call()
+    if text.lower() == "clear":
+        return clear_queue.call()
+    return MessageCall("queue", text, BusyPolicy.QUEUE)
+
+
+def _parse_steer(text: str) -> MessageCall:
+    if not text:
+        raise BadArguments("Add a message: `/steer text`. The agent gets it after its next tool call.")
+    return MessageCall("steer", text, BusyPolicy.STEER)
+
+
+STOP = Command(
+    name="stop",
+    scopes=CommandScopes(write=TALK),
+    usage="[all]",
+    summary="Stop the current answer",
+    help="What was written so far is kept. Queued messages are answered next. `all` also clears the queue.",
+    example="/stop all",
+    parse=_parse_stop,
+)
+QUEUE = Command(
+    name="queue",
+    scopes=CommandScopes(read=READ, write=WRITE, run=TALK),
+    usage="[text | clear]",
+    summary="Queue a message, or list the queue",
+    help=(
+        "Without arguments, lists the queued messages. With text, queues it as a message, whatever /busy says. `clear`"
+        " clears the queue."
+    ),
+    example="/queue And then translate it",
+    parse=_parse_queue,
+)
+STEER = Command(
+    name="steer",
+    scopes=CommandScopes(run=TALK),
+    usage="text",
+    summary="Tell the agent something while it's working",
+    help="The agent gets it after its next tool call. If nothing is running, it's an ordinary message.",
+    example="/steer Only look at this year",
+    parse=_parse_steer,
+)
