@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from palaver.core.errors import StoreClosed
 
@@ -233,12 +233,6 @@ def build_placeholders(count: int, first: int = 1) -> str:
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-class Columns(Protocol):
-    """A NamedTuple whose fields are the columns of a statement."""
-
-    _fields: ClassVar[tuple[str, ...]]
-
-
-def list_columns(columns: type[Columns], alias: str = "") -> str:
-    """Return the columns as a statement selects them, of the table with this alias."""
+def list_columns(columns: type[NamedTuple], alias: str = "") -> str:
+    """Return the fields of a NamedTuple as a statement selects them, of the table with this alias."""
     return ", ".join(f"{alias}.{name}" if alias else name for name in columns._fields)
