@@ -30,13 +30,8 @@ from palaver.app import (
     use_accounts,
 )
 from palaver.cli.output import clean_line
-from palaver.cli.running_servers import (
-    announce_server,
-    build_server_urls,
-    explain_other_port,
-    find_running_server,
-    open_server_socket,
-)
+from palaver.cli.running_servers import announce_server, find_running_server
+from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
 from palaver.core.engines.base import Upgrade
 from palaver.core.errors import ConfigError
 from palaver.core.invocation import format_command

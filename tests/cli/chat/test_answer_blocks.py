@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from palaver.cli.chat.renderer import AnswerBlocks, Block, ReasoningBlock, TextBlock, ToolBlock, count_finished_chars
+from palaver.cli.chat.answer_blocks import (
+    AnswerBlocks,
+    Block,
+    ReasoningBlock,
+    TextBlock,
+    ToolBlock,
+    count_finished_chars,
+)
 from palaver.sessions.draft import Piece, PieceKind
 
 MARKDOWN = """\

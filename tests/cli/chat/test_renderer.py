@@ -7,17 +7,9 @@ import re
 import pytest
 
 from palaver import SessionSource, SessionStore, TurnUsage
+from palaver.cli.chat.answer_blocks import ReasoningBlock, TextBlock, ToolBlock
 from palaver.cli.chat.feed_presenter import Note, PersonMessage
-from palaver.cli.chat.renderer import (
-    DisplayBlock,
-    ReasoningBlock,
-    Renderer,
-    TextBlock,
-    ToolBlock,
-    format_arguments,
-    format_status_line,
-    format_usage,
-)
+from palaver.cli.chat.renderer import DisplayBlock, Renderer, format_arguments, format_status_line, format_usage
 
 
 def test_no_text_can_control_the_terminal() -> None:

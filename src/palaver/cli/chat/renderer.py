@@ -8,132 +8,25 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
-from palaver.cli.chat.feed_presenter import AnswerEnd, Note, PersonMessage
+from palaver.cli.chat.answer_blocks import ReasoningBlock, TextBlock, ToolBlock
+from palaver.cli.chat.feed_presenter import Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_count, format_duration, get_display_width, truncate_text
-from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from markdown_it import MarkdownIt
     from rich.console import ConsoleOptions, RenderableType, RenderResult
 
-    from palaver.cli.chat.feed_presenter import DisplayItem
     from palaver.sessions.model import Session
-
-
-@dataclass(frozen=True, slots=True)
-class TextBlock:
-    """Markdown text of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningBlock:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolBlock:
-    """A tool call and its result."""
-
-    name: str
-    arguments: str
-    result: str | None = None  # None: the tool is still running
-    failed: bool = False
-    duration_ms: int | None = None
-
-
-Block = TextBlock | ReasoningBlock | ToolBlock
-
-
-class AnswerBlocks:
-    """Collects the pieces of an answer and splits them into blocks."""
-
-    def __init__(self) -> None:
-        self._kind: PieceKind | None = None  # of the growing text
-        self._text = ""
-        self._scanned_chars = 0  # how much of the text was already searched for finished blocks
-        self._open_calls: dict[str, Piece] = {}  # calls without a result
-
-    def add(self, piece: Piece) -> list[Block]:
-        """Add a piece and return the blocks that it finishes."""
-        match piece.kind:
-            case PieceKind.CALL:
-                finished = self._close_text()
-                self._open_calls[piece.call_id] = piece
-                return finished
-            case PieceKind.RESULT:
-                call = self._open_calls.pop(piece.call_id, piece)
-                block = ToolBlock(call.name, call.arguments, piece.text, piece.failed, piece.duration_ms)
-                return [*self._close_text(), block]
-            case _:
-                finished = self._close_text() if piece.kind is not self._kind else []
-                self._kind = piece.kind
-                self._text += piece.text
-                return finished + self._split_finished_blocks()
-
-    def end(self) -> list[Block]:
-        """End the answer and return all remaining blocks."""
-        remaining = self.tail
-        self._close_text()
-        self._open_calls.clear()
-        return remaining
-
-    @property
-    def tail(self) -> list[Block]:
-        """Return the blocks that may still change."""
-        calls = [ToolBlock(call.name, call.arguments) for call in self._open_calls.values()]
-        return [*self._make_text_block(self._text), *calls]
-
-    def _make_text_block(self, text: str) -> list[Block]:
-        if not text.strip():
-            return []
-        return [ReasoningBlock(text) if self._kind is PieceKind.REASONING else TextBlock(text)]
-
-    def _close_text(self) -> list[Block]:
-        finished = self._make_text_block(self._text)
-        self._kind, self._text, self._scanned_chars = None, "", 0
-        return finished
-
-    def _split_finished_blocks(self) -> list[Block]:
-        full_lines_end = self._text.rfind("\n") + 1
-        if self._kind is not PieceKind.TEXT or full_lines_end <= self._scanned_chars:
-            return []
-        end = count_finished_chars(self._text[:full_lines_end])
-        finished, self._text = self._make_text_block(self._text[:end]), self._text[end:]
-        self._scanned_chars = full_lines_end - end
-        return finished
-
-
-def count_finished_chars(text: str) -> int:
-    """Count the characters of this Markdown that belong to blocks that later text cannot change."""
-    blocks = [token.map for token in _get_parser().parse(text) if token.level == 0 and token.map]
-    if len(blocks) < 2:
-        return 0
-    finished_lines = text.split("\n")[: blocks[-1][0]]
-    return sum(len(line) + 1 for line in finished_lines)
-
-
-@cache
-def _get_parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt().enable("table")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -282,55 +175,3 @@ def format_usage(session: Session) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------
 # One answer on a terminal: finished blocks are printed once, the tail is redrawn in place as it grows.
-
-
-class LiveRenderer:
-    """Shows a growing answer as Markdown; with `quiet` only its text."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._renderer = Renderer(os.environ)
-        self._blocks = AnswerBlocks()
-        self._console = Console(highlight=False)
-        self._live: Live | None = None
-        self._has_printed = False
-
-    def show(self, item: DisplayItem) -> None:
-        """Show the next item of the answer."""
-        match item:
-            case Piece():
-                self._print_blocks(self._blocks.add(item))
-            case AnswerEnd():
-                self._print_blocks(self._blocks.end())
-            case Note() | PersonMessage() if not self._quiet:
-                self._print_blocks([item])
-        self._redraw_tail()
-
-    def end(self) -> None:
-        """Print what is left and stop redrawing."""
-        self._print_blocks(self._blocks.end())
-        if self._live is not None:
-            self._live.update(Text(""), refresh=True)
-            self._live.stop()
-            self._live = None
-        self._has_printed = False
-
-    def _print_blocks(self, blocks: list[Block] | list[Note | PersonMessage]) -> None:
-        for block in blocks:
-            if self._quiet and not isinstance(block, TextBlock):
-                continue
-            if self._has_printed:
-                self._console.print()
-            self._has_printed = True
-            text = self._renderer.render([block], self._console.width).rstrip("\n")
-            self._console.print(Text.from_ansi(text), soft_wrap=True)
-
-    def _redraw_tail(self) -> None:
-        tail = [block for block in self._blocks.tail if not self._quiet or isinstance(block, TextBlock)]
-        if self._live is None:
-            # Drawn here only: a thread of its own that draws while a block is printed leaves lines behind.
-            self._live = Live(console=self._console, transient=True, auto_refresh=False)
-            self._live.start()
-        lines = self._renderer.render(tail, self._console.width).rstrip("\n").split("\n") if tail else []
-        gap = [""] if self._has_printed and lines else []
-        self._live.update(Text.from_ansi("\n".join(gap + lines[-max(3, self._console.height - 3) :])), refresh=True)

@@ -37,6 +37,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar, TextArea
 
+from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
 from palaver.cli.chat.attached_files import COMMANDS
 from palaver.cli.chat.chat_session import describe_busy_outcome
 from palaver.cli.chat.feed_presenter import (
@@ -49,7 +50,7 @@ from palaver.cli.chat.feed_presenter import (
     SessionDeleted,
     SessionSwitched,
 )
-from palaver.cli.chat.renderer import AnswerBlocks, Renderer, TextBlock, format_own_message, format_status_line
+from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
 from palaver.inbox.registry import list_completions

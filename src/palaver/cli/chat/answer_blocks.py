@@ -1,0 +1,115 @@
+"""A growing answer as blocks: finished blocks, which are printed once, and the tail, which still changes.
+
+Pure. Text is split where Markdown starts another block, so that a finished block looks the same whatever follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from palaver.sessions.draft import Piece, PieceKind
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Markdown text of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningBlock:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolBlock:
+    """A tool call and its result."""
+
+    name: str
+    arguments: str
+    result: str | None = None  # None: the tool is still running
+    failed: bool = False
+    duration_ms: int | None = None
+
+
+Block = TextBlock | ReasoningBlock | ToolBlock
+
+
+class AnswerBlocks:
+    """Collects the pieces of an answer and splits them into blocks."""
+
+    def __init__(self) -> None:
+        self._kind: PieceKind | None = None  # of the growing text
+        self._text = ""
+        self._scanned_chars = 0  # how much of the text was already searched for finished blocks
+        self._open_calls: dict[str, Piece] = {}  # calls without a result
+
+    def add(self, piece: Piece) -> list[Block]:
+        """Add a piece and return the blocks that it finishes."""
+        match piece.kind:
+            case PieceKind.CALL:
+                finished = self._close_text()
+                self._open_calls[piece.call_id] = piece
+                return finished
+            case PieceKind.RESULT:
+                call = self._open_calls.pop(piece.call_id, piece)
+                block = ToolBlock(call.name, call.arguments, piece.text, piece.failed, piece.duration_ms)
+                return [*self._close_text(), block]
+            case _:
+                finished = self._close_text() if piece.kind is not self._kind else []
+                self._kind = piece.kind
+                self._text += piece.text
+                return finished + self._split_finished_blocks()
+
+    def end(self) -> list[Block]:
+        """End the answer and return all remaining blocks."""
+        remaining = self.tail
+        self._close_text()
+        self._open_calls.clear()
+        return remaining
+
+    @property
+    def tail(self) -> list[Block]:
+        """Return the blocks that may still change."""
+        calls = [ToolBlock(call.name, call.arguments) for call in self._open_calls.values()]
+        return [*self._make_text_block(self._text), *calls]
+
+    def _make_text_block(self, text: str) -> list[Block]:
+        if not text.strip():
+            return []
+        return [ReasoningBlock(text) if self._kind is PieceKind.REASONING else TextBlock(text)]
+
+    def _close_text(self) -> list[Block]:
+        finished = self._make_text_block(self._text)
+        self._kind, self._text, self._scanned_chars = None, "", 0
+        return finished
+
+    def _split_finished_blocks(self) -> list[Block]:
+        full_lines_end = self._text.rfind("\n") + 1
+        if self._kind is not PieceKind.TEXT or full_lines_end <= self._scanned_chars:
+            return []
+        end = count_finished_chars(self._text[:full_lines_end])
+        finished, self._text = self._make_text_block(self._text[:end]), self._text[end:]
+        self._scanned_chars = full_lines_end - end
+        return finished
+
+
+def count_finished_chars(text: str) -> int:
+    """Count the characters of this Markdown that belong to blocks that later text cannot change."""
+    blocks = [token.map for token in _get_parser().parse(text) if token.level == 0 and token.map]
+    if len(blocks) < 2:
+        return 0
+    finished_lines = text.split("\n")[: blocks[-1][0]]
+    return sum(len(line) + 1 for line in finished_lines)
+
+
+@cache
+def _get_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt().enable("table")
