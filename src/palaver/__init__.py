@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from palaver.core.moved_modules import install_finder
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ _PUBLIC_NAMES = {  # the module of each
     "build_session_key": "sessions.keys",
     "title_from": "core.titles",
 }
+
+install_finder()
 
 __all__ = ["__version__", *_PUBLIC_NAMES]  # noqa: PLE0604  (every key is a string)
 
