@@ -36,6 +36,7 @@ ADMIN: Final[Scopes] = frozenset({Scope.ADMIN})
 TALK: Final[Scopes] = CHAT | WRITE  # both let a program send messages to the agent
 ANY: Final[Scopes] = ALL_SCOPES
 NO_SCOPE: Final[Scopes] = frozenset()
+EVERYTHING: Final = "everything"  # the argument with which an owner asks for what belongs to other people
 # The secret of a webhook is a token, too: its program talks to the agent, and has nothing to do with administration.
 WEBHOOK_SCOPES: Final = READ | WRITE | CHAT
 
@@ -112,7 +113,6 @@ class CommandAction(Generic[P]):
     reads: bool = False  # it changes nothing
     searches: bool = False  # the search index must be up to date before it runs
     uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
-    makes_file: bool = False  # it takes longer than others: a file is made for its reply
     runs_agent: bool = False  # it makes the agent work, at once or later
     changes_many_events: bool = False  # it may hide, show or copy a large part of a conversation
 
@@ -161,6 +161,7 @@ class Command:
     example: str
     usage: str = ""  # the arguments, as in `[title]`
     aliases: tuple[str, ...] = ()
+    makes_file: bool = False  # it takes longer than others: a file is made for its reply
 
 
 def write_action(
@@ -177,12 +178,10 @@ def write_action(
 
 
 def read_action(
-    command: str, *, searches: bool = False, uses_prices: bool = False, makes_file: bool = False
+    command: str, *, searches: bool = False, uses_prices: bool = False
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that only reads."""
-    return lambda function: CommandAction(
-        command, function, reads=True, searches=searches, uses_prices=uses_prices, makes_file=makes_file
-    )
+    return lambda function: CommandAction(command, function, reads=True, searches=searches, uses_prices=uses_prices)
 
 
 def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall]:

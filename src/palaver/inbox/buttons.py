@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access
 from palaver.accounts.commands import LINK, link_account
+from palaver.commands.runner import CommandRejected
 from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NothingToDo, SessionNotFound
 from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
 from palaver.delivery import table as deliveries
 from palaver.inbox.receipts import find_duplicate, save_receipt
-from palaver.inbox.runner import CommandRejected
 from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.commands.command import CommandCall
+    from palaver.commands.runner import CommandRunner
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
-    from palaver.inbox.runner import CommandRunner
     from palaver.people.model import Person
     from palaver.sessions.inbound import ButtonPressed
     from palaver.sessions.table import SessionRow

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.accounts import access, pairing, sender_folding
 from palaver.commands.command import CommandCall, MessageCall
+from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.config.agent_rules import AgentProfile
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
@@ -30,8 +31,7 @@ from palaver.inbox.receipts import (
     record_receipt,
     record_receipt_once,
 )
-from palaver.inbox.registry import parse_command
-from palaver.inbox.runner import CommandRejected, CommandRunner, check_message_call, find_session
+from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import Checkpoint, UpdateHandler
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
@@ -81,7 +81,7 @@ class Inbox:
         self._store = store
         self._rules = rules
         self._commands = CommandRunner(
-            store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
+            REGISTRY, store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
         )
         self._queue = MessageQueue(store, rules, list_connected_platforms)
         self._updates = UpdateHandler(store, rules)
@@ -156,7 +156,7 @@ class Inbox:
             )
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
-        return await self._accept_call(inbound, parse_command(get_written_text(inbound)), checkpoint)
+        return await self._accept_call(inbound, REGISTRY.parse(get_written_text(inbound)), checkpoint)
 
     async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
         if inbound.message_id is not None and not is_storable(inbound.message_id):
@@ -272,7 +272,7 @@ class Inbox:
             receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
         else:
             if isinstance(call, MessageCall) and person is not None:
-                check_message_call(call, inbound, person, self._rules)
+                self._commands.check_message_call(call, inbound, person)
             receipt = self._queue.store_message(tx, inbound, person, row, now)
         return record_receipt(tx, inbound, receipt, to_micros(now))
 

@@ -144,7 +144,7 @@ def _format_hit(context: CommandContext, hit: SearchHit) -> str:
 # ---- export ------------------------------------------------------------------------------------------------
 
 
-@read_action("export", makes_file=True)
+@read_action("export")
 def export_conversation(
     context: CommandContext, *, export_format: ExportFormat = ExportFormat.MARKDOWN
 ) -> CommandReply:
@@ -274,4 +274,5 @@ EXPORT = Command(
     ),
     example="/export html",
     parse=_parse_export,
+    makes_file=True,
 )
