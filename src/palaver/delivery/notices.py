@@ -15,10 +15,13 @@ from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.targets import format_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
     from palaver.people.table import PersonRow
+    from palaver.sessions.delivery import Button
     from palaver.sessions.gateway_config import GatewayConfig
 
 
@@ -32,14 +35,27 @@ def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, 
 
 
 def send_notice_to_address(
-    tx: Transaction, address: str, text: str, now: int, *, session_no: int | None = None
+    tx: Transaction,
+    address: str,
+    text: str,
+    now: int,
+    *,
+    session_no: int | None = None,
+    reply_to: str | None = None,
+    attachment_ids: Sequence[str] = (),
+    buttons: Sequence[Button] = (),
 ) -> None:
     """Queue a notice to an address, as deliveries store it."""
-    delivery = deliveries.NewDelivery(address=address, content=text, kind=DeliveryKind.NOTICE, session_no=session_no)
-    deliveries.enqueue(tx, delivery, now)
-
-
-# --------------------------------------------------------------------------------------------------
+    notice = deliveries.NewDelivery(
+        address=address,
+        content=text,
+        kind=DeliveryKind.NOTICE,
+        session_no=session_no,
+        reply_to=reply_to,
+        attachment_ids=attachment_ids,
+        buttons=buttons,
+    )
+    deliveries.enqueue(tx, notice, now)
 
 
 def notify_person(

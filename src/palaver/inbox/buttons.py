@@ -15,12 +15,11 @@ from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NothingToDo, SessionNotFound
 from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
-from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.inbox.receipts import find_duplicate, save_receipt
 from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
-from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import Inbound, Outcome, Receipt, find_delivery_address, parse_button
 from palaver.sessions.turn import TurnState
 from palaver.turns.commands.versions import retry_turn, stop_run
@@ -81,10 +80,7 @@ def _send_line(tx: Transaction, press: ButtonPressed, line: str, now: int) -> No
     """Let the chat keep what was decided: platforms show the reply to a press only for a moment."""
     address = find_delivery_address(press.source)
     if address is not None:
-        notice = deliveries.NewDelivery(
-            address=str(address), content=line, kind=DeliveryKind.NOTICE, reply_to=press.message_id
-        )
-        deliveries.enqueue(tx, notice, now)
+        send_notice_to_address(tx, str(address), line, now, reply_to=press.message_id)
 
 
 def build_press_record(press: ButtonPressed) -> Inbound:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId, SessionKey, TurnId
 from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
-from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
 from palaver.sessions.json import format_time
 from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
@@ -76,16 +76,15 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
         address = str(inbound.answer_address)
         deliveries.mark_target_alive(tx, address)
         if receipt.reply:
-            session_no = _find_session_no(tx, receipt.session_id)
-            delivery = deliveries.NewDelivery(
-                address=address,
-                content=receipt.reply,
-                kind=DeliveryKind.NOTICE,
-                session_no=session_no,
+            send_notice_to_address(
+                tx,
+                address,
+                receipt.reply,
+                now,
+                session_no=_find_session_no(tx, receipt.session_id),
                 reply_to=inbound.message_id,
                 attachment_ids=receipt.attachment_ids,
             )
-            deliveries.enqueue(tx, delivery, now)
     return receipt
 
 

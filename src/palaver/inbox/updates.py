@@ -13,6 +13,7 @@ from palaver.accounts import access, sender_folding
 from palaver.core.clock import to_micros
 from palaver.core.errors import SessionNotFound
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.inbox.buttons import find_last_question
 from palaver.inbox.receipts import MAX_MESSAGE_CHARS, find_received, find_sender
 from palaver.people.sender_ids import FOLDED_PLATFORMS
@@ -24,7 +25,7 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.delivery import Address, Button, DeliveryKind
+from palaver.sessions.delivery import Address, Button
 from palaver.sessions.events import EventKind
 from palaver.sessions.inbound import (
     ChatMoved,
@@ -197,15 +198,15 @@ def _offer_rerun(
     tx: Transaction, update: MessageEdited, received: ReceivedMessage, place: MessagePlace, now: int
 ) -> None:
     """Offer to answer an edited message again."""
-    delivery = deliveries.NewDelivery(
-        address=str(Address.from_source(update.source)),
-        content=_RERUN_OFFER,
-        kind=DeliveryKind.NOTICE,
+    send_notice_to_address(
+        tx,
+        str(Address.from_source(update.source)),
+        _RERUN_OFFER,
+        now,
         session_no=place.session_no,
         reply_to=update.message_id,
         buttons=(Button("Answer again", f"rerun:{received.session_id}:{place.seq}"),),
     )
-    deliveries.enqueue(tx, delivery, now)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from palaver.sessions.turn import (
     compute_requeue_delay,
     decide_crashed_turn,
 )
+from palaver.turns.answer_end import AnswerEnded, explain_interruption
 from palaver.turns.answer_recorder import build_messages, build_text_only_messages, finish_turn, record_orphan_usage
 from palaver.turns.run import Run
 from palaver.turns.title_writer import TitleWriter
@@ -78,10 +79,9 @@ def _can_be_answered(tx: Transaction, lease: TurnLease, rules: TurnRules) -> boo
 
 def _end_unanswered(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
     """End a turn whose sender has no access; the reason is in the log, and nothing is sent to them."""
-    reason = InterruptReason.ACCESS_ENDED
-    lease = replace(lease, address=None)
-    facts = {"reason": reason.value}
-    finish_turn(tx, config, lease, (), (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
+    finish_turn(
+        tx, config, replace(lease, address=None), (), (), explain_interruption(InterruptReason.ACCESS_ENDED), now
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -119,14 +119,11 @@ def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: in
         turn_leases.delete(tx, lease.turn_no)
         return
     if action is CrashedTurnAction.FAIL:
-        error = TOO_MANY_CRASHES_REASON.format(count=crash_count)
-        messages = _load_partial_answer(tx, lease, TurnState.FAILED)
-        finish_turn(tx, config, lease, messages, (), TurnState.FAILED, error, now)
-        return
-    reason = InterruptReason.SERVER_CRASHED if orphan.stop_request is None else InterruptReason.STOPPED
-    messages = _load_partial_answer(tx, lease, TurnState.INTERRUPTED)
-    facts = {"reason": reason.value}
-    finish_turn(tx, config, lease, messages, (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
+        end = AnswerEnded(state=TurnState.FAILED, error=TOO_MANY_CRASHES_REASON.format(count=crash_count))
+    else:
+        crashed = orphan.stop_request is None
+        end = explain_interruption(InterruptReason.SERVER_CRASHED if crashed else InterruptReason.STOPPED)
+    finish_turn(tx, config, lease, _load_partial_answer(tx, lease, end.state), (), end, now)
 
 
 def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) -> list[Message]:
