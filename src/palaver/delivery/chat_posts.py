@@ -89,7 +89,7 @@ def post_to_chat(
 
 
 def make_file_address(folder: str, name: str) -> Address:
-    """Return the address of a file on this machine; `delivery/part_rendering.py` decides its path."""
+    """Return the address of a file on this machine; `delivery/local_files.py` decides its path."""
     return Address(Platform.LOCAL, folder, name)
 
 

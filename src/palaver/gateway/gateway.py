@@ -15,8 +15,8 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import StoreError
 from palaver.core.operation import AsyncRunner
 from palaver.core.source import Platform
+from palaver.delivery.local_files import LocalFiles
 from palaver.delivery.outbox import Outbox
-from palaver.delivery.part_rendering import LocalFiles
 from palaver.drivers.counted import CountedAgent
 from palaver.gateway.account_link import ConfiguredAccount
 from palaver.gateway.supervisor import Supervisor

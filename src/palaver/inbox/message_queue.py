@@ -11,7 +11,7 @@ from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Conflict
 from palaver.core.errors import ChatNotReachable
 from palaver.core.source import ChatType
-from palaver.delivery import chat_moves, surfaces
+from palaver.delivery import chat_moves, notices
 from palaver.delivery.chat_posts import list_unanswered_posts
 from palaver.inbox.receipts import add_lines, build_message, find_sender, get_text
 from palaver.media import table as attachments
@@ -197,7 +197,7 @@ class MessageQueue:
             is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
         if row is not None and address is None and not row.session.shared and not request.is_steering:
-            surfaces.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
+            notices.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
         outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
         turns_ahead = open_turns.queued_count + (open_turns.running_no is not None)
         return Receipt(

@@ -279,10 +279,10 @@ def _list_archive_names(data: bytes) -> set[bytes] | None:
     names: set[bytes] = set()
     position, stop = offset, offset + size
     while position + _ENTRY.size <= stop:
-        entry = _ENTRY.unpack_from(data, position)
-        if entry[0] != _ENTRY_SIGNATURE:
+        # The lengths of its name, its extra field and its comment come before the last four fields.
+        signature, *_, name_bytes, extra_bytes, comment_bytes, _, _, _, _ = _ENTRY.unpack_from(data, position)
+        if signature != _ENTRY_SIGNATURE:
             return None
-        name_bytes, extra_bytes, comment_bytes = entry[10:13]
         names.add(data[position + _ENTRY.size : position + _ENTRY.size + name_bytes])
         position += _ENTRY.size + name_bytes + extra_bytes + comment_bytes
     return names

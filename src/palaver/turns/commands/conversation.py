@@ -25,7 +25,7 @@ from palaver.commands.reply_text import (
     quote_text,
 )
 from palaver.core.errors import NothingToDo, SessionNotFound
-from palaver.delivery import surfaces
+from palaver.delivery import notices
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
 from palaver.people.model import Action
@@ -168,7 +168,7 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
     previous_row = lanes.find_current_session(context.tx, context.lane_key)
     switch_lane(context, row)
     if not session.shared:
-        surfaces.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
+        notices.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
     size, age = format_count(session.message_count, "message"), format_age(session.active_at, context.now)
     text = f"Back in {name} ({size}, last active {age})."
     if previous_row is not None:
