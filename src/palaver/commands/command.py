@@ -39,6 +39,7 @@ NO_SCOPE: Final[Scopes] = frozenset()
 EVERYTHING: Final = "everything"  # the argument with which an owner asks for what belongs to other people
 # The secret of a webhook is a token, too: its program talks to the agent, and has nothing to do with administration.
 WEBHOOK_SCOPES: Final = READ | WRITE | CHAT
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +83,6 @@ def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | No
         command=command,
         scope=scope.value,
     )
-
-
-# --------------------------------------------------------------------------------------------------
-
-P = ParamSpec("P")
 
 
 class BadArguments(InvalidInput):

@@ -1,4 +1,4 @@
-"""Commands about places: the home channel of a platform, and continuing a conversation in another chat."""
+"""Commands about places: home channels, continuing a conversation in another chat, and the accounts on platforms."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _NO_CHAT = "You have no chat with me at {target}. Write to me there once, then use /handoff again."
+MAX_ERROR_CHARS = 300
 
 
 # ---- home channels -----------------------------------------------------------------------------------------
@@ -200,12 +201,6 @@ HANDOFF = Command(
     example="/handoff telegram",
     parse=_parse_handoff,
 )
-
-
-# --------------------------------------------------------------------------------------------------
-# The command about the accounts on chat platforms: `/platforms`.
-
-MAX_ERROR_CHARS = 300
 
 
 @read_action("platforms")

@@ -1,7 +1,17 @@
-"""What a platform can do, as a value. Common code decides by it, so that no adapter has to.
+"""What a platform can do, and how an account there is doing.
 
 Each adapter has one `Capabilities`: how long a message may be, what can be done with a message that was sent, how fast
-it may send, and for how long the platform recognizes the key of a message that is sent again.
+it may send, and for how long the platform recognizes the key of a message that is sent again. Common code decides by
+it, so that no adapter has to.
+
+The states of an account:
+
+    off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
+                 ▲          │        │
+                 ├──────────┴────────┘        after a pause
+                 ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
+                 └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or
+                                              when an owner asks for it
 """
 
 from __future__ import annotations
@@ -71,17 +81,6 @@ def measure_length(text: str, unit: LengthUnit) -> int:
             return len(text.encode("utf-16-le", "surrogatepass")) // 2
         case LengthUnit.BYTES:
             return len(text.encode("utf-8", "surrogatepass"))
-
-
-# --------------------------------------------------------------------------------------------------
-# How an account on a platform is doing: for the operator, and for everything that lists what is connected.
-#
-# off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
-#              ▲          │        │
-#              ├──────────┴────────┘        after a pause
-#              ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
-#              └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or when
-#                                           an owner asks for it
 
 
 class AccountState(StrEnum):

@@ -1,8 +1,12 @@
-"""Receives the files of a message from its platform, before the message is accepted.
+"""Receives the files of a message before it is accepted, and makes the file that `/export` sends to a chat.
 
-They are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
+The files of a message are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
 received is named in the message instead: the message itself is never lost for it. If the process dies between a
 download and the message, the platform sends the message again, and the unused file is deleted after a day.
+
+An export is made between the command's read and the record of its reply. Always true: if the file can't be made or is too large for the platform, the reply says how to get it instead. A file
+whose reply was not stored, because the process died, belongs to no conversation and is deleted after a day; so is a
+file that was sent.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ TOTAL_SECONDS: Final = 150.0  # for all files of a message
 _BYTES_PER_MB: Final = 1_000_000
 
 log = logging.getLogger(__name__)
+MAX_EXPORT_SECONDS: Final = 60.0  # a conversation that takes longer is exported on the page or in the terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +186,6 @@ def _describe_failure(file: InboundFile, error: Exception) -> str:
 def _describe_size(size: int) -> str:
     limit = MAX_FILE_BYTES // _BYTES_PER_MB
     return f"too large ({-(-size // _BYTES_PER_MB)} MB, limit {limit} MB)"
-
-
-# --------------------------------------------------------------------------------------------------
-# Makes the file that `/export` sends to a chat, between the command's read and the record of its reply.
-#
-# Always true: if the file can't be made or is too large for the platform, the reply says how to get it instead. A file
-# whose reply was not stored, because the process died, belongs to no conversation and is deleted after a day; so is a
-# file that was sent.
-
-MAX_EXPORT_SECONDS: Final = 60.0  # a conversation that takes longer is exported on the page or in the terminal
 
 
 class ExportTooSlow(PalaverError):

@@ -47,6 +47,22 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
 
+MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
+MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
+ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
+_QUEUE_FULL = (
+    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
+    " Send it again later, or use /stop."
+)
+_BUSY = (
+    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
+)
+_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
+_NOT_CONNECTED = (
+    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
@@ -115,26 +131,6 @@ def mark_seen(tx: Transaction, lane_key: str, context: GroupContext) -> None:
     """Remember that a lane has seen what was said."""
     if context.last_no:
         group_messages.mark_seen(tx, lane_key, context.last_no)
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
-MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
-BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
-ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
-
-_QUEUE_FULL = (
-    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
-    " Send it again later, or use /stop."
-)
-_BUSY = (
-    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
-)
-_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
-_NOT_CONNECTED = (
-    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
-)
 
 
 class MessageQueue:

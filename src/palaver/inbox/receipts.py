@@ -3,6 +3,9 @@
 Always true: under an id that the sender chose, a receipt is kept only for what was done. What was refused leaves none,
 so sending it again tries again. A platform sends a message again only until we have it, so there a refusal is kept:
 the chat gets its notice once.
+
+Two programs that answer each other would never stop. Messages of our own accounts never get here: adapters drop them.
+Messages of other programs are answered only where the operator allows it, and even then only a few in a minute.
 """
 
 from __future__ import annotations
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
 
 _STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
 _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
+__all__ = ["MAX_MESSAGE_CHARS", "add_lines", "build_message", "check_content", "get_text"]
+MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
+_WINDOW_SECONDS: Final = 60.0
 
 
 def find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
@@ -130,12 +136,6 @@ def _find_session_no(tx: Transaction, session_id: SessionId | None) -> int | Non
     return None
 
 
-# --------------------------------------------------------------------------------------------------
-# The content of an inbound message: what is allowed, and the message that is stored for it.
-
-__all__ = ["MAX_MESSAGE_CHARS", "add_lines", "build_message", "check_content", "get_text"]
-
-
 def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = ()) -> None:
     """Raise InvalidMessage for a message that is empty or has parts that people can't send."""
     is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
@@ -178,16 +178,6 @@ def build_message(
     if sent_at is not None and sent_at.tzinfo is not None and sent_at <= now:
         fields["sent_at"] = format_time(sent_at.astimezone(UTC))
     return Message.from_dict(fields)
-
-
-# --------------------------------------------------------------------------------------------------
-# The loop guard: two programs that answer each other would never stop.
-#
-# Messages of our own accounts never get here: adapters drop them. Messages of other programs are answered only where
-# the operator allows it, and even then only a few in a minute.
-
-MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
-_WINDOW_SECONDS: Final = 60.0
 
 
 class BotLimit:

@@ -1,4 +1,4 @@
-"""What a platform reports besides new messages: edits, deletions, reactions, moved chats, members.
+"""Stores what a platform reports besides new messages: edits, deletions, reactions, moved chats, members.
 
 Every update is found by the platform's own ids within one account and one chat, so it can only touch what came from
 there or was sent there. An update about something that is not stored is ignored.
@@ -207,10 +207,6 @@ def _offer_rerun(
         reply_to=update.message_id,
         buttons=(Button("Answer again", f"rerun:{received.session_id}:{place.seq}"),),
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# What a connection to a platform stores together with an update: its right to do so, and how far it has read.
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,17 @@ if TYPE_CHECKING:
 
 
 MAX_READING_SECONDS: Final = 90.0  # for all documents of a request that were not read before
+MAX_UNUSED_AGE: Final = timedelta(days=1)
+MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
+MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
+MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
+RECORDS_PER_PIECE: Final = 300  # of unused files, in one transaction
+READ_CHUNK_BYTES: Final = 256 * 1024
+MAX_CONCURRENT_UPLOADS: Final = 8  # one of each person
+_TRASH_SUFFIX = ".trash"
+_UPLOAD_PREFIX = ".upload-"
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+log = logging.getLogger(__name__)
 
 
 class DocumentReader:
@@ -119,22 +130,6 @@ def describe_document(attachment: Attachment, result: DocumentText, max_chars: i
     is_cut = result.is_cut or len(result.text) > max_chars
     note = "\n(the rest of the file is left out)" if is_cut else ""
     return f"The text of the file {quote_chat_text(attachment.name)}:\n{result.text[:max_chars]}{note}"
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_UNUSED_AGE: Final = timedelta(days=1)
-MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
-MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
-MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
-RECORDS_PER_PIECE: Final = 300  # of unused files, in one transaction
-READ_CHUNK_BYTES: Final = 256 * 1024
-MAX_CONCURRENT_UPLOADS: Final = 8  # one of each person
-_TRASH_SUFFIX = ".trash"
-_UPLOAD_PREFIX = ".upload-"
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-log = logging.getLogger(__name__)
 
 
 class Attachments:

@@ -1,4 +1,8 @@
-"""Records an answer while the agent gives it: its draft, how long its tools took, and what it used."""
+"""Records an answer while the agent gives it, and stores it with the end of its turn.
+
+While it grows: its draft, how long its tools took, and what it used. At the end, in one transaction: its messages, its
+usage, the state of the turn and the delivery to its chat.
+"""
 
 from __future__ import annotations
 
@@ -208,9 +212,6 @@ def format_ending(
     if is_stopped:
         return f"(Stopped by {stopper_name})" if stopper_name else "(Stopped)"
     return f"(Interrupted. {error})"
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

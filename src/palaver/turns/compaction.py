@@ -2,6 +2,13 @@
 
 When no summary can be made, the older messages leave the agent's view without one (`omit`); the next summary covers
 them again. Both are events in the log, and in a chat the person gets a notice in the same transaction.
+
+A turn whose conversation is too long for the model makes its request smaller, step by step, until the model accepts it:
+the newest message alone is shortened if it is most of the conversation; a
+summary replaces everything before the last exchanges, then before the last one, then before the messages that wait
+for their answer; the longest texts are shortened more and more, and again whenever new results of tools make it too
+long. Where no summary can be made, the older messages leave the agent's view. So every conversation is answered, as
+long as the instructions and tools alone fit into the model.
 """
 
 from __future__ import annotations
@@ -48,6 +55,16 @@ if TYPE_CHECKING:
 
 _MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often
 LIMITED_SUMMARY_ERROR = "What is left of the budget is not enough for a summary, so nothing was changed."
+SUMMARIZED_NOTICE = Notice(
+    "This conversation was too long for the model, so the agent now sees a summary of it.", NoticeCode.SUMMARIZED
+)
+OMITTED_NOTICE = Notice(
+    "This conversation was too long for the model, so the agent no longer sees its oldest messages.", NoticeCode.OMITTED
+)
+SHORTENED_NOTICE = Notice(
+    "A message was too long for the model, so the agent sees a shortened version of it.", NoticeCode.SHORTENED
+)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,28 +260,6 @@ def format_compaction_reply(compaction: Compaction) -> str:
         f"The agent now sees a summary of {compaction.message_count} older messages. You still see all of them."
         f" Use /restore to undo this.\n\n{compaction.summary}"
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# What a turn does when its conversation is too long for the model: it makes the request smaller, step by step.
-#
-# The steps, until the model accepts one: the newest message alone is shortened if it is most of the conversation; a
-# summary replaces everything before the last exchanges, then before the last one, then before the messages that wait
-# for their answer; the longest texts are shortened more and more, and again whenever new results of tools make it too
-# long. Where no summary can be made, the older messages leave the agent's view. So every conversation is answered, as
-# long as the instructions and tools alone fit into the model.
-
-SUMMARIZED_NOTICE = Notice(
-    "This conversation was too long for the model, so the agent now sees a summary of it.", NoticeCode.SUMMARIZED
-)
-OMITTED_NOTICE = Notice(
-    "This conversation was too long for the model, so the agent no longer sees its oldest messages.", NoticeCode.OMITTED
-)
-SHORTENED_NOTICE = Notice(
-    "A message was too long for the model, so the agent sees a shortened version of it.", NoticeCode.SHORTENED
-)
-
-log = logging.getLogger(__name__)
 
 
 class OverflowHandler:

@@ -1,7 +1,8 @@
 """Runs memory turns: one at a time in each process, beside the turns of conversations.
 
 A row is marked as running before the model is asked, so that a crash never repeats it. What the model saved is stored
-in the transaction that ends the row. Always true: no person waits for a memory turn, and a failure is only logged.
+in the transaction that ends the row. Always true: no person waits for a memory turn, and a failure is only logged;
+nothing is stored of a turn that did not end; a memory that a person wrote is never replaced.
 """
 
 from __future__ import annotations
@@ -79,6 +80,15 @@ if TYPE_CHECKING:
 
 _PAGE_MESSAGES = 100
 _MAX_READ_MESSAGES = 1000  # of people and of the agent; older ones are not looked at
+MAX_LEARNED_MEMORIES = 10  # in one turn
+TURN_TIMEOUT_SECONDS: Final = 60.0
+LEASE_SECONDS: Final = 5 * TURN_TIMEOUT_SECONDS  # longer than a turn takes, so it is never extended
+MAX_TOOL_CALLS: Final = 20  # of one turn
+POLL_SECONDS: Final = 30.0  # the runner looks for work at least this often, also when nothing wakes it
+CRASHED_ERROR: Final = "The process that ran it has ended."
+CANNOT_LEARN_ERROR: Final = "This model is too small to learn."
+STOPPED_ERROR: Final = "The server was stopped."
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +178,6 @@ def _get_written_text(message: Message) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-# --------------------------------------------------------------------------------------------------
-# The memories of a memory turn: what the model saves is collected, and stored together when the turn ends.
-#
-# Always true: nothing is stored of a turn that did not end; a memory that a person wrote is never replaced.
-
-MAX_LEARNED_MEMORIES = 10  # in one turn
-
-
 class LearnedMemories:
     """What one memory turn knows and learns for one audience."""
 
@@ -259,19 +261,6 @@ class LearnedMemories:
         return Memory(
             id=new.id, text=new.text, person_id=new.person_id, created_at=self._now, origin=MemoryOrigin.LEARNED
         )
-
-
-# --------------------------------------------------------------------------------------------------
-
-TURN_TIMEOUT_SECONDS: Final = 60.0
-LEASE_SECONDS: Final = 5 * TURN_TIMEOUT_SECONDS  # longer than a turn takes, so it is never extended
-MAX_TOOL_CALLS: Final = 20  # of one turn
-POLL_SECONDS: Final = 30.0  # the runner looks for work at least this often, also when nothing wakes it
-CRASHED_ERROR: Final = "The process that ran it has ended."
-CANNOT_LEARN_ERROR: Final = "This model is too small to learn."
-STOPPED_ERROR: Final = "The server was stopped."
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

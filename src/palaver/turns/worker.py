@@ -2,6 +2,7 @@
 
 There is one `TurnWorker` in a process, and any number of processes may work on the same store. The database decides
 between them: which worker claims a turn, how many turns run at once, and which worker recovers a dead worker's turn.
+The turns of workers that died are retried, or end as interrupted or failed.
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ if TYPE_CHECKING:
 
     UnsavedDraft = tuple[Run, list[Piece], Position]
 
+TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
+LEASE_SECONDS = 30.0
+HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
+STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
+DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
+POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
+CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
+log = logging.getLogger(__name__)
+
 
 def claim_turns(
     tx: Transaction, config: GatewayConfig, rules: TurnRules, request: ClaimRequest, now: int
@@ -82,12 +92,6 @@ def _end_unanswered(tx: Transaction, config: GatewayConfig, lease: TurnLease, no
     finish_turn(
         tx, config, replace(lease, address=None), (), (), explain_interruption(InterruptReason.ACCESS_ENDED), now
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Recovers the turns of workers that died: retries them, or ends them as interrupted or failed.
-
-TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
 
 
 def has_orphans(tx: Transaction, now: int) -> bool:
@@ -136,18 +140,6 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
         return build_messages([message | {"answers": lease.input_seq} for message in fields], state)
     except InvalidMessage:
         return build_text_only_messages(draft, lease.input_seq)
-
-
-# --------------------------------------------------------------------------------------------------
-
-LEASE_SECONDS = 30.0
-HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
-STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
-DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
-POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
-CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
-
-log = logging.getLogger(__name__)
 
 
 class TurnWorker:

@@ -25,6 +25,17 @@ _ATTRIBUTE_GAP: Final = re.compile(r"[\s/]+")
 _ATTRIBUTE_NAME: Final = re.compile(r"[^\s/>=][^\s/>=]*|=[^\s/>=]*")
 _EQUALS: Final = re.compile(r"\s*=\s*")
 _BARE_VALUE: Final = re.compile(r"[^\s>]*")
+MIN_MAIN_CHARS: Final = 400  # with less in it, the part that is marked as the main content is not the content
+MAX_LINK_CHARS: Final = 1000
+MAX_LIST_DEPTH: Final = 8
+_SKIPPED: Final = frozenset({"svg", "math", "template", "noscript", "object", "select", "datalist", "canvas", "audio"})
+_HIDEABLE: Final = frozenset({"div", "section", "span", "aside", "article", "nav", "ul", "ol", "table", "form"})
+_HIDDEN_STYLE: Final = re.compile(r"display:none|visibility:hidden", re.IGNORECASE)
+_BOILERPLATE: Final = frozenset({"nav", "aside", "footer"})
+_MAIN: Final = frozenset({"main", "article"})
+_SPACES: Final = re.compile(r"[ \t\r\n\f\xa0]+")
+_CHARSET_IN_PAGE: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
+_CHARSET_SCAN_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +117,6 @@ def _read_value(page: str, position: int) -> tuple[str, int]:
     return (bare[0], bare.end()) if bare else ("", position)
 
 
-# --------------------------------------------------------------------------------------------------
-
-MIN_MAIN_CHARS: Final = 400  # with less in it, the part that is marked as the main content is not the content
-MAX_LINK_CHARS: Final = 1000
-MAX_LIST_DEPTH: Final = 8
 _HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
 _BLOCKS: Final = frozenset(
     {
@@ -120,14 +126,6 @@ _BLOCKS: Final = frozenset(
         *("li", *_HEADINGS),
     }
 )
-_SKIPPED: Final = frozenset({"svg", "math", "template", "noscript", "object", "select", "datalist", "canvas", "audio"})
-_HIDEABLE: Final = frozenset({"div", "section", "span", "aside", "article", "nav", "ul", "ol", "table", "form"})
-_HIDDEN_STYLE: Final = re.compile(r"display:none|visibility:hidden", re.IGNORECASE)
-_BOILERPLATE: Final = frozenset({"nav", "aside", "footer"})
-_MAIN: Final = frozenset({"main", "article"})
-_SPACES: Final = re.compile(r"[ \t\r\n\f\xa0]+")
-_CHARSET_IN_PAGE: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
-_CHARSET_SCAN_BYTES: Final = 4096
 
 
 @dataclass

@@ -24,6 +24,14 @@ MAX_UNPACKED_BYTES: Final = 200_000_000  # of all files that are read from one a
 MAX_XML_DEPTH: Final = 200
 CHUNK_BYTES: Final = 64 * 1024
 _ENCRYPTED_BIT: Final = 0x1
+MAX_SLIDES: Final = 1000
+MAX_CHAPTERS: Final = 1000
+MAX_CHAPTER_BYTES: Final = 10_000_000
+_PRESENTATION: Final = "ppt/presentation.xml"
+_PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
+# Of the page with a slide's notes: what the program itself writes there.
+_NOT_NOTES: Final = frozenset({"sldImg", "sldNum", "hdr", "ftr", "dt"})
+_HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
 
 
 class TooMuchText(Exception):
@@ -120,18 +128,6 @@ def parse_xml(archive: Archive, name: str, handler: XmlHandler) -> None:
         parser.Parse(b"", True)
     except expat.ExpatError:
         raise DocumentUnreadable("it is damaged") from None
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_SLIDES: Final = 1000
-MAX_CHAPTERS: Final = 1000
-MAX_CHAPTER_BYTES: Final = 10_000_000
-_PRESENTATION: Final = "ppt/presentation.xml"
-_PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
-# Of the page with a slide's notes: what the program itself writes there.
-_NOT_NOTES: Final = frozenset({"sldImg", "sldNum", "hdr", "ftr", "dt"})
-_HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
 
 
 class _Paragraphs(XmlHandler):

@@ -1,4 +1,4 @@
-"""Commands that choose the profile, the personality and the workspace of one conversation."""
+"""Commands that choose the model, the busy policy, the tools, the profile, the personality and the workspace here."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ BUSY_POLICY_EFFECTS = {  # what happens to new messages
     BusyPolicy.INTERRUPT: "stop the current answer and are answered instead",
     BusyPolicy.REJECT: "are rejected",
 }
+MAX_DESCRIPTION_CHARS = 200
 
 
 # ---- the model ---------------------------------------------------------------------------------------------
@@ -231,11 +232,6 @@ BUSY = Command(
     example="/busy interrupt",
     parse=_parse_busy,
 )
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_DESCRIPTION_CHARS = 200
 
 
 # ---- the profile -------------------------------------------------------------------------------------------
