@@ -1,12 +1,13 @@
 """Receives the files of a message before it is accepted, and makes the file that `/export` sends to a chat.
 
-The files of a message are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
-received is named in the message instead: the message itself is never lost for it. If the process dies between a
-download and the message, the platform sends the message again, and the unused file is deleted after a day.
+The files of a message are downloaded only for people who may talk to the agent, and only for a message that is new. A
+file that can't be received is named in the message instead: the message itself is never lost for it. If the process
+dies between a download and the message, the platform sends the message again, and the unused file is deleted after a
+day.
 
-An export is made between the command's read and the record of its reply. Always true: if the file can't be made or is too large for the platform, the reply says how to get it instead. A file
-whose reply was not stored, because the process died, belongs to no conversation and is deleted after a day; so is a
-file that was sent.
+An export is made between the command's read and the record of its reply. Always true: if the file can't be made or is
+too large for the platform, the reply says how to get it instead. A file whose reply was not stored, because the process
+died, belongs to no conversation and is deleted after a day; so is a file that was sent.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ When no summary can be made, the older messages leave the agent's view without o
 them again. Both are events in the log, and in a chat the person gets a notice in the same transaction.
 
 A turn whose conversation is too long for the model makes its request smaller, step by step, until the model accepts it:
-the newest message alone is shortened if it is most of the conversation; a
-summary replaces everything before the last exchanges, then before the last one, then before the messages that wait
-for their answer; the longest texts are shortened more and more, and again whenever new results of tools make it too
-long. Where no summary can be made, the older messages leave the agent's view. So every conversation is answered, as
-long as the instructions and tools alone fit into the model.
+the newest message alone is shortened if it is most of the conversation; a summary replaces everything before the last
+exchanges, then before the last one, then before the messages that wait for their answer; the longest texts are
+shortened more and more, and again whenever new results of tools make it too long. Where no summary can be made, the
+older messages leave the agent's view. So every conversation is answered, as long as the instructions and tools alone
+fit into the model.
 """
 
 from __future__ import annotations
