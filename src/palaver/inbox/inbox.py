@@ -83,12 +83,12 @@ class Inbox:
         self._commands = CommandRunner(
             REGISTRY, store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
         )
-        self._queue = MessageQueue(store, rules, list_connected_platforms)
-        self._updates = UpdateHandler(store, rules)
-        self._buttons = ButtonHandler(self._commands, rules)
-        self._files = FileReceiver(store, rules, files, speech)
+        self._queue = MessageQueue(store, self._get_rules, list_connected_platforms)
+        self._updates = UpdateHandler(store, self._get_rules)
+        self._buttons = ButtonHandler(self._commands, self._get_rules)
+        self._files = FileReceiver(store, self._get_rules, files, speech)
         self._export_files = ExportFiles(store, files)
-        self._bot_limit = BotLimit(rules)
+        self._bot_limit = BotLimit(self._get_rules)
         self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
@@ -96,8 +96,9 @@ class Inbox:
         """Apply other settings from the next message on."""
         self._commands.use_settings(agent, rules, profile)
         self._rules = rules
-        for part in (self._queue, self._updates, self._buttons, self._files, self._bot_limit):
-            part.use_rules(rules)
+
+    def _get_rules(self) -> TurnRules:
+        return self._rules
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
         """Store a message and queue the turn that answers it, run the slash command that it contains, or store what

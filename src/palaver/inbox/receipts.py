@@ -183,18 +183,14 @@ def build_message(
 class BotLimit:
     """Counts how often programs were answered lately, for each account in this process."""
 
-    def __init__(self, rules: TurnRules, get_seconds: Callable[[], float] = time.monotonic) -> None:
-        self._rules = rules
+    def __init__(self, get_rules: Callable[[], TurnRules], get_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._get_rules = get_rules
         self._get_seconds = get_seconds
         self._answer_times: dict[AccountKey, deque[float]] = {}
 
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next message on."""
-        self._rules = rules
-
     def allows_answer(self, source: SessionSource) -> bool:
         """Whether the message of a program may be answered now; if so, it counts as answered."""
-        if source.platform not in self._rules.bot_platforms:
+        if source.platform not in self._get_rules().bot_platforms:
             return False
         now = self._get_seconds()
         times = self._answer_times.setdefault((source.platform, source.account), deque())
