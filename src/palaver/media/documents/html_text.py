@@ -24,6 +24,7 @@ _TAG_START: Final = re.compile(r"</?([a-zA-Z][^\s/>]{0,60})")
 _ATTRIBUTE_GAP: Final = re.compile(r"[\s/]+")
 _ATTRIBUTE_NAME: Final = re.compile(r"[^\s/>=][^\s/>=]*|=[^\s/>=]*")
 _EQUALS: Final = re.compile(r"\s*=\s*")
+_HUGE_NUMBER: Final = re.compile(r"&#[0-9]{9,};?")  # of a character: Python refuses numbers of thousands of digits
 _BARE_VALUE: Final = re.compile(r"[^\s>]*")
 MIN_MAIN_CHARS: Final = 400  # with less in it, the part that is marked as the main content is not the content
 MAX_LINK_CHARS: Final = 1000
@@ -53,10 +54,10 @@ def iterate_tokens(page: str) -> Iterator[Tag | str]:
     while position < len(page):
         start = page.find("<", position)
         if start < 0:
-            yield html.unescape(page[position:])
+            yield _unescape(page[position:])
             return
         if start > position:
-            yield html.unescape(page[position:start])
+            yield _unescape(page[position:start])
         match = _TAG_START.match(page, start)
         if match is None:
             if page.startswith(("<!", "<?", "</"), start):
@@ -72,7 +73,11 @@ def iterate_tokens(page: str) -> Iterator[Tag | str]:
             end = _RAW_TEXT_ENDS[tag.name].search(page, position)
             text, position = page[position : end.start() if end else len(page)], end.start() if end else len(page)
             if tag.name in {"title", "textarea"}:
-                yield html.unescape(text)
+                yield _unescape(text)
+
+
+def _unescape(text: str) -> str:
+    return html.unescape(_HUGE_NUMBER.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _skip_declaration(page: str, start: int) -> int:
@@ -99,7 +104,7 @@ def _read_attributes(page: str, position: int) -> tuple[dict[str, str], int]:
             break
         value, position = _read_value(page, name.end())
         if len(attributes) < MAX_ATTRIBUTES and len(name[0]) <= 60:
-            attributes.setdefault(name[0].lower(), html.unescape(value) if "&" in value else value)
+            attributes.setdefault(name[0].lower(), _unescape(value) if "&" in value else value)
     return attributes, len(page)
 
 
