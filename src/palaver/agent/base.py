@@ -113,7 +113,7 @@ class ModelCall:
 
 
 class HeldCall(Protocol):
-    """What is held for one call. Its driver ends it exactly once: with `settle` or with `release`."""
+    """The budget that is held for one call. Its driver ends it exactly once: with `settle` or with `release`."""
 
     @property
     def max_tokens(self) -> int | None:

@@ -33,7 +33,7 @@ DEFAULT_PROFILE = Profile()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChoices:
-    """What the settings of a conversation mean for its next answer."""
+    """The choices of a conversation that apply to its next answer."""
 
     model: str | None  # None: the default of the agent
     instructions: str  # empty: the default

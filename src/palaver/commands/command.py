@@ -1,4 +1,4 @@
-"""What a slash command is: a description for people, typed actions, and a call of one of them.
+"""A slash command: its description for people, its typed actions, and a call of one of them.
 
     "/undo 3"  --Command.parse-->  undo_turns.call(turns=3)  --Inbox-->  CommandReply
 
@@ -161,23 +161,17 @@ class Command:
 
 
 def write_action(
-    command: str, *, uses_prices: bool = False, runs_agent: bool = False, changes_many_events: bool = False
+    command: str, **flags: bool
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
-    """Declare a function as an action that may change the database."""
-    return lambda function: CommandAction(
-        command,
-        function,
-        uses_prices=uses_prices,
-        runs_agent=runs_agent,
-        changes_many_events=changes_many_events,
-    )
+    """Declare a function as an action that may change the database; the flags are those of `CommandAction`."""
+    return lambda function: CommandAction(command, function, **flags)
 
 
 def read_action(
-    command: str, *, searches: bool = False, uses_prices: bool = False
+    command: str, **flags: bool
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that only reads."""
-    return lambda function: CommandAction(command, function, reads=True, searches=searches, uses_prices=uses_prices)
+    return write_action(command, reads=True, **flags)
 
 
 def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall]:

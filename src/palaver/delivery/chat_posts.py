@@ -54,7 +54,7 @@ MAX_CARRIED_POSTS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatPost:
-    """What is sent to a chat."""
+    """A message that is sent to a chat."""
 
     text: str
     sent_by: SentBy
@@ -66,7 +66,7 @@ class ChatPost:
 
 @dataclass(frozen=True, slots=True)
 class PostedMessage:
-    """Where a message stands in a log, if it has a conversation there, and its delivery, if it is sent."""
+    """The place of a message in a log, if it has a conversation there, and its delivery, if it is sent."""
 
     session_id: SessionId | None = None
     seq: int | None = None

@@ -50,7 +50,7 @@ TOO_LONG = "(The rest of this answer is too long for this chat. Open the convers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartOutcome:
-    """What became of a part, and what follows."""
+    """The result of an attempt to send a part, and the next step."""
 
     part: DeliveryPart  # as it is from now on
     next_step: NextStep

@@ -67,7 +67,7 @@ _COLUMNS = list_columns(_PreviewColumns, "p")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredTurn:
-    """What the delivery of an answer has to know about its turn."""
+    """The turn that a delivery answers."""
 
     id: TurnId
     state: TurnState

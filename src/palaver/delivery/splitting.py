@@ -26,7 +26,7 @@ MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a th
 
 
 class BreakQuality(IntEnum):
-    """How good it is to split before a piece."""
+    """The rank of a place to split: the higher, the better."""
 
     WORD = 0
     SENTENCE = 1  # or a line of code

@@ -145,7 +145,7 @@ def is_loopback_url(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long to wait for a provider."""
+    """Time limits of requests to a provider."""
 
     connect_seconds: float = 5.0
     read_seconds: float = 120.0  # between two pieces of an answer; a model may think before the first one

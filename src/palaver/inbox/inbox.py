@@ -22,7 +22,6 @@ from palaver.inbox.buttons import ButtonHandler
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
-    MAX_MESSAGE_CHARS,
     BotLimit,
     check_content,
     find_duplicate,
@@ -37,6 +36,7 @@ from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
 from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
+from palaver.sessions.message import MAX_MESSAGE_CHARS
 from palaver.sessions.search_table import PendingScope
 
 if TYPE_CHECKING:

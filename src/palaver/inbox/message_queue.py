@@ -66,7 +66,7 @@ _NOT_CONNECTED = (
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """What was said in a group since a lane last saw it, and the number of the last of these messages."""
+    """The messages of a group since a lane last saw it, and the number of the last of them."""
 
     messages: Sequence[dict[str, str]] = ()
     last_no: int = 0

@@ -25,7 +25,7 @@ from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
 from palaver.sessions.json import format_time
-from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
+from palaver.sessions.message import Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
 from palaver.sessions.speech import find_attachment_ids
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
 _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
-__all__ = ["MAX_MESSAGE_CHARS", "add_lines", "build_message", "check_content", "get_text"]
 MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
 _WINDOW_SECONDS: Final = 60.0
 

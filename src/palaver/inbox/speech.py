@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechStatus:
-    """What the engines here can do; the descriptions are for owners."""
+    """The engines in use and their limits; the descriptions are for owners."""
 
     transcription: str | None
     speaking: str | None

@@ -15,7 +15,7 @@ from palaver.core.errors import SessionNotFound
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.inbox.buttons import find_last_question
-from palaver.inbox.receipts import MAX_MESSAGE_CHARS, find_received, find_sender
+from palaver.inbox.receipts import find_received, find_sender
 from palaver.people.sender_ids import FOLDED_PLATFORMS
 from palaver.sessions import (
     inbound_table as group_messages,
@@ -36,6 +36,7 @@ from palaver.sessions.inbound import (
     Outcome,
     Receipt,
 )
+from palaver.sessions.message import MAX_MESSAGE_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

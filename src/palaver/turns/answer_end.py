@@ -1,4 +1,4 @@
-"""How an answer ended: its state, why, and the facts about that. The same for stored and temporary conversations."""
+"""The end of an answer: its state, the reason, and its facts. The same for stored and temporary conversations."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ class AnswerRecorder:
 
     @property
     def usage(self) -> list[TurnUsage]:
-        """What the run has used so far, as far as models have reported it: one entry for each model."""
+        """The usage of the run so far, as far as models have reported it: one entry for each model."""
         return add_usage_by_model(self._usage)
 
     @property

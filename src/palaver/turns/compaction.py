@@ -69,7 +69,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What a compaction replaces."""
+    """The messages that a compaction replaces."""
 
     old: Sequence[Event]
     visible_seqs: Sequence[int]

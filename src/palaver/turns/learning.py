@@ -93,7 +93,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningMaterial:
-    """What one memory turn needs."""
+    """The input of one memory turn."""
 
     work: SideWork  # on whose behalf, in which conversation
     session_id: SessionId
@@ -179,7 +179,7 @@ def _get_written_text(message: Message) -> str:
 
 
 class LearnedMemories:
-    """What one memory turn knows and learns for one audience."""
+    """The memories that one memory turn knows and learns for one audience."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class LearnedMemories:
 
 @dataclass(slots=True)
 class _Outcome:
-    """How a memory turn went."""
+    """The result of a memory turn."""
 
     usages: list[TurnUsage]  # that its meter does not know
     meter: BudgetMeter | None = None

@@ -115,7 +115,7 @@ class Run:
 
     @property
     def unrecorded_usage(self) -> list[TurnUsage]:
-        """What the run has used and the meter does not record."""
+        """The usage of the run that the meter does not record."""
         return self._recorder.unrecorded_usage
 
     def get_unsaved_pieces(self) -> tuple[list[Piece], Position]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideWork:
-    """What such calls are made for; a `MeteredWork`."""
+    """The person and the place that such calls are made for; a `MeteredWork`."""
 
     owner: str
     person_id: PersonId

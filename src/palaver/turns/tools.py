@@ -76,7 +76,7 @@ _OWN_CHAT = "You are answering in this chat: your answer appears there by itself
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """Who uses tools in which conversation."""
+    """The principal who uses tools, and the conversation."""
 
     principal: Principal
     session_row: SessionRow

@@ -182,7 +182,7 @@ class TurnWorker:
 
     @property
     def running_count(self) -> int:
-        """How many turns this process is running."""
+        """The number of turns that this process is running."""
         return len(self._runs)
 
     async def stop(self, grace_seconds: float = 20.0) -> None:

@@ -78,7 +78,7 @@ _ENTRY_SIGNATURE: Final = b"PK\x01\x02"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText:
-    """What came of reading a document: its text, or why there is none."""
+    """The result of reading a document: its text, or the reason why there is none."""
 
     text: str = ""
     title: str = ""

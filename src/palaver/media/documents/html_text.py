@@ -148,7 +148,7 @@ class _List:
 
 @dataclass
 class _State:
-    """What was read so far."""
+    """The state of reading a page."""
 
     base_url: str
     title: str = ""

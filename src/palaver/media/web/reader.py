@@ -50,7 +50,7 @@ _ARCHIVE_TYPES: Final = frozenset({"application/zip", "application/octet-stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to send to a search provider."""
+    """A request to a search provider."""
 
     method: str
     url: str
