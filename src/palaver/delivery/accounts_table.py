@@ -8,8 +8,9 @@ has taken the account over, so that a process which was paused for a while canno
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
 from palaver.core.engines.base import list_columns
@@ -19,8 +20,7 @@ from palaver.core.text import make_storable
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from collections.abc import Callable
 
     from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.delivery import AccountKey
@@ -60,7 +60,7 @@ class _AccountColumns(NamedTuple):
     lease_owner: str | None
     lease_until: int | None
     test_no: int
-    # The status, in the order of `_make_status_params`:
+    # The status:
     state: str
     state_since: int
     name: str | None
@@ -244,34 +244,22 @@ def _account_from_row(values: Row) -> AccountRow:
     )
 
 
-def _make_status_params(status: AccountStatus) -> tuple[object, ...]:
-    return (
-        status.state.value,
-        to_micros(status.since),
-        _to_storable(status.name),
-        _to_storable(status.user_id),
-        _texts_to_json(status.warnings),
-        _texts_to_json(status.details),
-        _prompt_to_json(status.linking) if status.linking else None,
-        _to_storable(status.error),
-        _to_micros_or_none(status.error_at),
-        _to_micros_or_none(status.last_message_at),
-        _test_to_json(status.last_test) if status.last_test else None,
-    )
+def _make_status_params(status: AccountStatus) -> list[Any]:
+    """Return the values of `_STATUS_COLUMNS`; a field of the status has the name of its column, except for one."""
+    names = ("since" if column == "state_since" else column for column in _STATUS_COLUMNS)
+    return [_to_column(getattr(status, name)) for name in names]
 
 
-def _texts_to_json(texts: Sequence[str]) -> str | None:
-    return json.dumps([make_storable(text) for text in texts]) if texts else None
-
-
-def _prompt_to_json(prompt: LinkingPrompt) -> str:
-    fields = {
-        "instructions": make_storable(prompt.instructions),
-        "qr_text": _to_storable(prompt.qr_text),
-        "code": _to_storable(prompt.code),
-        "expires_at": _to_micros_or_none(prompt.expires_at),
-    }
-    return json.dumps(fields)
+def _to_column(value: object) -> Any:
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, str):
+        return make_storable(str(value))
+    if isinstance(value, tuple):
+        return json.dumps([make_storable(text) for text in value]) if value else None
+    if isinstance(value, LinkingPrompt | ConnectionTest):
+        return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
+    return value
 
 
 def _prompt_from_json(text: str) -> LinkingPrompt:
@@ -279,24 +267,6 @@ def _prompt_from_json(text: str) -> LinkingPrompt:
     return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
 
 
-def _test_to_json(test: ConnectionTest) -> str:
-    fields = {
-        "number": test.number,
-        "finished_at": to_micros(test.finished_at),
-        "seconds": test.seconds,
-        "error": _to_storable(test.error),
-    }
-    return json.dumps(fields)
-
-
 def _test_from_json(text: str) -> ConnectionTest:
     fields = json.loads(text)
     return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})
-
-
-def _to_storable(text: str | None) -> str | None:
-    return None if text is None else make_storable(text)
-
-
-def _to_micros_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
