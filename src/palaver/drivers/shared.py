@@ -7,9 +7,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from palaver.agent.base import Agent, AgentEvent, AgentRequest
+    from palaver.agent.base import Agent, AgentEvent, AgentRequest, Tool
+    from palaver.config.budget_rules import TokenPrice
 
 
 class SharedAgent:
@@ -17,20 +18,45 @@ class SharedAgent:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.model = agent.model
-        self.description = agent.description
-        self.can_write_titles = agent.can_write_titles
-        self.list_models = agent.list_models
-        self.check_model = agent.check_model
-        self.get_context_window = agent.get_context_window
-        self.get_price = agent.get_price
-        self.list_tool_servers = agent.list_tool_servers
-        self.load_tools = agent.load_tools
-        self.warm_up = agent.warm_up
-        self.close = agent.close
         self._user_count = 0
         self._unused = asyncio.Event()
         self._unused.set()
+
+    @property
+    def model(self) -> str:
+        return self.agent.model
+
+    @property
+    def description(self) -> str:
+        return self.agent.description
+
+    @property
+    def can_write_titles(self) -> bool:
+        return self.agent.can_write_titles
+
+    def list_models(self) -> Sequence[str]:
+        return self.agent.list_models()
+
+    def check_model(self, name: str) -> None:
+        self.agent.check_model(name)
+
+    async def get_context_window(self, name: str) -> int | None:
+        return await self.agent.get_context_window(name)
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        return await self.agent.get_price(name)
+
+    def list_tool_servers(self) -> Sequence[str]:
+        return self.agent.list_tool_servers()
+
+    async def load_tools(self) -> Sequence[Tool]:
+        return await self.agent.load_tools()
+
+    async def warm_up(self) -> None:
+        await self.agent.warm_up()
+
+    async def close(self) -> None:
+        await self.agent.close()
 
     def acquire(self) -> Callable[[], None]:
         """Keep the agent open until the returned function is called, once."""

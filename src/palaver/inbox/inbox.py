@@ -318,14 +318,12 @@ class Inbox:
         return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
 
     def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
-        return self._record_once(tx, inbound, self._build_rejection(tx, inbound, error))
+        rejection = self._build_rejection(tx, inbound, error)
+        return record_receipt_once(tx, inbound, rejection, to_micros(self._store.clock.now()))
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._fold(tx, inbound)
         access.count_read(tx, inbound.source, self._rules, self._store.clock.now())
-        return self._record_once(tx, inbound, receipt)
-
-    def _record_once(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
 
 

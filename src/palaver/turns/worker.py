@@ -94,21 +94,12 @@ def _end_unanswered(tx: Transaction, config: GatewayConfig, lease: TurnLease, no
     )
 
 
-def has_orphans(tx: Transaction, now: int) -> bool:
-    return turn_leases.has_orphan(tx, now, is_owner_dead)
-
-
 def recover_orphans(tx: Transaction, config: GatewayConfig, now: int) -> int:
     """Requeue or end every turn whose worker died; return how many there were. Two callers cannot both get one."""
     orphans = turn_leases.list_orphans(tx, now, is_owner_dead)
     for orphan in orphans:
         _recover(tx, config, orphan, now)
     return len(orphans)
-
-
-def recover_broken_run(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
-    """Requeue or end the turn of a run that broke off in this process, without waiting for its lease to expire."""
-    _recover(tx, config, turn_leases.load_orphan(tx, lease), now)
 
 
 def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: int) -> None:
@@ -310,7 +301,8 @@ class TurnWorker:
         run.is_ending = True
 
         def recover(tx: Transaction, now: int) -> None:
-            recover_broken_run(tx, self._dependencies.store.config, run.lease, now)
+            # Without waiting for its lease to expire.
+            _recover(tx, self._dependencies.store.config, turn_leases.load_orphan(tx, run.lease), now)
             record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
 
         while not self._is_stopping:
@@ -420,7 +412,7 @@ class TurnWorker:
         recovered = await self._engine.arun(
             Write(
                 lambda tx: recover_orphans(tx, self._dependencies.store.config, now),
-                read_first=lambda tx: None if has_orphans(tx, now) else 0,
+                read_first=lambda tx: None if turn_leases.has_orphan(tx, now, is_owner_dead) else 0,
             )
         )
         crash_point("turn.recovered")
