@@ -12,14 +12,14 @@ import pytest
 
 from palaver import GatewayConfig, Role
 from palaver.commands.command import CommandCall, CommandReply
+from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.config.budget_rules import TokenPrice
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, PalaverError, StoreError
 from palaver.core.ids import SessionId
-from palaver.inbox.registry import parse_command
-from palaver.inbox.runner import CommandRejected, CommandRunner, find_session
+from palaver.inbox.registry import REGISTRY, parse_command
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions, turn_leases, turns_table as turns
 from palaver.sessions.inbound import Inbound
@@ -98,7 +98,7 @@ class Chat:
         )
         if call.action.searches:
             self.store.search("anything")  # updates the index
-        runner, now = CommandRunner(self.store, TwoModels(), self.rules, self.profile), self.clock.now()
+        runner, now = CommandRunner(REGISTRY, self.store, TwoModels(), self.rules, self.profile), self.clock.now()
         if call.action.uses_prices:
             asyncio.run(runner.load_prices())
 

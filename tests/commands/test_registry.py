@@ -22,11 +22,8 @@ from palaver.commands.command import CommandAction, CommandCall, MessageCall
 from palaver.delivery.commands import hand_off_session, remove_home, set_home
 from palaver.inbox.registry import (
     COMMANDS,
-    explain_command,
-    explain_unknown_command,
+    REGISTRY,
     find_command,
-    list_commands,
-    list_completions,
     parse_command,
 )
 from palaver.people.model import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS, OWNER_COMMANDS
@@ -149,8 +146,8 @@ SECTIONS = {
         ("/export", export_conversation.call(export_format=ExportFormat.MARKDOWN)),
         ("/export md", export_conversation.call(export_format=ExportFormat.MARKDOWN)),
         ("/export JSON", export_conversation.call(export_format=ExportFormat.JSON)),
-        ("/help", list_commands.call()),
-        ("/start", list_commands.call()),
+        ("/help", REGISTRY.list_commands.call()),
+        ("/start", REGISTRY.list_commands.call()),
         ("/whoami", show_person.call()),
         ("/link", create_code.call()),
         ("/link abcd-efgh", link_account.call(code="abcd-efgh")),
@@ -165,8 +162,8 @@ SECTIONS = {
         ("/sethome", set_home.call()),
         ("/sethome off", remove_home.call()),
         ("/handoff matrix:!a:b.org", hand_off_session.call(target="matrix:!a:b.org")),
-        ("/help /UNDO", explain_command.call(name="undo")),
-        ("/no-such_thing2 x", explain_unknown_command.call(name="no-such_thing2")),
+        ("/help /UNDO", REGISTRY.explain_command.call(name="undo")),
+        ("/no-such_thing2 x", REGISTRY.explain_unknown_command.call(name="no-such_thing2")),
     ],
 )
 def test_text_becomes_a_call_with_typed_arguments(text: str, call: CommandCall | MessageCall) -> None:
@@ -215,7 +212,6 @@ def test_commands_that_change_nothing_are_declared_as_reading(name: str) -> None
 def test_every_action_belongs_to_a_command() -> None:
     from palaver.accounts import commands as people_commands
     from palaver.delivery import commands as place_commands
-    from palaver.inbox import registry
     from palaver.jobs import commands as job_commands
     from palaver.memory import commands as memory_commands
     from palaver.money import commands as budget_commands
@@ -229,7 +225,7 @@ def test_every_action_belongs_to_a_command() -> None:
     )
 
     modules = (
-        *(conversation_commands, history_commands, profile_commands, query_commands, registry),
+        *(conversation_commands, history_commands, profile_commands, query_commands),
         *(status_commands, people_commands, place_commands, memory_commands),
         *(job_commands, budget_commands, version_commands),
     )
@@ -251,7 +247,7 @@ def test_every_command_is_registered_once() -> None:
 
 
 def test_terminals_complete_every_command() -> None:
-    completions = list_completions()
+    completions = REGISTRY.list_completions()
     assert [completion.name for completion in completions] == [f"/{name}" for name in COMMAND_NAMES]
     assert all(completion.summary for completion in completions)
 

@@ -14,7 +14,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import SendRejected, SendRetryable
 from palaver.delivery import table as deliveries
 from palaver.delivery.adapter import OutgoingMessage
-from palaver.delivery.part_rendering import LocalFiles
+from palaver.delivery.local_files import LocalFiles
 from palaver.gateway.gateway import Gateway
 from palaver.sessions.delivery import Address, DeliveryState
 from palaver.testing import ScriptedAgent

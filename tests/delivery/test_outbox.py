@@ -13,7 +13,7 @@ from palaver import SessionSource
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
-from palaver.delivery import part_rendering as part_outcomes, table as deliveries
+from palaver.delivery import parts as part_outcomes, table as deliveries
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, Address, DeliveryState
 from palaver.sessions.inbound import Inbound

@@ -12,7 +12,7 @@ import pytest
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ChatMovedAway, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
-from palaver.delivery import part_rendering, table as deliveries
+from palaver.delivery import parts, table as deliveries
 from palaver.delivery.model import Capabilities, Pace
 from palaver.delivery.view import DeliveryOperations
 from palaver.media.attachments import Attachments
@@ -59,7 +59,7 @@ class ParagraphAdapter(LoopbackAdapter):
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part_rendering, "compute_retry_delay", lambda *_args, **_kwargs: timedelta(milliseconds=1))
+    monkeypatch.setattr(parts, "compute_retry_delay", lambda *_args, **_kwargs: timedelta(milliseconds=1))
 
 
 async def deliver(gateway: Gateway, loopback: LoopbackAdapter, text: str = "hello") -> Delivery:
@@ -404,12 +404,12 @@ async def test_a_file_is_sent_after_the_text_or_named_in_it(
 async def test_an_answer_has_a_bounded_number_of_parts(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_rendering, "MAX_TEXT_PARTS", 3)
+    monkeypatch.setattr(parts, "MAX_TEXT_PARTS", 3)
     transport = FailingTransport()
     loopback = ParagraphAdapter(transport)
     gateway = await start_gateway(ScriptedAgent("\n\n".join("abcdef")), loopback=loopback)
     await deliver(gateway, loopback)
-    assert transport.arrived == ["a", "b", part_rendering.TOO_LONG]
+    assert transport.arrived == ["a", "b", parts.TOO_LONG]
 
 
 async def test_an_answer_that_cannot_be_rendered_fails_visibly(start_gateway: StartGateway) -> None:

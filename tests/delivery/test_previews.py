@@ -14,7 +14,7 @@ from palaver.core.background import is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, LeaseLost, SendRejected, SendRetryable, SendUncertain
-from palaver.delivery import part_rendering as part_outcomes, preview_stream, previews_table as previews
+from palaver.delivery import parts as part_outcomes, preview_stream, previews_table as previews
 from palaver.delivery.model import Capabilities, Pace
 from palaver.delivery.preview_stream import build_preview_text
 from palaver.delivery.previews import REPLACED_TEXT, STOPPED_TEXT

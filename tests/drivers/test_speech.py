@@ -194,7 +194,7 @@ async def test_a_provider_speaks_with_the_voice_of_the_settings(server: OpenAISe
 
 def test_without_settings_the_first_engine_that_works_is_used() -> None:
     nothing = AgentProfile()
-    assert choose_transcriber(nothing, {}, lambda _: None) is None
+    assert choose_transcriber(nothing, {}) is None
     assert choose_speaker(nothing, {}, lambda _: None) is None
     key = {"OPENAI_API_KEY": KEY}
     transcriber, speaker = choose_transcriber(nothing, key), choose_speaker(nothing, key)

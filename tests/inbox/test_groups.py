@@ -168,7 +168,7 @@ def test_the_limit_of_programs_counts_one_minute_and_each_account() -> None:
     from palaver.config.agent_rules import TurnRules
 
     seconds = 0.0
-    limit = BotLimit(TurnRules(bot_platforms=frozenset({TELEGRAM})), lambda: seconds)
+    limit = BotLimit(lambda: TurnRules(bot_platforms=frozenset({TELEGRAM})), lambda: seconds)
     assert all(limit.allows_answer(make_group()) for _ in range(MAX_ANSWERS_PER_MINUTE))
     assert not limit.allows_answer(make_group())
     assert limit.allows_answer(make_group(account="work"))

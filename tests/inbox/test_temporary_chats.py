@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.agent.base import ReasoningDelta, TextDelta, UsageReport
+from palaver.agent.base import Notice, ReasoningDelta, TextDelta, UsageReport
 from palaver.config.agent_rules import AgentProfile, Profile
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.sqlite import SqliteEngine
@@ -18,10 +18,6 @@ from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
     TEMPORARY_INSTRUCTIONS,
-    AnswerEnded,
-    AnswerNotice,
-    AnswerReasoning,
-    AnswerText,
     TemporaryMessage,
     TemporaryQuestion,
 )
@@ -29,6 +25,7 @@ from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions.turn import NoticeCode, TurnState
 from palaver.testing import ScriptedAgent
+from palaver.turns.answer_end import AnswerEnded
 from support.gateway import wait_until
 from support.log_lines import capture_log_lines
 from support.metered_work import (
@@ -110,7 +107,7 @@ async def ask(gateway: Gateway, person: Person, question: TemporaryQuestion) -> 
 
 
 def get_text(events: list[TemporaryEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, AnswerText))
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 def get_end(events: list[TemporaryEvent]) -> AnswerEnded:
@@ -217,7 +214,7 @@ async def test_the_budget_of_a_chosen_profile_counts(start_gateway: StartGateway
 async def test_most_of_a_budget_used_is_told_in_the_answer(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(MeteredAgent().agent, budgets=make_rules(person_day_tokens=1000))
     events = await ask(gateway, await add_person(gateway, dm()), make_question("use 850"))
-    [notice] = [event for event in events if isinstance(event, AnswerNotice)]
+    [notice] = [event for event in events if isinstance(event, Notice)]
     assert notice.code == NoticeCode.BUDGET_NEARLY_USED
     assert "85% used (850 tokens of 1,000 tokens)" in notice.text
 
@@ -228,7 +225,7 @@ async def test_a_reader_who_leaves_stops_the_answer_which_is_paid_for(
     gateway = await start_gateway((metered := MeteredAgent()).agent)
     person = await add_person(gateway, dm())
     events = await gateway.temporary_chats.ask(person, make_question("hang on"))
-    assert isinstance(await anext(events), AnswerReasoning)
+    assert isinstance(await anext(events), ReasoningDelta)
     await metered.is_waiting.wait()
     await events.aclose()
     await metered.has_ended.wait()
@@ -253,7 +250,7 @@ async def test_one_person_gets_as_many_answers_at_once_as_turns(start_gateway: S
     running = []
     for person in (ada, ben):
         events = await gateway.temporary_chats.ask(person, make_question("hang on"))
-        assert isinstance(await anext(events), AnswerReasoning)
+        assert isinstance(await anext(events), ReasoningDelta)
         running.append(events)
     with pytest.raises(LimitReached, match="already have 1 temporary answers"):
         await gateway.temporary_chats.ask(ada, make_question("hello"))
@@ -334,7 +331,7 @@ async def test_a_conversation_too_long_for_the_model_loses_its_oldest_messages_v
     gateway = await start_gateway(agent := ScriptedAgent(answer))
     texts = [f"text {number}" for number in range(9)]
     events = await ask(gateway, await add_person(gateway, dm()), make_question(*texts))
-    assert [event.code for event in events if isinstance(event, AnswerNotice)] == [NoticeCode.OMITTED]
+    assert [event.code for event in events if isinstance(event, Notice)] == [NoticeCode.OMITTED]
     assert "text 8" in get_text(events)
     assert "text 0" not in get_text(events)
     assert "omitted" in get_text(events)
@@ -349,7 +346,7 @@ async def test_a_known_context_window_is_not_exceeded_in_the_first_place(
     events = await ask(gateway, await add_person(gateway, dm()), make_question(*texts))
     [request] = agent.requests
     assert len(request.messages) == 1 + 6  # of 104 tokens each, in 70% of the window
-    assert [event.code for event in events if isinstance(event, AnswerNotice)] == [NoticeCode.OMITTED]
+    assert [event.code for event in events if isinstance(event, Notice)] == [NoticeCode.OMITTED]
 
 
 async def test_a_question_too_long_for_the_model_is_shortened_visibly(
@@ -362,7 +359,7 @@ async def test_a_question_too_long_for_the_model_is_shortened_visibly(
 
     gateway = await start_gateway(ScriptedAgent(answer))
     events = await ask(gateway, await add_person(gateway, dm()), make_question("x" * 20_000))
-    assert [event.code for event in events if isinstance(event, AnswerNotice)] == [NoticeCode.SHORTENED]
+    assert [event.code for event in events if isinstance(event, Notice)] == [NoticeCode.SHORTENED]
     assert get_text(events) == "Fine."
 
 

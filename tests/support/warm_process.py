@@ -46,7 +46,7 @@ PRELOADED_MODULES = (  # what a chat, a single message and a server import while
     "palaver.drivers.demo",
     "palaver.drivers.selection",
     "palaver.drivers.speech_command",
-    "palaver.drivers.counted",
+    "palaver.drivers.shared",
     "palaver.cli.chat.chat_runner",
     "palaver.cli.chat.line_mode",
     "palaver.cli.chat.renderer",

@@ -22,7 +22,7 @@ from palaver.commands.command import (
 from palaver.commands.reply_text import escape_markdown, format_age, format_code
 from palaver.core.errors import NotAllowed, NotFound, TooManyAttempts
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
-from palaver.delivery import surfaces
+from palaver.delivery import notices
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
 from palaver.people.model import Role
 from palaver.people.pairing_table import MAX_PENDING_REQUESTS, Grant, parse_code
@@ -88,8 +88,8 @@ def _list_places(context: CommandContext) -> list[str]:
         context.view.get(row.session.id)
     except NotFound:
         return []
-    found = surfaces.list_surfaces(context.tx, row.no)
-    return list(dict.fromkeys(surfaces.describe_place(source) for source in found))
+    found = notices.list_places(context.tx, row.no)
+    return list(dict.fromkeys(notices.describe_place(source) for source in found))
 
 
 # ---- linking -----------------------------------------------------------------------------------------------

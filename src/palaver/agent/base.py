@@ -113,7 +113,7 @@ class ModelCall:
 
 
 class HeldCall(Protocol):
-    """What is held for one call. Its driver ends it exactly once: with `settle` or with `release`."""
+    """The budget that is held for one call. Its driver ends it exactly once: with `settle` or with `release`."""
 
     @property
     def max_tokens(self) -> int | None:
@@ -180,22 +180,25 @@ class AgentRequest:
     meter: CallMeter = field(default_factory=Unmetered)
 
 
-class Agent(Protocol):
-    """A driver that answers requests."""
+class PriceSource(Protocol):
+    """An agent, as far as it knows prices."""
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return what a model costs, at most; None if that is unknown. Models on this machine cost nothing."""
+        ...
+
+
+class AgentInfo(PriceSource, Protocol):
+    """An agent, as far as commands know it."""
 
     @property
     def model(self) -> str:
-        """Return the default model, in the format of the settings: `openai:gpt-5`, `demo` …"""
+        """The model of conversations that have chosen none, in the format of the settings: `openai:gpt-5`, `demo` …"""
         ...
 
     @property
     def description(self) -> str:
-        """Describe the agent in one line for people: the model, why `auto` chose it, how to get a better one."""
-        ...
-
-    @property
-    def can_write_titles(self) -> bool:
-        """Return whether it can make titles of conversations; scripted and very small models cannot."""
+        """The agent in one line for people: the model, why `auto` chose it, how to get a better one."""
         ...
 
     def list_models(self) -> Sequence[str]:
@@ -206,16 +209,21 @@ class Agent(Protocol):
         """Raise `InvalidInput` for a model that this agent can never use, with a text that says which it can."""
         ...
 
-    async def get_context_window(self, name: str) -> int | None:
-        """Return a model's context window (prompt and answer together) in tokens, or None if it is unknown."""
-        ...
-
-    async def get_price(self, name: str) -> TokenPrice | None:
-        """Return what a model costs, at most; None if that is unknown. Models on this machine cost nothing."""
-        ...
-
     def list_tool_servers(self) -> Sequence[str]:
         """List the names of its tool servers, including those that cannot be reached at the moment."""
+        ...
+
+
+class Agent(AgentInfo, Protocol):
+    """A driver that answers requests."""
+
+    @property
+    def can_write_titles(self) -> bool:
+        """Whether it can make titles of conversations; scripted and very small models cannot."""
+        ...
+
+    async def get_context_window(self, name: str) -> int | None:
+        """Return a model's context window (prompt and answer together) in tokens, or None if it is unknown."""
         ...
 
     async def load_tools(self) -> Sequence[Tool]:
@@ -235,38 +243,7 @@ class Agent(Protocol):
         ...
 
 
-class AgentInfo(Protocol):
-    """What a command may know about the agent."""
-
-    @property
-    def model(self) -> str:
-        """The model of conversations that have chosen none."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """Which agent answers, and why."""
-        ...
-
-    def list_models(self) -> Sequence[str]:
-        """List the models that a conversation may choose."""
-        ...
-
-    def check_model(self, name: str) -> None:
-        """Raise if no model of this name can be used."""
-        ...
-
-    async def get_price(self, name: str) -> TokenPrice | None:
-        """Return what a model costs, at most; None if that is unknown."""
-        ...
-
-    def list_tool_servers(self) -> Sequence[str]:
-        """List the servers that the agent has tools from."""
-        ...
-
-
-# --------------------------------------------------------------------------------------------------
-# Notices that several agents send.
+# -- notices that several agents send -----------------------------------------------------------------------
 
 CUT_OFF_NOTICE = Notice("The answer was cut off because it reached the maximum length.", NoticeCode.CUT_OFF)
 
@@ -278,15 +255,14 @@ def make_fallback_notice(error: AgentError, model: str, instead_of: str) -> Noti
     return Notice(f"{error} Using {model} instead of {instead_of}.", NoticeCode.FALLBACK_USED, facts)
 
 
-# --------------------------------------------------------------------------------------------------
-# How often and after how long a request to a provider is retried: one policy for all providers.
+# -- retries ------------------------------------------------------------------------------------------------
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """A few tries with growing waits between them. All times are in seconds."""
+    """A few tries with growing waits between them, the same for all providers. All times are in seconds."""
 
     max_tries: int = 3  # with one model, the first included
     first_wait: float = 0.5
@@ -304,11 +280,10 @@ class RetryPolicy:
         return max(wait, requested_wait or 0.0)
 
 
-# --------------------------------------------------------------------------------------------------
-# Estimating how many tokens a text has, for decisions made before a provider has counted them.
-#
-# The estimate needs no vocabulary: four characters make a token in most languages; in scripts without spaces, a
-# character is nearly a token by itself.
+# -- tokens -------------------------------------------------------------------------------------------------
+
+# An estimate, for decisions made before a provider has counted. It needs no vocabulary: four characters make a token in
+# most languages; in scripts without spaces, a character is nearly a token by itself.
 
 _DENSE_SCRIPT = re.compile(r"[ᄀ-ᇿ⺀-〿぀-ヿ㄰-㆏㐀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff]+")
 _TOKENS_PER_DENSE_CHAR = 0.8
@@ -343,22 +318,13 @@ def extract_text(message: Mapping[str, Any]) -> str:
     return join_text_parts(content)
 
 
-# --------------------------------------------------------------------------------------------------
-# Prices of models, loaded before a transaction, in which nothing can be awaited.
+# -- prices -------------------------------------------------------------------------------------------------
 
 MAX_LOADED_MODELS: Final = 500
 
 
-class PriceSource(Protocol):
-    """An agent, as far as it knows prices."""
-
-    async def get_price(self, name: str) -> TokenPrice | None:
-        """Return what a model costs, at most; None if that is unknown."""
-        ...
-
-
 class ModelPrices:
-    """What models cost, as far as it was loaded."""
+    """The prices of models, loaded before a transaction, in which nothing can be awaited."""
 
     def __init__(self, agent: PriceSource) -> None:
         self._agent = agent

@@ -1,6 +1,9 @@
-"""Compacting a conversation for the model: where to cut, how to ask for a summary, which summary to accept.
+"""Compacts a conversation for the model: finds where to cut, asks for a summary, checks it, and shortens messages.
 
 Pure. A compaction deletes nothing from the log: it only changes what the model sees in later turns.
+
+Messages that are too long for a model are shortened: only texts inside them, the longest first. No message disappears,
+so every call keeps its result and every answer its question.
 """
 
 from __future__ import annotations
@@ -38,6 +41,12 @@ SUMMARY_INSTRUCTIONS = (
     f" Write plain, dense notes of at most {MAX_SUMMARY_WORDS} words, in the language of the conversation, and nothing"
     " else."
 )
+MIN_CONTEXT_TOKENS = 100  # no model is so small that less would help
+LEFT_OUT_MARKER = "\n[… {count} characters left out …]\n"
+IMAGE_LEFT_OUT_TEXT = "(an image, left out because the conversation is too long for the model)"
+_TOKENS_PER_IMAGE = 1000
+_TOKENS_PER_MARKER = 12
+_MIN_TEXT_TOKENS = 8  # no text is shortened below this
 
 
 def find_old_messages(
@@ -150,20 +159,6 @@ def check_summary(text: str, replaced: Sequence[Mapping[str, Any]] = ()) -> str:
             "The model's summary is longer than the messages it would replace, so nothing was changed.", tokens=tokens
         )
     return summary
-
-
-# --------------------------------------------------------------------------------------------------
-# Shortening messages that are too long for a model. Pure; the log keeps every message as it is.
-#
-# Only texts inside messages become shorter, the longest first. No message disappears, so every call keeps its result
-# and every answer its question.
-
-MIN_CONTEXT_TOKENS = 100  # no model is so small that less would help
-LEFT_OUT_MARKER = "\n[… {count} characters left out …]\n"
-IMAGE_LEFT_OUT_TEXT = "(an image, left out because the conversation is too long for the model)"
-_TOKENS_PER_IMAGE = 1000
-_TOKENS_PER_MARKER = 12
-_MIN_TEXT_TOKENS = 8  # no text is shortened below this
 
 
 def count_tokens(messages: Sequence[Mapping[str, Any]]) -> int:

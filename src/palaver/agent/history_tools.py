@@ -5,16 +5,17 @@ The caller passes a view whose queries decide what is visible; this module never
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from palaver.agent.base import Tool
-from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.tool_arguments import DATA_NOTICE, integer_argument, make_tool, quote_data, text_argument
 from palaver.agent.toolsets import HISTORY_TOOLSET
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
 
+    from palaver.agent.base import Tool
     from palaver.core.ids import SessionId
     from palaver.sessions.events import Event
     from palaver.sessions.message import Message
@@ -45,63 +46,53 @@ class Conversations(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    query: str = text_argument("the words to search for; a few distinctive words work best")
+    limit: int = integer_argument("how many; 8 by default", default=8, maximum=MAX_HITS)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArguments:
+    id: str = text_argument("the id of the conversation from a search, or its title")
+    around: int | None = integer_argument("the number of a message, without the #")
+    limit: int = integer_argument("how many messages; 20 by default", default=20, maximum=MAX_MESSAGES)
+
+
 def make_history_tools(
     conversations: Conversations, *, session_id: SessionId | None = None, input_seq: int | None = None
 ) -> tuple[Tool, ...]:
     """Make the tools of the history toolset for a question, which is message `input_seq` of the session."""
 
-    async def search(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "query", "limit")
-        query, limit = arguments.get_text("query"), arguments.get_integer("limit", maximum=MAX_HITS) or 8
-        with translate_errors():
-            hits = await conversations.search(query, limit=limit + _MAX_NEWER_MESSAGES)
+    async def search(arguments: SearchArguments) -> str:
+        hits = await conversations.search(arguments.query, limit=arguments.limit + _MAX_NEWER_MESSAGES)
         earlier = [hit for hit in hits if not is_question_or_newer(hit)]
-        return _format_hits(earlier, limit, session_id) + (INDEXING_NOTICE if hits.is_indexing else "")
+        return _format_hits(earlier, arguments.limit, session_id) + (INDEXING_NOTICE if hits.is_indexing else "")
 
     def is_question_or_newer(hit: SearchHit) -> bool:
         return hit.session_id == session_id and input_seq is not None and hit.seq >= input_seq
 
-    async def read(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "id", "around", "limit")
-        id_or_title, around = arguments.get_text("id"), arguments.get_integer("around")
-        limit = arguments.get_integer("limit", maximum=MAX_MESSAGES) or 20
-        with translate_errors():
-            session = await conversations.find(id_or_title)
-            before = None if around is None else around + limit // 2 + 1
-            messages = await conversations.load_messages(session.id, before=before, limit=limit)
+    async def read(arguments: ReadArguments) -> str:
+        session = await conversations.find(arguments.id)
+        before = None if arguments.around is None else arguments.around + arguments.limit // 2 + 1
+        messages = await conversations.load_messages(session.id, before=before, limit=arguments.limit)
         return _format_conversation(session, messages)
 
     return (
-        Tool(
-            name="search_conversations",
-            description=(
-                "Search earlier conversations that may be shared here, newest first. Also finds messages of this"
-                " conversation that you no longer see. A message must contain every word;"
-                ' "a phrase", begin* and -without work.'
-            ),
-            parameters=build_schema(
-                ["query"],
-                query={"type": "string", "description": "the words to search for; a few distinctive words work best"},
-                limit={"type": "integer", "minimum": 1, "maximum": MAX_HITS, "description": "how many; 8 by default"},
-            ),
-            run=search,
+        make_tool(
+            "search_conversations",
+            "Search earlier conversations that may be shared here, newest first. Also finds messages of this"
+            " conversation that you no longer see. A message must contain every word;"
+            ' "a phrase", begin* and -without work.',
+            SearchArguments,
+            search,
             toolset=HISTORY_TOOLSET,
         ),
-        Tool(
-            name="read_conversation",
-            description="Read messages of an earlier conversation: the last ones, or those around a message.",
-            parameters=build_schema(
-                ["id"],
-                id={"type": "string", "description": "the id of the conversation from a search, or its title"},
-                around={"type": "integer", "minimum": 1, "description": "the number of a message, without the #"},
-                limit={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_MESSAGES,
-                    "description": "how many messages; 20 by default",
-                },
-            ),
-            run=read,
+        make_tool(
+            "read_conversation",
+            "Read messages of an earlier conversation: the last ones, or those around a message.",
+            ReadArguments,
+            read,
             toolset=HISTORY_TOOLSET,
         ),
     )

@@ -5,7 +5,7 @@ from config.yaml and are chosen by name. A workspace is a text that the agent is
 
 Always true: a choice that config.yaml no longer has, or that can no longer be used, never keeps a conversation from
 being answered. The default applies instead, and the person is told. A profile can leave out toolsets, but never add
-one.
+one. A person may choose the models that the operator allows for their role; everyone may use the default.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT_PROFILE = Profile()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChoices:
-    """What the settings of a conversation mean for its next answer."""
+    """The choices of a conversation that apply to its next answer."""
 
     model: str | None  # None: the default of the agent
     instructions: str  # empty: the default
@@ -154,13 +154,6 @@ def _describe_missing(kind: Literal["profile", "personality"], name: str) -> Not
     )
     code = NoticeCode.PROFILE_MISSING if kind == "profile" else NoticeCode.PERSONALITY_MISSING
     return Notice(text, code, {"name": name})
-
-
-# --------------------------------------------------------------------------------------------------
-# Which models a person may choose: those of the agent that the operator allows for their role.
-#
-# Always true: the default model may be used by everyone. A model that is no longer allowed never keeps a conversation
-# from being answered: the default answers instead, and the person is told (`profiles.py`).
 
 
 def list_allowed_models(agent: AgentInfo, rules: TurnRules, role: Role) -> list[str]:

@@ -40,6 +40,17 @@ PALAVER_TOOL_NAMES: Final = frozenset(
         "report_failure",  # in a run of a job
     }
 )
+SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
+SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
+BUILT_IN_TOOLSETS: Final = {
+    HISTORY_TOOLSET: "searches and reads earlier conversations",
+    MEMORY_TOOLSET: "remembers, recalls and forgets",
+    SCHEDULE_TOOLSET: "makes and changes jobs that run on a schedule",
+    MESSAGING_TOOLSET: "sends messages to other chats",
+    WEB_TOOLSET: "reads web pages and searches the web",
+}
+PUBLIC_TOOLSETS: Final = frozenset({WEB_TOOLSET})  # they return nothing that belongs to a person
+NEVER_FOR_JOBS: Final = frozenset({SCHEDULE_TOOLSET})  # a job makes no jobs, whatever was granted to it
 
 
 def build_tool_name(server: str, tool: str) -> str:
@@ -59,21 +70,6 @@ def _find_problem(name: str, counts: Counter[str]) -> str | None:
     if counts[name] > 1:
         return f"{counts[name]} tools would have the name {name}"
     return None
-
-
-# --------------------------------------------------------------------------------------------------
-
-SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
-SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
-BUILT_IN_TOOLSETS: Final = {
-    HISTORY_TOOLSET: "searches and reads earlier conversations",
-    MEMORY_TOOLSET: "remembers, recalls and forgets",
-    SCHEDULE_TOOLSET: "makes and changes jobs that run on a schedule",
-    MESSAGING_TOOLSET: "sends messages to other chats",
-    WEB_TOOLSET: "reads web pages and searches the web",
-}
-PUBLIC_TOOLSETS: Final = frozenset({WEB_TOOLSET})  # they return nothing that belongs to a person
-NEVER_FOR_JOBS: Final = frozenset({SCHEDULE_TOOLSET})  # a job makes no jobs, whatever was granted to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

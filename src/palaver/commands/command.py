@@ -1,4 +1,4 @@
-"""What a slash command is: a description for people, typed actions, and a call of one of them.
+"""A slash command: its description for people, its typed actions, and a call of one of them.
 
     "/undo 3"  --Command.parse-->  undo_turns.call(turns=3)  --Inbox-->  CommandReply
 
@@ -36,8 +36,10 @@ ADMIN: Final[Scopes] = frozenset({Scope.ADMIN})
 TALK: Final[Scopes] = CHAT | WRITE  # both let a program send messages to the agent
 ANY: Final[Scopes] = ALL_SCOPES
 NO_SCOPE: Final[Scopes] = frozenset()
+EVERYTHING: Final = "everything"  # the argument with which an owner asks for what belongs to other people
 # The secret of a webhook is a token, too: its program talks to the agent, and has nothing to do with administration.
 WEBHOOK_SCOPES: Final = READ | WRITE | CHAT
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +85,6 @@ def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | No
     )
 
 
-# --------------------------------------------------------------------------------------------------
-
-P = ParamSpec("P")
-
-
 class BadArguments(InvalidInput):
     """These arguments don't fit the command."""
 
@@ -112,7 +109,6 @@ class CommandAction(Generic[P]):
     reads: bool = False  # it changes nothing
     searches: bool = False  # the search index must be up to date before it runs
     uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
-    makes_file: bool = False  # it takes longer than others: a file is made for its reply
     runs_agent: bool = False  # it makes the agent work, at once or later
     changes_many_events: bool = False  # it may hide, show or copy a large part of a conversation
 
@@ -161,28 +157,21 @@ class Command:
     example: str
     usage: str = ""  # the arguments, as in `[title]`
     aliases: tuple[str, ...] = ()
+    makes_file: bool = False  # it takes longer than others: a file is made for its reply
 
 
 def write_action(
-    command: str, *, uses_prices: bool = False, runs_agent: bool = False, changes_many_events: bool = False
+    command: str, **flags: bool
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
-    """Declare a function as an action that may change the database."""
-    return lambda function: CommandAction(
-        command,
-        function,
-        uses_prices=uses_prices,
-        runs_agent=runs_agent,
-        changes_many_events=changes_many_events,
-    )
+    """Declare a function as an action that may change the database; the flags are those of `CommandAction`."""
+    return lambda function: CommandAction(command, function, **flags)
 
 
 def read_action(
-    command: str, *, searches: bool = False, uses_prices: bool = False, makes_file: bool = False
+    command: str, **flags: bool
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that only reads."""
-    return lambda function: CommandAction(
-        command, function, reads=True, searches=searches, uses_prices=uses_prices, makes_file=makes_file
-    )
+    return write_action(command, reads=True, **flags)
 
 
 def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall]:

@@ -1,4 +1,4 @@
-"""What a command works with: who asks, where, the session it is about, and the transaction.
+"""The context of a command: who asks, where, the session it is about, and the transaction.
 
 Always true: a command reads and changes a session only after `require_session` has checked it for the person who asks.
 The lane that a person writes in may be on a session that they have no access to.
@@ -43,7 +43,7 @@ _PAGE_MESSAGES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Who runs a command and where, and what the command may use."""
+    """The person who runs a command, the place, and everything that the command may use."""
 
     tx: Transaction
     now: datetime

@@ -1,4 +1,4 @@
-"""Our accounts on platforms: which process runs each, and how it is doing.
+"""Our accounts on platforms: which process runs each, how it is doing, and how far it has read.
 
 Always true: one process at a time holds the lease of an account. `lease_no` counts its holders. What a process writes
 for an account carries a `Fence` with its number, and is refused (`LeaseLost`) in its transaction once another process
@@ -8,18 +8,19 @@ has taken the account over, so that a process which was paused for a while canno
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.engines.base import list_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from collections.abc import Callable
 
     from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.delivery import AccountKey
@@ -53,16 +54,31 @@ class AccountRow:
         return self.lease_until > now and not is_owner_dead(self.lease_owner)
 
 
+class _AccountColumns(NamedTuple):
+    platform: str
+    account: str
+    lease_owner: str | None
+    lease_until: int | None
+    test_no: int
+    # The status:
+    state: str
+    state_since: int
+    name: str | None
+    user_id: str | None
+    warnings: str | None
+    details: str | None
+    linking: str | None
+    error: str | None
+    error_at: int | None
+    last_message_at: int | None
+    last_test: str | None
+
+
 _IS_ACCOUNT = "platform = $1 AND account = $2"
 _HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
-_COLUMNS = (
-    "platform, account, lease_owner, lease_until, test_no, state, state_since, name, user_id, warnings, details,"
-    " linking, error, error_at, last_message_at, last_test"
-)
-_SET_STATUS = (
-    "state = $4, state_since = $5, name = $6, user_id = $7, warnings = $8, details = $9, linking = $10, error = $11,"
-    " error_at = $12, last_message_at = $13, last_test = $14"
-)
+_STATUS_COLUMNS = _AccountColumns._fields[_AccountColumns._fields.index("state") :]
+_SET_STATUS = ", ".join(f"{name} = ${number}" for number, name in enumerate(_STATUS_COLUMNS, 4))
+_SELECT = f"SELECT {list_columns(_AccountColumns)} FROM platform_account"
 
 
 # -- leases -------------------------------------------------------------------------------------------------
@@ -107,13 +123,16 @@ def acquire(
         owner,
         until,
     )
-    return None if taken is None else Fence(platform, account, taken[0])
+    if taken is None:
+        return None
+    (lease_no,) = taken
+    return Fence(platform, account, lease_no)
 
 
 def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
     """Extend a lease and store the status of its account; False if another process has taken it over."""
     changed = tx.execute(
-        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = $15 WHERE {_HAS_LEASE}",
+        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = ${4 + len(_STATUS_COLUMNS)} WHERE {_HAS_LEASE}",
         *_make_params(fence),
         *_make_status_params(status),
         until,
@@ -155,124 +174,25 @@ def request_test(tx: Transaction, key: AccountKey) -> int | None:
         str(platform),
         account,
     )
-    return None if row is None else int(row[0])
+    if row is None:
+        return None
+    (test_no,) = row
+    return int(test_no)
 
 
 def list_accounts(tx: Transaction) -> list[AccountRow]:
     """List all accounts that have ever run, sorted by name."""
-    return [
-        _account_from_row(row)
-        for row in tx.fetch_all(f"SELECT {_COLUMNS} FROM platform_account ORDER BY platform, account")
-    ]
+    return [_account_from_row(row) for row in tx.fetch_all(f"{_SELECT} ORDER BY platform, account")]
 
 
 def find_account(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None:
     """Return an account as it is stored; None if it never ran."""
     platform, account = key
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM platform_account WHERE {_IS_ACCOUNT} {lock}", str(platform), account)
+    row = tx.fetch_one(f"{_SELECT} WHERE {_IS_ACCOUNT} {lock}", str(platform), account)
     return None if row is None else _account_from_row(row)
 
 
-def _account_from_row(row: Row) -> AccountRow:
-    platform, account, owner, until, test_no, *status = row
-    return AccountRow(
-        platform=Platform(platform),
-        account=account,
-        lease_owner=owner,
-        lease_until=until,
-        test_no=test_no,
-        status=_status_from_columns(*status),
-    )
-
-
-def _status_from_columns(
-    state: str,
-    since: int,
-    name: str | None,
-    user_id: str | None,
-    warnings: str | None,
-    details: str | None,
-    linking: str | None,
-    error: str | None,
-    error_at: int | None,
-    last_message_at: int | None,
-    last_test: str | None,
-) -> AccountStatus:
-    return AccountStatus(
-        state=AccountState(state),
-        since=from_micros(since),
-        name=name,
-        user_id=user_id,
-        warnings=tuple(json.loads(warnings)) if warnings else (),
-        details=tuple(json.loads(details)) if details else (),
-        linking=_prompt_from_json(linking) if linking else None,
-        error=error,
-        error_at=from_micros_or_none(error_at),
-        last_message_at=from_micros_or_none(last_message_at),
-        last_test=_test_from_json(last_test) if last_test else None,
-    )
-
-
-def _make_status_params(status: AccountStatus) -> tuple[object, ...]:
-    return (
-        status.state.value,
-        to_micros(status.since),
-        _to_storable(status.name),
-        _to_storable(status.user_id),
-        _texts_to_json(status.warnings),
-        _texts_to_json(status.details),
-        _prompt_to_json(status.linking) if status.linking else None,
-        _to_storable(status.error),
-        _to_micros_or_none(status.error_at),
-        _to_micros_or_none(status.last_message_at),
-        _test_to_json(status.last_test) if status.last_test else None,
-    )
-
-
-def _texts_to_json(texts: Sequence[str]) -> str | None:
-    return json.dumps([make_storable(text) for text in texts]) if texts else None
-
-
-def _prompt_to_json(prompt: LinkingPrompt) -> str:
-    fields = {
-        "instructions": make_storable(prompt.instructions),
-        "qr_text": _to_storable(prompt.qr_text),
-        "code": _to_storable(prompt.code),
-        "expires_at": _to_micros_or_none(prompt.expires_at),
-    }
-    return json.dumps(fields)
-
-
-def _prompt_from_json(text: str) -> LinkingPrompt:
-    fields = json.loads(text)
-    return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
-
-
-def _test_to_json(test: ConnectionTest) -> str:
-    fields = {
-        "number": test.number,
-        "finished_at": to_micros(test.finished_at),
-        "seconds": test.seconds,
-        "error": _to_storable(test.error),
-    }
-    return json.dumps(fields)
-
-
-def _test_from_json(text: str) -> ConnectionTest:
-    fields = json.loads(text)
-    return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})
-
-
-def _to_storable(text: str | None) -> str | None:
-    return None if text is None else make_storable(text)
-
-
-def _to_micros_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
-
-
-# --------------------------------------------------------------------------------------------------
-# How far each of our accounts has read on its platform.
+# -- how far each account has read --------------------------------------------------------------------------
 
 
 def save(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None:
@@ -291,4 +211,62 @@ def load(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
     row = tx.fetch_one(
         "SELECT value FROM platform_cursor WHERE platform = $1 AND account = $2 AND name = $3", *map(str, account), name
     )
-    return None if row is None else str(row[0])
+    if row is None:
+        return None
+    (value,) = row
+    return str(value)
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+def _account_from_row(values: Row) -> AccountRow:
+    row = _AccountColumns._make(values)
+    return AccountRow(
+        platform=Platform(row.platform),
+        account=row.account,
+        lease_owner=row.lease_owner,
+        lease_until=row.lease_until,
+        test_no=row.test_no,
+        status=AccountStatus(
+            state=AccountState(row.state),
+            since=from_micros(row.state_since),
+            name=row.name,
+            user_id=row.user_id,
+            warnings=tuple(json.loads(row.warnings)) if row.warnings else (),
+            details=tuple(json.loads(row.details)) if row.details else (),
+            linking=_prompt_from_json(row.linking) if row.linking else None,
+            error=row.error,
+            error_at=from_micros_or_none(row.error_at),
+            last_message_at=from_micros_or_none(row.last_message_at),
+            last_test=_test_from_json(row.last_test) if row.last_test else None,
+        ),
+    )
+
+
+def _make_status_params(status: AccountStatus) -> list[Any]:
+    """Return the values of `_STATUS_COLUMNS`; a field of the status has the name of its column, except for one."""
+    names = ("since" if column == "state_since" else column for column in _STATUS_COLUMNS)
+    return [_to_column(getattr(status, name)) for name in names]
+
+
+def _to_column(value: object) -> Any:
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, str):
+        return make_storable(str(value))
+    if isinstance(value, tuple):
+        return json.dumps([make_storable(text) for text in value]) if value else None
+    if isinstance(value, LinkingPrompt | ConnectionTest):
+        return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
+    return value
+
+
+def _prompt_from_json(text: str) -> LinkingPrompt:
+    fields = json.loads(text)
+    return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
+
+
+def _test_from_json(text: str) -> ConnectionTest:
+    fields = json.loads(text)
+    return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})

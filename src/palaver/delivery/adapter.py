@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from palaver.delivery.model import Capabilities
-from palaver.sessions.delivery import Button, DeliveryKind
+from palaver.sessions.delivery import Button as Button, DeliveryKind  # noqa: PLC0414  (adapters import it from here)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,21 +25,10 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import Address
     from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
-__all__ = [
-    "AccountInfo",
-    "AccountLink",
-    "Adapter",
-    "Button",
-    "OutgoingFile",
-    "OutgoingMessage",
-    "WebhookRequest",
-    "WebhookResponse",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountInfo:
-    """What a platform says about our account, after signing in."""
+    """Our account, as the platform describes it after signing in."""
 
     user_id: str | None = None  # our account's own id there
     name: str | None = None  # as people see it, such as @palaver_bot
@@ -94,7 +83,7 @@ class WebhookResponse:
 
 
 class AccountLink(Protocol):
-    """How an adapter reaches the gateway. It is valid until `run` returns or is canceled."""
+    """The gateway, as an adapter reaches it. It is valid until `run` returns or is canceled."""
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
         """Store an update durably, together with the cursor after it.

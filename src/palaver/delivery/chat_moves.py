@@ -3,13 +3,15 @@
 Conversations, open turns, deliveries on their way, the home channel, jobs, access and the messages of the group go on
 under the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old
 id would name another message there. Doing it twice changes nothing.
+
+The columns that hold a chat are listed first: by its id, by an address, by a source, or by the key of its lane.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, decode_source, encode_source
@@ -27,6 +29,31 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
+
+
+class _ChatIdColumn(NamedTuple):
+    """A column with the id of a chat, in a table that has the platform and the account beside it."""
+
+    table: str
+    column: str
+    cleared: str | None = None  # a column with an id that the new chat does not have
+    # A row stays behind if the new chat has one with the same values in these columns; None: it has no such limit.
+    unique_with: tuple[str, ...] | None = None
+    deletes_rest: bool = False  # of rows that stay behind
+
+
+_CHAT_IDS = (
+    _ChatIdColumn("chat_access", "chat_id", unique_with=(), deletes_rest=True),
+    _ChatIdColumn("group_message", "chat_id", cleared="message_id"),
+)
+_CHAT_IDS_OF_RECEIPTS = _ChatIdColumn("inbound_message", "chat", unique_with=("sender", "message_id"))
+_FORGOTTEN_ADDRESSES = (
+    "preview",  # a growing message that stays behind in the old chat
+    "dead_target",  # the platform has just said where the chat is, so it can be reached there
+)
+# Others, each with a rule of its own: `turn.address` and `delivery.address` while they are open, `lane.key` and
+# `lane.source`, `lane_move.lane_key`, `session.key` and `session.source`, `home_channel.source`, the chat of a person's
+# direct messages, and of a job its origin, its targets and a proposed change of them.
 
 _AFTER_COLON = ";"  # the character after ":": what begins with `key:` is less than `key;`
 # A range of an index: the key itself, and every key that continues it with a colon.
@@ -64,12 +91,11 @@ def move_chat(
         moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
     moved += _move_deliveries(tx, old_address, new_address, now)
     moved += _move_turns(tx, old_address, new_address)
-    moved += _move_records(tx, (platform, account), old_chat_id, new_chat_id)
+    for column in (*_CHAT_IDS, *([_CHAT_IDS_OF_RECEIPTS] if keeps_message_ids else [])):
+        moved += _move_chat_id(tx, column, (platform, account, old_chat_id), new_chat_id)
     moved += _move_home_channel(tx, platform, account, old_chat_id, new_chat_id)
-    if keeps_message_ids:
-        moved += _move_receipts(tx, (platform, account), old_chat_id, new_chat_id)
-    # The platform has just said where the chat is, so it can be reached there.
-    moved += tx.execute(f"DELETE FROM dead_target WHERE {_IS_ADDRESS}", old_address)
+    for table in _FORGOTTEN_ADDRESSES:
+        moved += tx.execute(f"DELETE FROM {table} WHERE {_IS_ADDRESS}", old_address)
     return moved > 0
 
 
@@ -101,7 +127,8 @@ def _list_agents(tx: Transaction) -> list[str]:
     agents: list[str] = []
     start = "agent:"
     while row := tx.fetch_one("SELECT key FROM lane WHERE key >= $1 ORDER BY key LIMIT 1", start):
-        agent = ":".join(row[0].split(":")[:2])
+        (key,) = row
+        agent = ":".join(key.split(":")[:2])
         agents.append(agent)
         start = agent + _AFTER_COLON
     return agents
@@ -120,24 +147,29 @@ def _move_sessions(tx: Transaction, old_key: str, new_key: str, new_chat_id: str
 
 
 def _move_lanes(tx: Transaction, old_key: str, new_key: str, new_chat_id: str, now: int) -> int:
-    columns = "session_no, source, audience_no, shared, group_message_no"
-    rows = tx.fetch_all(f"SELECT key, {columns} FROM lane WHERE {_IS_KEY} {tx.for_update}", old_key)
-    for key, session_no, source, *rest in rows:
+    rows = tx.fetch_all(f"SELECT key, session_no, source FROM lane WHERE {_IS_KEY} {tx.for_update}", old_key)
+    for key, session_no, source in rows:
         moved_key = new_key + key[len(old_key) :]
-        tx.execute(
-            f"INSERT INTO lane (key, {columns}, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-            moved_key,
-            session_no,
-            _move_source(source, new_chat_id),
-            *rest,
-            now,
-        )
-        tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, moved_key)
-        tx.execute("DELETE FROM lane WHERE key = $1", key)
+        _rename_lane(tx, key, moved_key, _move_source(source, new_chat_id), now)
         _move_direct_messages(tx, decode_source(source), new_chat_id)
         if session_no is not None:
             _keep_reachable(tx, moved_key, session_no, now)
     return len(rows)
+
+
+def _rename_lane(tx: Transaction, key: str, new_key: str, new_source: str, now: int) -> None:
+    """Let a lane go on under another key; one that is there already stays."""
+    columns = "audience_no, shared, group_message_no, session_no"
+    tx.execute(
+        f"INSERT INTO lane (key, source, updated_at, {columns})"
+        f" SELECT $2, $3, $4, {columns} FROM lane WHERE key = $1 ON CONFLICT DO NOTHING",
+        key,
+        new_key,
+        new_source,
+        now,
+    )
+    tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, new_key)
+    tx.execute("DELETE FROM lane WHERE key = $1", key)
 
 
 def _move_direct_messages(tx: Transaction, source: SessionSource, new_chat_id: str) -> None:
@@ -180,11 +212,11 @@ def move_participant(tx: Transaction, person_id: str, platform: str, old_id: str
     Where they have a lane under the new id already, that one stays.
     """
     rows = tx.fetch_all(
-        "SELECT l.key, l.session_no, l.source, l.audience_no, l.group_message_no FROM person p"
+        "SELECT l.key, l.source, l.audience_no FROM person p"
         " JOIN lane l ON l.audience_no = p.audience_no WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0",
         person_id,
     )
-    for key, session_no, encoded, audience_no, group_message_no in rows:
+    for key, encoded, audience_no in rows:
         source = decode_source(encoded)
         if source.platform != platform or old_id not in {source.user_id, source.user_id_alt}:
             continue
@@ -193,19 +225,8 @@ def move_participant(tx: Transaction, person_id: str, platform: str, old_id: str
         if new_key is None:
             tx.execute("UPDATE lane SET source = $2 WHERE key = $1", key, new_source)
             continue
-        tx.execute(
-            "INSERT INTO lane (key, session_no, source, audience_no, shared, group_message_no, updated_at)"
-            " VALUES ($1, $2, $3, $4, 0, $5, $6) ON CONFLICT DO NOTHING",
-            new_key,
-            session_no,
-            new_source,
-            audience_no,
-            group_message_no,
-            now,
-        )
-        tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, new_key)
+        _rename_lane(tx, key, new_key, new_source, now)
         tx.execute("UPDATE session SET key = $2 WHERE key = $1 AND audience_no = $3", key, new_key, audience_no)
-        tx.execute("DELETE FROM lane WHERE key = $1", key)
 
 
 def _move_source(source: str, new_chat_id: str) -> str:
@@ -216,8 +237,6 @@ def _move_source(source: str, new_chat_id: str) -> str:
 
 
 def _move_turns(tx: Transaction, old_address: str, new_address: str) -> int:
-    """Move the open turns; a growing message that stays behind in the old chat is forgotten."""
-    tx.execute(f"DELETE FROM preview WHERE {_HAS_ADDRESS}", old_address)
     return tx.execute(
         f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
         f" WHERE state IN ('queued', 'running') AND {_HAS_ADDRESS}",
@@ -252,42 +271,31 @@ def _move_deliveries(tx: Transaction, old_address: str, new_address: str, now: i
 # -- access and messages of the group -----------------------------------------------------------------------
 
 
-def _move_records(tx: Transaction, account_key: tuple[str, str], old_chat_id: str, new_chat_id: str) -> int:
-    is_chat = "platform = $1 AND account = $2 AND chat_id = $3"
-    moved = tx.execute(
-        f"UPDATE chat_access SET chat_id = $4 WHERE {is_chat} AND NOT EXISTS (SELECT 1 FROM chat_access n"
-        " WHERE n.platform = $1 AND n.account = $2 AND n.chat_id = $4)",
-        *account_key,
-        old_chat_id,
-        new_chat_id,
-    )
-    moved += tx.execute(f"DELETE FROM chat_access WHERE {is_chat}", *account_key, old_chat_id)
-    return moved + tx.execute(
-        f"UPDATE group_message SET chat_id = $4, message_id = NULL WHERE {is_chat}",
-        *account_key,
-        old_chat_id,
-        new_chat_id,
-    )
-
-
-def _move_receipts(tx: Transaction, account_key: tuple[str, str], old_chat_id: str, new_chat_id: str) -> int:
-    return tx.execute(
-        "UPDATE inbound_message SET chat = $4 WHERE platform = $1 AND account = $2 AND chat = $3 AND NOT EXISTS"
-        " (SELECT 1 FROM inbound_message n WHERE n.platform = $1 AND n.account = $2 AND n.chat = $4"
-        " AND n.sender = inbound_message.sender AND n.message_id = inbound_message.message_id)",
-        *account_key,
-        old_chat_id,
-        new_chat_id,
-    )
+def _move_chat_id(tx: Transaction, place: _ChatIdColumn, old_chat: tuple[str, str, str], new_chat_id: str) -> int:
+    table, column = place.table, place.column
+    is_chat = f"platform = $1 AND account = $2 AND {column} = $3"
+    changes = f"{column} = $4" + (f", {place.cleared} = NULL" if place.cleared else "")
+    is_free = ""
+    if place.unique_with is not None:
+        is_same = "".join(f" AND n.{name} = {table}.{name}" for name in place.unique_with)
+        is_free = (
+            f" AND NOT EXISTS (SELECT 1 FROM {table} n WHERE n.platform = $1 AND n.account = $2"
+            f" AND n.{column} = $4{is_same})"
+        )
+    moved = tx.execute(f"UPDATE {table} SET {changes} WHERE {is_chat}{is_free}", *old_chat, new_chat_id)
+    if place.deletes_rest:
+        moved += tx.execute(f"DELETE FROM {table} WHERE {is_chat}", *old_chat)
+    return moved
 
 
 def _move_home_channel(tx: Transaction, platform: str, account: str, old_chat_id: str, new_chat_id: str) -> int:
-    row = tx.fetch_one(f"SELECT source FROM home_channel WHERE platform = $1 {tx.for_update}", platform)
-    source = decode_source(row[0]) if row else None
-    if source is None or (source.account, source.chat_id) != (account, old_chat_id):
-        return 0
-    moved = encode_source(replace(source, chat_id=new_chat_id))
-    return tx.execute("UPDATE home_channel SET source = $2 WHERE platform = $1", platform, moved)
+    moved = 0
+    for (source,) in tx.fetch_all(f"SELECT source FROM home_channel WHERE platform = $1 {tx.for_update}", platform):
+        home = decode_source(source)
+        if (home.account, home.chat_id) == (account, old_chat_id):
+            new_source = _move_source(source, new_chat_id)
+            moved += tx.execute("UPDATE home_channel SET source = $2 WHERE platform = $1", platform, new_source)
+    return moved
 
 
 # -- jobs ---------------------------------------------------------------------------------------------------

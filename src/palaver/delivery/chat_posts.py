@@ -6,6 +6,9 @@ that knows what it has sent. The message is no human activity: it does not move 
 Where a group has a lane for each person, there is no single conversation. There the message is kept with the group's
 messages, and every lane carries it into its conversation with the next message. The same holds for a chat in which
 no person has written yet, whose type is unknown.
+
+A message that is sent to a chat does not keep its conversation from ending. People may answer it later all the same,
+in a new conversation. So their first message there carries it, as a quote.
 """
 
 from __future__ import annotations
@@ -46,11 +49,12 @@ if TYPE_CHECKING:
 
 
 _ANY_USER = "any-user"  # stands for the user of a group when it is asked whether people there have lanes of their own
+MAX_CARRIED_POSTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatPost:
-    """What is sent to a chat."""
+    """A message that is sent to a chat."""
 
     text: str
     sent_by: SentBy
@@ -62,7 +66,7 @@ class ChatPost:
 
 @dataclass(frozen=True, slots=True)
 class PostedMessage:
-    """Where a message stands in a log, if it has a conversation there, and its delivery, if it is sent."""
+    """The place of a message in a log, if it has a conversation there, and its delivery, if it is sent."""
 
     session_id: SessionId | None = None
     seq: int | None = None
@@ -89,7 +93,7 @@ def post_to_chat(
 
 
 def make_file_address(folder: str, name: str) -> Address:
-    """Return the address of a file on this machine; `delivery/part_rendering.py` decides its path."""
+    """Return the address of a file on this machine; `delivery/local_files.py` decides its path."""
     return Address(Platform.LOCAL, folder, name)
 
 
@@ -142,15 +146,6 @@ def _enqueue(
         attachment_ids=post.attachment_ids,
     )
     return deliveries.enqueue(tx, delivery, now)
-
-
-# --------------------------------------------------------------------------------------------------
-# Carries what a job or the agent has sent into the next session, when the reset policy leaves the old one unanswered.
-#
-# A message that is sent to a chat does not keep its conversation from ending. People may answer it later all the same,
-# in a new conversation. So their first message there carries it, as a quote.
-
-MAX_CARRIED_POSTS: Final = 5
 
 
 def list_unanswered_posts(tx: Transaction, arrival: lanes.Arrival, lane_key: str) -> list[dict[str, str]]:

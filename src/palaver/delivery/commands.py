@@ -1,4 +1,4 @@
-"""Commands about places: the home channel of a platform, and continuing a conversation in another chat."""
+"""Commands about places: home channels, continuing a conversation in another chat, and the accounts on platforms."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from palaver.commands.context import describe_last_exchange, describe_open_turns
 from palaver.commands.reply_text import escape_markdown, format_age, format_code, format_count, format_session_name
 from palaver.core.errors import ChatNotReachable, InvalidInput, NotAllowed
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
-from palaver.delivery import surfaces
 from palaver.delivery.health import read_account_health
 from palaver.delivery.model import STATE_WORDS, AccountState
-from palaver.delivery.notices import send_notice
+from palaver.delivery.notices import CONTINUES_TEXT, describe_place, send_notice
 from palaver.people import table as people
 from palaver.sessions import home_channels, lanes_table as lanes
 from palaver.sessions.home_channels import load_home_channels
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _NO_CHAT = "You have no chat with me at {target}. Write to me there once, then use /handoff again."
+MAX_ERROR_CHARS = 300
 
 
 # ---- home channels -----------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def hand_off_session(context: CommandContext, *, target: str) -> CommandReply:
     notice = f"{name} continues here, from {_describe_origin(context.source)}."
     notice += describe_last_exchange(context, row)
     send_notice(context.tx, source, notice, context.now_micros, session_no=row.no)
-    text = f"This conversation continues {surfaces.describe_place(source)}. Messages you send here still reach it."
+    text = CONTINUES_TEXT.format(place=describe_place(source))
     return CommandReply(
         text=text + describe_open_turns(context, row),
         session_id=row.session.id,
@@ -201,12 +201,6 @@ HANDOFF = Command(
     example="/handoff telegram",
     parse=_parse_handoff,
 )
-
-
-# --------------------------------------------------------------------------------------------------
-# The command about the accounts on chat platforms: `/platforms`.
-
-MAX_ERROR_CHARS = 300
 
 
 @read_action("platforms")

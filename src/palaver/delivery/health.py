@@ -1,4 +1,4 @@
-"""How every account on every platform is doing: its state, its last message and error, and its deliveries.
+"""The health of every account on every platform: its state, its last message and error, and its deliveries.
 
 It is read from the database, so every process gives the same answer, whichever of them runs the account.
 """

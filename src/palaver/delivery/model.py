@@ -1,7 +1,17 @@
-"""What a platform can do, as a value. Common code decides by it, so that no adapter has to.
+"""The capabilities of a platform, and the state of an account there.
 
 Each adapter has one `Capabilities`: how long a message may be, what can be done with a message that was sent, how fast
-it may send, and for how long the platform recognizes the key of a message that is sent again.
+it may send, and for how long the platform recognizes the key of a message that is sent again. Common code decides by
+it, so that no adapter has to.
+
+The states of an account:
+
+    off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
+                 ▲          │        │
+                 ├──────────┴────────┘        after a pause
+                 ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
+                 └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or
+                                              when an owner asks for it
 """
 
 from __future__ import annotations
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LengthUnit(StrEnum):
-    """How a platform counts the length of a message."""
+    """The unit in which a platform counts the length of a message."""
 
     CHARACTERS = "characters"
     UTF16 = "utf16"  # code units: an emoji counts as two
@@ -31,7 +41,7 @@ class LengthUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast something may be sent: `burst` at once, and then one every `seconds`."""
+    """The rate at which something may be sent: `burst` at once, and then one every `seconds`."""
 
     seconds: float
     burst: int = 1
@@ -39,7 +49,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What one account on a platform can do; without arguments: send texts of any length."""
+    """The abilities of one account on a platform; without arguments: send texts of any length."""
 
     max_length: int | None = None  # of one message; None: no limit
     length_unit: LengthUnit = LengthUnit.CHARACTERS
@@ -73,19 +83,8 @@ def measure_length(text: str, unit: LengthUnit) -> int:
             return len(text.encode("utf-8", "surrogatepass"))
 
 
-# --------------------------------------------------------------------------------------------------
-# How an account on a platform is doing: for the operator, and for everything that lists what is connected.
-#
-# off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
-#              ▲          │        │
-#              ├──────────┴────────┘        after a pause
-#              ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
-#              └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or when
-#                                           an owner asks for it
-
-
 class AccountState(StrEnum):
-    """What an account does at the moment."""
+    """The state of an account; see the module."""
 
     OFF = "off"  # no process runs it
     CONNECTING = "connecting"
@@ -107,7 +106,7 @@ STATE_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingPrompt:
-    """What an owner does on their phone to link it with an account here. Only owners see it."""
+    """The steps with which an owner links their phone with an account here. Only owners see them."""
 
     instructions: str  # in words: which app, which menu
     # Everyone who knows them can link a phone of their own: no log line shows them.
@@ -118,7 +117,7 @@ class LinkingPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTest:
-    """How the latest test of a connection, which an owner asked for, has ended."""
+    """The result of the latest test of a connection, which an owner asked for."""
 
     number: int  # of the request: the tests of an account are counted
     finished_at: datetime

@@ -1,25 +1,41 @@
-"""Tells a person something outside of a conversation, such as that a job fails, in a chat where they read it."""
+"""Notices: what people are told in a chat outside of an answer.
+
+A person is told that a job fails, for example, in a chat where they read it. A conversation is one log. Any number of
+lanes may be on it, and people may write from all of them; an answer goes to the chat where the question was asked. So
+nothing is taken away where a conversation was: people there are told, once, where it continues.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
+from palaver.core.source import ChatType, Platform
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import resolve_chat
 from palaver.people import table as people
-from palaver.sessions import lanes_table as lanes
+from palaver.sessions import lanes_table as lanes, turns_table as turns
 from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
+from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
     from palaver.people.table import PersonRow
+    from palaver.sessions.delivery import Button
     from palaver.sessions.gateway_config import GatewayConfig
+
+
+MAX_NOTIFIED_CHATS = 10
+
+CONTINUES_TEXT = "This conversation continues {place}. Messages you send here still reach it."
 
 
 def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, session_no: int | None = None) -> bool:
@@ -32,14 +48,27 @@ def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, 
 
 
 def send_notice_to_address(
-    tx: Transaction, address: str, text: str, now: int, *, session_no: int | None = None
+    tx: Transaction,
+    address: str,
+    text: str,
+    now: int,
+    *,
+    session_no: int | None = None,
+    reply_to: str | None = None,
+    attachment_ids: Sequence[str] = (),
+    buttons: Sequence[Button] = (),
 ) -> None:
     """Queue a notice to an address, as deliveries store it."""
-    delivery = deliveries.NewDelivery(address=address, content=text, kind=DeliveryKind.NOTICE, session_no=session_no)
-    deliveries.enqueue(tx, delivery, now)
-
-
-# --------------------------------------------------------------------------------------------------
+    notice = deliveries.NewDelivery(
+        address=address,
+        content=text,
+        kind=DeliveryKind.NOTICE,
+        session_no=session_no,
+        reply_to=reply_to,
+        attachment_ids=attachment_ids,
+        buttons=buttons,
+    )
+    deliveries.enqueue(tx, notice, now)
 
 
 def notify_person(
@@ -61,6 +90,54 @@ def notify_person(
         return False
     source = _find_preferred(tx, config, person_row, preferred, now) or _find_latest_dm(tx, config, person_row, now)
     return source is not None and send_notice(tx, source, text, now, session_no=session_no)
+
+
+def list_places(tx: Transaction, session_no: int) -> list[SessionSource]:
+    """List the places of a session's lanes; of the page, where every conversation has a lane of its own, none."""
+    return [
+        source
+        for _, source in lanes.list_on_session(tx, session_no)
+        if source.platform not in {Platform.WEB, Platform.API}
+    ]
+
+
+def describe_place(source: SessionSource) -> str:
+    """Say where a chat is: `in your direct messages on Matrix`, `in “Family” on Telegram`, `on the web page`."""
+    if source.platform in {Platform.WEB, Platform.API}:
+        return "on the web page" if source.platform == Platform.WEB else "in an app"
+    if source.platform == Platform.LOCAL:
+        return "in the terminal"
+    if source.chat_type is ChatType.DM:
+        return f"in your direct messages on {source.platform.label}"
+    name = f"“{escape_markdown(source.chat_name)}”" if source.chat_name else f"a {source.chat_type}"
+    return f"in {name} on {source.platform.label}"
+
+
+def announce_move(tx: Transaction, session_no: int, source: SessionSource, except_key: str, now: int) -> int:
+    """Tell the chats whose lanes are on one person's session that it continues at `source`; return how many."""
+    text = CONTINUES_TEXT.format(place=describe_place(source))
+    here = find_delivery_address(source)
+    others = [
+        other
+        for key, other in lanes.list_on_session(tx, session_no)
+        if key != except_key and find_delivery_address(other) not in {None, here}
+    ]
+    for other in others[:MAX_NOTIFIED_CHATS]:
+        send_notice(tx, other, text, now, session_no=session_no)
+    return len(others)
+
+
+def announce_page(tx: Transaction, session_no: int, source: SessionSource, config: GatewayConfig, now: int) -> None:
+    """Tell the chat of a session that it continues on the page, if the message before was answered in that chat."""
+    last_address = turns.find_last_address(tx, session_no)
+    if last_address is None:
+        return
+    for _, place in lanes.list_on_session(tx, session_no):
+        takes_all_chats = config.get_dm_scope(place) is DmScope.PERSON and place.chat_type is ChatType.DM
+        if takes_all_chats or str(find_delivery_address(place)) == last_address:
+            text = CONTINUES_TEXT.format(place=describe_place(source))
+            send_notice_to_address(tx, last_address, text, now, session_no=session_no)
+            return
 
 
 def _find_preferred(

@@ -20,7 +20,7 @@ from palaver.core.engines.base import Read, WorkKind, Write, write_kind
 from palaver.core.errors import LeaseLost, StoreError, TargetUnreachable
 from palaver.delivery import previews_table as previews, sender, table as deliveries
 from palaver.delivery.pace import Pacer, Pacers
-from palaver.delivery.part_rendering import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
+from palaver.delivery.parts import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
 from palaver.delivery.previews import Previews
 from palaver.delivery.sender import DeliverySender
 from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, NextStep, parse_part_key

@@ -1,4 +1,4 @@
-"""How fast an account may send: to one chat, and altogether. Kept in memory, by the process that runs the account.
+"""Limits how fast an account sends: to one chat, and altogether. Kept in memory by the process that runs the account.
 
 Sends and edits share it. An edit of a growing message also leaves room for one send, so that answers do not wait for
 previews of other answers.
@@ -55,7 +55,7 @@ class Pacer:
 
     @property
     def pause_seconds(self) -> float:
-        """How long the account has to wait, whatever it sends."""
+        """The time for which the account must not send anything."""
         return max(0.0, self._paused_until - self._get_time())
 
     def compute_wait(self, chat_id: str) -> float:

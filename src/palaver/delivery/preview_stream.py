@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 MAX_PREVIEW_CHARS = 3000  # of the answer so far; the end is shown
 MAX_TOOL_NAME_CHARS = 40
 SHARE_OF_MESSAGE = 0.7  # the text takes this much of a message at most: markup comes on top
+PREVIEW_DELAY_SECONDS = 1.0  # an answer that is complete before this is sent at once
+CALL_TIMEOUT_SECONDS = 10.0  # for one call of an adapter: the answer itself may be waiting for it to end
+DRAFT_REFRESH_SECONDS = 20.0  # platforms hide a draft that is not renewed
+TYPING_OVERLAP = 0.8  # the sign is renewed after this share of its time
+ACTIVITY_EMOJI = "👀"  # on the message that is being answered, where there is no sign for typing
+SYSTEM = Principal(PersonId(""), Role.OWNER)  # reads the draft of any conversation, to show it where its answer goes
+log = logging.getLogger(__name__)
 
 
 def build_preview_text(pieces: Sequence[Piece], max_chars: int) -> str:
@@ -74,19 +81,6 @@ def render_preview(adapter: Adapter, pieces: Sequence[Piece]) -> str:
     text = build_preview_text(pieces, max_chars)
     bodies = adapter.render(text) if text else []
     return bodies[-1] if bodies else ""
-
-
-# --------------------------------------------------------------------------------------------------
-
-PREVIEW_DELAY_SECONDS = 1.0  # an answer that is complete before this is sent at once
-CALL_TIMEOUT_SECONDS = 10.0  # for one call of an adapter: the answer itself may be waiting for it to end
-DRAFT_REFRESH_SECONDS = 20.0  # platforms hide a draft that is not renewed
-TYPING_OVERLAP = 0.8  # the sign is renewed after this share of its time
-ACTIVITY_EMOJI = "👀"  # on the message that is being answered, where there is no sign for typing
-
-SYSTEM = Principal(PersonId(""), Role.OWNER)  # reads the draft of any conversation, to show it where its answer goes
-
-log = logging.getLogger(__name__)
 
 
 def can_show_activity(capabilities: Capabilities) -> bool:

@@ -11,17 +11,18 @@ released it. So an edit of a process that was paused cannot replace the answer, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from palaver.core.engines.base import list_columns
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable
 from palaver.sessions.delivery import AccountKey, Address
 from palaver.sessions.turn import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +53,21 @@ class Preview:
         return self.message_id is None or self.owner in {None, owner} or is_owner_dead(self.owner)
 
 
+class _PreviewColumns(NamedTuple):
+    no: int
+    key: str
+    address: str
+    message_id: str | None
+    created_at: int
+    owner: str | None
+
+
+_COLUMNS = list_columns(_PreviewColumns, "p")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredTurn:
-    """What the delivery of an answer has to know about its turn."""
+    """The turn that a delivery answers."""
 
     id: TurnId
     state: TurnState
@@ -84,15 +97,13 @@ def list_running_turns(tx: Transaction) -> list[RunningTurn]:
     ]
 
 
-_COLUMNS = "p.no, p.key, p.address, p.message_id, p.created_at, p.owner"
-
-
 def load_answered_turn(tx: Transaction, turn_no: int) -> AnsweredTurn | None:
     """Return the turn that a delivery answers, with its preview; None if it was deleted."""
     row = tx.fetch_one("SELECT id, state FROM turn WHERE no = $1", turn_no)
     if row is None:
         return None
-    return AnsweredTurn(id=TurnId(row[0]), state=TurnState(row[1]), preview=find_preview(tx, turn_no))
+    turn_id, state = row
+    return AnsweredTurn(id=TurnId(turn_id), state=TurnState(state), preview=find_preview(tx, turn_no))
 
 
 def find_preview(tx: Transaction, turn_no: int, lock: str = "") -> Preview | None:
@@ -132,11 +143,12 @@ def has_owner(tx: Transaction, owner: str) -> bool:
     return tx.fetch_one("SELECT 1 FROM preview WHERE owner = $1 LIMIT 1", owner) is not None
 
 
-def give_back(tx: Transaction, turn_no: int, address: Address, message_id: str, now: int) -> None:
+def restore_preview(tx: Transaction, turn_no: int, address: Address, message_id: str, now: int) -> None:
     """Store that a message is a preview again: the platform has refused to replace it by the answer."""
     row = tx.fetch_one("SELECT id FROM turn WHERE no = $1", turn_no)
     if row is not None:
-        _insert(tx, turn_no, format_preview_key(row[0]), address, message_id, now)
+        (turn_id,) = row
+        _insert(tx, turn_no, format_preview_key(turn_id), address, message_id, now)
 
 
 def _insert(tx: Transaction, turn_no: int | None, key: str, address: Address, message_id: str | None, now: int) -> None:
@@ -219,16 +231,9 @@ def list_leftovers(tx: Transaction, account: AccountKey) -> list[Preview]:
         " AND (d.no IS NULL OR d.state NOT IN ('pending', 'sending'))",
         *map(str, account),
     )
-    return [_preview_from_row(row, has_delivery=row[6] is not None) for row in rows]
+    return [_preview_from_row(row, has_delivery=delivery_no is not None) for *row, delivery_no in rows]
 
 
-def _preview_from_row(row: Row, *, has_delivery: bool = False) -> Preview:
-    return Preview(
-        no=row[0],
-        key=row[1],
-        address=Address.from_text(row[2]),
-        message_id=row[3],
-        created_at=row[4],
-        owner=row[5],
-        has_delivery=has_delivery,
-    )
+def _preview_from_row(values: Iterable[Any], *, has_delivery: bool = False) -> Preview:
+    row = _PreviewColumns._make(values)
+    return Preview(**row._asdict() | {"address": Address.from_text(row.address)}, has_delivery=has_delivery)

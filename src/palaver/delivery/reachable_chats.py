@@ -61,13 +61,13 @@ class ReachableChat:
 
     @property
     def address(self) -> Address | None:
-        """Where it is sent to; None for a conversation and for a file."""
+        """The address that it is sent to; None for a conversation and for a file."""
         return None if self.source is None else Address.from_source(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a request was made: the target `origin`."""
+    """The place where a request was made: the target `origin`."""
 
     source: SessionSource
     session_no: int | None = None

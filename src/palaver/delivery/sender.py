@@ -28,7 +28,7 @@ from palaver.core.errors import (
 )
 from palaver.delivery import previews_table as previews, table as deliveries
 from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
-from palaver.delivery.part_rendering import (
+from palaver.delivery.parts import (
     STOPPED_WHILE_SENDING,
     PartOutcome,
     build_parts,
@@ -328,12 +328,12 @@ class DeliverySender:
         crash_point("delivery.before_outcome_save")
         await self._engine.arun(Write(save))
         crash_point("delivery.outcome_saved")
-        self._note_outcome(outcome)
+        self._handle_outcome(outcome)
         if not keeps_lease:
             raise _Ended
         return mark
 
-    def _note_outcome(self, outcome: PartOutcome) -> None:
+    def _handle_outcome(self, outcome: PartOutcome) -> None:
         self._has_progress |= outcome.part.state is DeliveryState.SENT
         error = outcome.error
         if isinstance(error, SendRetryable) and error.whole_account:

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
     from palaver.delivery.model import Capabilities
 
+FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
+MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
+
 
 class BreakQuality(IntEnum):
-    """How good it is to split before a piece."""
+    """The rank of a place to split: the higher, the better."""
 
     WORD = 0
     SENTENCE = 1  # or a line of code
@@ -232,12 +235,6 @@ def _read_lines(markdown: str) -> list[_Line]:
         else:
             found.append([line])
     return [_Line("".join(parts), len(parts) > 1) for parts in found]
-
-
-# --------------------------------------------------------------------------------------------------
-
-FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
-MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
 
 
 def split_markdown(markdown: str, capabilities: Capabilities, measure: Callable[[str], int] | None = None) -> list[str]:

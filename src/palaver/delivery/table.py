@@ -2,8 +2,7 @@
 
 Always true: at every address only the first open delivery is due; the others wait (`due_at` is NULL) until it has
 ended. So looking for work reads as many rows as there are addresses with something to send, however many deliveries
-wait behind them. The parts of a delivery are in `delivery_parts.py`; reads that only show deliveries are in
-`delivery_queries.py`.
+wait behind them. Reads that only show deliveries are in `sessions/delivery_queries.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.core.engines.base import list_columns
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
@@ -38,25 +38,40 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import Button
 
 
+_UNREACHABLE = "This address can no longer be reached: {reason}"
+
+
+# -- parts --------------------------------------------------------------------------------------------------
+
+
+class _PartColumns(NamedTuple):
+    part_no: int
+    body: str
+    attachment_no: int | None
+    edits_id: str | None
+    state: str
+    first_sent_at: int | None
+    sent_message_id: str | None
+    error: str | None
+
+
 def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
     """Return the parts of a delivery in order; none if it was never sent."""
     rows = tx.fetch_all(
-        "SELECT part_no, body, attachment_no, edits_id, state, first_sent_at, sent_message_id, error"
-        " FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no",
-        delivery_no,
+        f"SELECT {list_columns(_PartColumns)} FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
     )
     return [
         DeliveryPart(
-            no=row[0],
-            body=row[1],
-            attachment_no=row[2],
-            edits_id=row[3],
-            state=DeliveryState(row[4]),
-            first_sent_at=row[5],
-            sent_message_id=row[6],
-            error=row[7],
+            no=row.part_no,
+            body=row.body,
+            attachment_no=row.attachment_no,
+            edits_id=row.edits_id,
+            state=DeliveryState(row.state),
+            first_sent_at=row.first_sent_at,
+            sent_message_id=row.sent_message_id,
+            error=row.error,
         )
-        for row in rows
+        for row in map(_PartColumns._make, rows)
     ]
 
 
@@ -113,8 +128,8 @@ def empty_sent_bodies(tx: Transaction, before: int, limit: int) -> int:
 
 
 def has_sent_body_before(tx: Transaction, before: int) -> bool:
-    row = tx.fetch_one(f"{_SELECT_SENT_BODIES} LIMIT 1")
-    return row is not None and row[2] < before
+    rows = tx.fetch_all(f"{_SELECT_SENT_BODIES} LIMIT 1")
+    return any(created_at < before for *_, created_at in rows)
 
 
 _SELECT_SENT_BODIES = """SELECT p.delivery_no, p.part_no,
@@ -140,8 +155,8 @@ _FIND_UNCONFIRMED = """SELECT d.no FROM delivery d JOIN delivery_part p ON p.del
 
 def find_unconfirmed(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> int | None:
     """Return the number of the delivery if this part of it may have arrived, and it is not known that it has."""
-    row = tx.fetch_one(_FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
-    return int(row[0]) if row else None
+    rows = tx.fetch_all(_FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
+    return next((no for (no,) in rows), None)
 
 
 class TakenPart(NamedTuple):
@@ -162,7 +177,10 @@ def find_taken(tx: Transaction, account: AccountKey, delivery_id: str, part_no: 
         *map(str, account),
         part_no,
     )
-    return TakenPart(row[0], row[1], DeliveryState(row[2])) if row else None
+    if row is None:
+        return None
+    delivery_no, address, state = row
+    return TakenPart(delivery_no, address, DeliveryState(state))
 
 
 def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: int) -> None:
@@ -199,9 +217,7 @@ def confirm_part(tx: Transaction, delivery_no: int, part_no: int, message_id: st
     )
 
 
-# --------------------------------------------------------------------------------------------------
-
-_UNREACHABLE = "This address can no longer be reached: {reason}"
+# -- queueing -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +239,8 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once."""
     tx.lock_name(new.address)
     delivery_id = new_delivery_id()
-    dead_target = tx.fetch_one("SELECT reason FROM dead_target WHERE address = $1", new.address)
+    reasons = tx.fetch_all("SELECT reason FROM dead_target WHERE address = $1", new.address)
+    error = next((_UNREACHABLE.format(reason=reason) for (reason,) in reasons), None)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
         " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
@@ -239,9 +256,9 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
         new.reply_to,
         make_storable(new.content),
         now,
-        "failed" if dead_target else "pending",
-        _UNREACHABLE.format(reason=dead_target[0]) if dead_target else None,
-        now if dead_target else None,
+        "pending" if error is None else "failed",
+        error,
+        None if error is None else now,
         *map(str, Address.from_text(new.address).account_key),
         json.dumps(list(new.attachment_ids)) if new.attachment_ids else None,
         json.dumps([[button.label, button.data] for button in new.buttons]) if new.buttons else None,
@@ -278,15 +295,10 @@ def extend_lease(tx: Transaction, lease: DeliveryLease, until: int) -> None:
 
 def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None:
     """Return when the next delivery of one of these accounts is due."""
-    rows = (
-        tx.fetch_one(
-            "SELECT MIN(due_at) FROM delivery"
-            " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL",
-            *account,
-        )
-        for account in accounts
-    )
-    return min((int(row[0]) for row in rows if row is not None and row[0] is not None), default=None)
+    select = """SELECT MIN(due_at) FROM delivery
+        WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL"""
+    times = [due_at for account in accounts for (due_at,) in tx.fetch_all(select, *account)]
+    return min((int(due_at) for due_at in times if due_at is not None), default=None)
 
 
 def claim_due(
@@ -316,7 +328,8 @@ def claim_due(
 
 
 def _lease_from_row(tx: Transaction, row: Row, owner: str) -> DeliveryLease:
-    return DeliveryLease(no=row[0], owner=owner, delivery=delivery_from_row(row), parts=tuple(list_parts(tx, row[0])))
+    no, *_ = row
+    return DeliveryLease(no=no, owner=owner, delivery=delivery_from_row(row), parts=tuple(list_parts(tx, no)))
 
 
 def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int, *, error: str | None = None) -> None:
@@ -363,7 +376,9 @@ def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]
     rows = tx.fetch_all(
         f"SELECT {DELIVERY_COLUMNS}, lease_owner, lease_until FROM delivery WHERE state = 'sending' ORDER BY no"
     )
-    return [_lease_from_row(tx, row, row[-2]) for row in rows if row[-1] < now or is_owner_dead(row[-2])]
+    return [
+        _lease_from_row(tx, tuple(row), owner) for *row, owner, until in rows if until < now or is_owner_dead(owner)
+    ]
 
 
 # Due later than any retry can be, and created in the future: the clock has been set back since.
@@ -390,9 +405,6 @@ def retry_postponed_now(tx: Transaction, accounts: Sequence[AccountKey], now: in
 
 def _make_postponed_params(now: int, account: AccountKey) -> tuple[str, str, int, int]:
     return *account, now, now + MAX_RETRY_DELAY // timedelta(microseconds=1)
-
-
-# -- order at an address ------------------------------------------------------------------------------------
 
 
 # -- dead targets and resending -----------------------------------------------------------------------------
@@ -460,16 +472,17 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
     reopen_parts(tx, no)
     mark_target_alive(tx, address)
     restore_order(tx, address, now)
-    return delivery_queries.list_statuses(tx, [no])[0][1]
+    [(_, status)] = delivery_queries.list_statuses(tx, [no])
+    return status
 
 
 def restore_order(tx: Transaction, address: str, now: int) -> None:
     """Make only the first open delivery at an address due, not before the one that was due would have been."""
     at_address = "address = $1 AND state IN ('pending', 'sending')"
-    last_due = tx.fetch_one(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
+    [(last_due,)] = tx.fetch_all(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
     tx.execute(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
     if tx.fetch_one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
-        _make_first_due(tx, address, max(now, (last_due and last_due[0]) or 0))
+        _make_first_due(tx, address, max(now, last_due or 0))
 
 
 # -- old notices --------------------------------------------------------------------------------------------

@@ -6,15 +6,16 @@ The caller passes what decides where that is; this module never widens it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from palaver.agent.base import Tool
-from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, translate_errors
+from palaver.agent.tool_arguments import DATA_NOTICE, make_tool, text_argument
 from palaver.agent.toolsets import MESSAGING_TOOLSET
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
+
+    from palaver.agent.base import Tool
 
 MAX_SENT_CHARS = 20_000
 
@@ -40,47 +41,42 @@ class Messages(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ListArguments:
+    search: str = text_argument("words of the chat's or person's name; empty for all", required=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SendArguments:
+    target: str = text_argument("a target from list_chats, or a platform's name for its home channel")
+    text: str = text_argument("the message, in Markdown", max_chars=MAX_SENT_CHARS)
+
+
 def make_messaging_tools(messages: Messages) -> tuple[Tool, ...]:
     """Make the tools of the messaging toolset."""
 
-    async def list_chats(values: Mapping[str, Any]) -> str:
-        search = Arguments(values, "search").get_text("search", required=False)
-        with translate_errors():
-            chats, has_more = await messages.list_chats(search)
-        return _format_chats(chats, search, has_more=has_more)
+    async def list_chats(arguments: ListArguments) -> str:
+        chats, has_more = await messages.list_chats(arguments.search)
+        return _format_chats(chats, arguments.search, has_more=has_more)
 
-    async def send_message(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "target", "text")
-        target, text = arguments.get_text("target"), arguments.get_text("text")
-        with translate_errors():
-            return await messages.send(target, text)
+    async def send_message(arguments: SendArguments) -> str:
+        return await messages.send(arguments.target, arguments.text)
 
     return (
-        Tool(
-            name="list_chats",
-            description="List the chats that you can send to from here, with the targets for send_message.",
-            parameters=build_schema(
-                [], search={"type": "string", "description": "words of the chat's or person's name; empty for all"}
-            ),
-            run=list_chats,
+        make_tool(
+            "list_chats",
+            "List the chats that you can send to from here, with the targets for send_message.",
+            ListArguments,
+            list_chats,
             toolset=MESSAGING_TOOLSET,
         ),
-        Tool(
-            name="send_message",
-            description=(
-                "Send a message to another chat, on behalf of the user. Use it only when the user asks for it: your"
-                " answer to this conversation is sent by itself. People there see the message as yours, and their"
-                " replies reach you in that chat."
-            ),
-            parameters=build_schema(
-                ["target", "text"],
-                target={
-                    "type": "string",
-                    "description": "a target from list_chats, or a platform's name for its home channel",
-                },
-                text={"type": "string", "maxLength": MAX_SENT_CHARS, "description": "the message, in Markdown"},
-            ),
-            run=send_message,
+        make_tool(
+            "send_message",
+            "Send a message to another chat, on behalf of the user. Use it only when the user asks for it: your"
+            " answer to this conversation is sent by itself. People there see the message as yours, and their"
+            " replies reach you in that chat.",
+            SendArguments,
+            send_message,
             has_side_effects=True,
             sends_messages=True,
             toolset=MESSAGING_TOOLSET,

@@ -28,7 +28,7 @@ from palaver.agent.base import (
 )
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.config.budget_rules import FREE
-from palaver.core.errors import InvalidInput
+from palaver.drivers.single_model import SingleModelAgent
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS
 from palaver.memory.queue import LEARNING_REQUEST, STATEMENTS_HEADING
@@ -37,10 +37,9 @@ from palaver.sessions.quoted_messages import strip_quotes
 from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.config.budget_rules import TokenPrice
 
 
 HELP = """\
@@ -110,8 +109,6 @@ def greet(name: str) -> str:
 | Brot | 1,20 |"""
 
 
-# --------------------------------------------------------------------------------------------------
-
 DEMO_MODEL = "demo"
 MAX_QUESTION_CHARS = 2000  # of a message that are looked at: the text of a document may follow them
 CONTEXT_WINDOW_TOKENS = 8000  # the agent has no limit; this one lets people see automatic compaction
@@ -139,58 +136,14 @@ class _Plan:
     tool_plan: _ToolPlan | None = None
 
 
-class DemoAgent:
+class DemoAgent(SingleModelAgent):
     """Gives scripted answers, word by word."""
 
+    context_tokens = CONTEXT_WINDOW_TOKENS
+
     def __init__(self, *, word_delay: float = 0.02, description: str = DEFAULT_DESCRIPTION) -> None:
+        super().__init__(DEMO_MODEL, description)
         self._word_delay = word_delay  # in seconds
-        self._description = description
-
-    @property
-    def model(self) -> str:
-        """Return `demo`."""
-        return DEMO_MODEL
-
-    @property
-    def description(self) -> str:
-        """Describe the agent and how to get a real model."""
-        return self._description
-
-    @property
-    def can_write_titles(self) -> bool:
-        """Return False: its titles would be worse than the first words."""
-        return False
-
-    def list_models(self) -> Sequence[str]:
-        """List `demo`."""
-        return (DEMO_MODEL,)
-
-    def check_model(self, name: str) -> None:
-        """Raise `InvalidInput` for every model but `demo`."""
-        if name != DEMO_MODEL:
-            raise InvalidInput(f"The model {name!r} is not available, only {DEMO_MODEL!r}. {self._description}")
-
-    async def get_context_window(self, name: str) -> int | None:
-        """Return a small context window."""
-        return CONTEXT_WINDOW_TOKENS if name == DEMO_MODEL else None
-
-    async def get_price(self, name: str) -> TokenPrice | None:
-        """Return that it costs nothing."""
-        return FREE if name == DEMO_MODEL else None
-
-    def list_tool_servers(self) -> Sequence[str]:
-        """Return nothing: the demo agent has no tool servers."""
-        return ()
-
-    async def load_tools(self) -> Sequence[Tool]:
-        """Return nothing: the demo agent has no tools of its own."""
-        return ()
-
-    async def warm_up(self) -> None:
-        """Do nothing: it is always ready."""
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer the last message."""

@@ -1,9 +1,9 @@
 """The local agent: a small model from a GGUF file, on this machine, without a key or a network.
 
-The model is loaded when the first turn runs, once for each agent. It runs on one thread of its own, one turn after
-another: several threads that wait for each other on shared cores are many times slower. Its context is small, so
-the agent omits the oldest messages until the rest fits; the instructions and the last message always stay. It has no
-tools: a model of this size cannot use them.
+The model is loaded when the first turn runs, once for each agent, because it takes hundreds of megabytes. It runs on
+one thread of its own, one turn after another: several threads that wait for each other on shared cores are many times
+slower. Its context is small, so the agent omits the oldest messages until the rest fits; the instructions and the last
+message always stay. It has no tools: a model of this size cannot use them.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from palaver.agent.base import (
     extract_text,
 )
 from palaver.config.budget_rules import FREE
-from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow, InvalidInput
+from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow
+from palaver.drivers.single_model import SingleModelAgent
 from palaver.sessions.turn import FailureCode, NoticeCode
 from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from xllamacpp import Server
 
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.config.budget_rules import TokenPrice
+    from palaver.agent.base import AgentEvent, AgentRequest
 
 LOCAL_MODEL: Final = "local"
 INSTALL_COMMAND: Final = "pip install 'palaver[local]'"
@@ -67,8 +67,8 @@ def is_installed() -> bool:
     return importlib.util.find_spec("xllamacpp") is not None
 
 
-class LocalAgent:
-    """Answers with a local model file."""
+class LocalAgent(SingleModelAgent):
+    """Answers with a local model file, under the name `local`, or `local:` with the path of the file."""
 
     def __init__(
         self,
@@ -79,64 +79,24 @@ class LocalAgent:
         context_tokens: int = CONTEXT_TOKENS,
         max_output_tokens: int = MAX_OUTPUT_TOKENS,
     ) -> None:
+        super().__init__(name, description or f"Local model: {path.name}")
+        self.context_tokens = context_tokens
         self._path = path
-        self._name = name
-        self._description = description or f"Local model: {path.name}"
         self._context_tokens = context_tokens
         self._max_output_tokens = max_output_tokens
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="palaver-local-model")
         self._is_closing = threading.Event()
         self._server: Server | None = None
 
-    @property
-    def model(self) -> str:
-        """Return `local`, or `local:` with the path of the file."""
-        return self._name
-
-    @property
-    def description(self) -> str:
-        """Describe the model file and why it was chosen."""
-        return self._description
-
-    @property
-    def can_write_titles(self) -> bool:
-        """Return False: its titles would be worse than the first words."""
-        return False
-
-    def list_models(self) -> Sequence[str]:
-        """List the one model that is loaded."""
-        return (self._name,)
-
-    def check_model(self, name: str) -> None:
-        """Raise `InvalidInput` for every other model."""
-        if name != self._name:
-            raise InvalidInput(
-                f"The model {name!r} is not available, only {self._name!r}. To use other models, add a provider in the"
-                " server settings."
-            )
-
-    async def get_context_window(self, name: str) -> int | None:
-        """Return the context size that the model is loaded with."""
-        return self._context_tokens if name == self._name else None
-
-    async def get_price(self, name: str) -> TokenPrice | None:
-        """Return that it costs nothing."""
-        return FREE if name == self._name else None
-
-    def list_tool_servers(self) -> Sequence[str]:
-        """Return nothing: the local agent has no tool servers."""
-        return ()
-
-    async def load_tools(self) -> Sequence[Tool]:
-        """Return nothing: the local agent has no tools."""
-        return ()
+    def explain_model(self) -> str:
+        return "To use other models, add a provider in the server settings."
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer the last message."""
         max_output = min(request.max_tokens or self._max_output_tokens, self._context_tokens // 2)
         prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
         call = ModelCall(
-            model=self._name,
+            model=self.model,
             provider=LOCAL_MODEL,
             input_tokens=min(prompt_tokens, self._context_tokens),
             max_tokens=max_output,
@@ -165,7 +125,7 @@ class LocalAgent:
             raise AgentUnavailable(
                 "The local model gave an empty answer. Try again or rephrase your message.",
                 code=FailureCode.EMPTY_ANSWER,
-                model=self._name,
+                model=self.model,
             )
 
     async def _stream_answer(self, request: AgentRequest, answer: _AnswerStream) -> AsyncGenerator[AgentEvent, None]:
@@ -181,9 +141,6 @@ class LocalAgent:
         finally:  # also when the caller stops the answer
             answer.stop_requested.set()
             work.cancel()
-
-    async def warm_up(self) -> None:
-        """Do nothing: a loaded model takes hundreds of megabytes, so it is loaded when it is needed."""
 
     async def close(self) -> None:
         """Unload the model and end a running turn at once."""

@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from palaver.config.budget_rules import TokenPrice
     from palaver.drivers.model_clients import ModelClients
     from palaver.drivers.providers import ModelName
+    from palaver.drivers.tool_loop import ToolLoop
 
 MAX_TOOL_ROUNDS = 25  # in one turn
 
 
 class ModelAgent:
     """Answers with a provider's model."""
+
+    can_write_titles = True
 
     def __init__(
         self,
@@ -63,28 +66,14 @@ class ModelAgent:
         ]
         self._context_windows = profile.context_windows
         self._prices = ModelPrices(profile.prices, self._providers)
-        self._description = description or f"Model: {self._name} (from the settings)"
+        self.model = str(self._name)
+        self.description = description or f"Model: {self._name} (from the settings)"
         self._timeouts = timeouts or Timeouts()
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._max_tool_rounds = max_tool_rounds
         self._servers = McpServers(profile.mcp_servers)
         self._clients: ModelClients | None = None
-
-    @property
-    def model(self) -> str:
-        """Return the default model."""
-        return str(self._name)
-
-    @property
-    def description(self) -> str:
-        """Describe the model and why it was chosen."""
-        return self._description
-
-    @property
-    def can_write_titles(self) -> bool:
-        """Return True."""
-        return True
 
     def list_models(self) -> Sequence[str]:
         """List the default model, the fallbacks, and the default model of every provider that has a key."""
@@ -125,11 +114,9 @@ class ModelAgent:
             return None
 
     def list_tool_servers(self) -> Sequence[str]:
-        """List the configured MCP servers."""
         return self._servers.names
 
     async def load_tools(self) -> Sequence[Tool]:
-        """Load the tools of the MCP servers that can be reached."""
         return await self._servers.load_tools()
 
     async def warm_up(self) -> None:
@@ -143,46 +130,39 @@ class ModelAgent:
         """Answer with the model chosen for the conversation, or else with one of the fallbacks."""
         for notice in self._servers.take_notices():
             yield notice
-        if self._last_resort is not None and request.model and self._is_last_resort(request.model):
-            async with aclosing(self._run_last_resort(request)) as events:
-                async for event in events:
-                    yield event
-            return
+        last_resort = self._last_resort
+        if last_resort is None or request.model != last_resort.model:
+            loop = await self._make_loop(request)
+            try:
+                async with aclosing(loop.run()) as events:
+                    async for event in events:
+                        yield event
+                return
+            except AgentError as error:
+                if last_resort is None or not loop.can_use_other_agent:
+                    raise
+                yield make_fallback_notice(error, last_resort.model, str(loop.current_model))
+        async with aclosing(last_resort.run(replace(request, model=None))) as events:  # type: ignore[type-var]
+            async for event in events:
+                yield event
+
+    async def _make_loop(self, request: AgentRequest) -> ToolLoop:
         try:
             chosen = self._parse_reachable_model(request.model) if request.model else self._name
         except InvalidInput as error:
             raise AgentRejected(f"{error} Choose another model with /model.", model=request.model) from error
-        chain = list(dict.fromkeys([chosen, *self._fallbacks]))
         clients = await self._load_clients()
         from palaver.drivers.tool_loop import ToolLoop
 
-        loop = ToolLoop(
+        return ToolLoop(
             request,
-            chain,
+            list(dict.fromkeys([chosen, *self._fallbacks])),
             clients,
             prices=self._prices,
             retry=self._retry,
             sleep=self._sleep,
             max_rounds=self._max_tool_rounds,
         )
-        try:
-            async with aclosing(loop.run()) as events:
-                async for event in events:
-                    yield event
-            return
-        except AgentError as error:
-            if self._last_resort is None or not loop.can_use_other_agent:
-                raise
-            yield make_fallback_notice(error, self._last_resort.model, str(loop.current_model))
-        async with aclosing(self._run_last_resort(request)) as events:
-            async for event in events:
-                yield event
-
-    async def _run_last_resort(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        assert self._last_resort is not None  # noqa: S101
-        async with aclosing(self._last_resort.run(replace(request, model=None))) as events:  # type: ignore[type-var]
-            async for event in events:
-                yield event
 
     async def _load_clients(self) -> ModelClients:
         if self._clients is None:

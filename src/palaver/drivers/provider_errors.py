@@ -64,7 +64,7 @@ _MAX_BODY_CHARS = 4000  # a proxy may answer with a whole page
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a model did not answer, and what may help."""
+    """The reason why a model did not answer, and the remedies."""
 
     error: AgentError  # to raise if neither a retry nor a fallback helps
     can_retry: bool = False  # the same model may answer the next time

@@ -1,7 +1,10 @@
-"""Providers of models: the known ones, names of models, and where API keys come from.
+"""Providers of models: the known ones, names of models, API keys, and prices.
 
 A model is named `provider:model`. Three providers have their own API; every other one has a `base_url` with an
 OpenAI-compatible API. This module imports no client of a provider, and its texts never contain a key.
+
+Prices and context windows come from the settings or the price list of `genai-prices`, which is part of the package:
+nothing is fetched. The cost of a model that is in neither is unknown, never zero.
 """
 
 from __future__ import annotations
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 
 OLLAMA: Final = "ollama"
 INSTALL_COMMAND: Final = "pip install 'palaver[models]'"
+COST_SOURCE = "genai-prices"
+SETTINGS_COST_SOURCE = "settings"
+OWN_SERVER_COST_SOURCE = "own server"
+_HIGHEST_TIER_TOKENS = 10_000_000  # more than any model reads or writes: every tier of its prices applies
+_TOKENS_PER_PRICE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,22 +145,10 @@ def is_loopback_url(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long to wait for a provider."""
+    """Time limits of requests to a provider."""
 
     connect_seconds: float = 5.0
     read_seconds: float = 120.0  # between two pieces of an answer; a model may think before the first one
-
-
-# --------------------------------------------------------------------------------------------------
-# Costs of requests, prices and context windows of models: from the settings, or the price list of `genai-prices`.
-#
-# The cost of a model that is in neither is unknown, never zero. The list is part of the package: nothing is fetched.
-
-COST_SOURCE = "genai-prices"
-SETTINGS_COST_SOURCE = "settings"
-OWN_SERVER_COST_SOURCE = "own server"
-_HIGHEST_TIER_TOKENS = 10_000_000  # more than any model reads or writes: every tier of its prices applies
-_TOKENS_PER_PRICE = 1_000_000
 
 
 class ModelPrices:

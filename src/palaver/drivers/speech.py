@@ -27,35 +27,30 @@ PROVIDERS_WITHOUT_SPEECH = frozenset({"anthropic", "google", "ollama"})
 ESPEAK_COMMAND = ("espeak-ng", "-v", "{voice}", "--stdout", "--stdin")
 
 
-class Transcriber(Protocol):
-    """Turns recordings into text."""
-
+class SpeechEngine(Protocol):
     @property
     def description(self) -> str: ...
+
+    async def close(self) -> None: ...
+
+
+class Transcriber(SpeechEngine, Protocol):
+    """Turns recordings into text."""
 
     async def transcribe(self, recording: Recording, meter: CallMeter) -> str:
         """Return the words of a recording. Raises AgentError, also if the budget does not allow it."""
         ...
 
-    async def close(self) -> None: ...
 
-
-class Speaker(Protocol):
+class Speaker(SpeechEngine, Protocol):
     """Turns text into audio."""
-
-    @property
-    def description(self) -> str: ...
 
     async def speak(self, text: str, meter: CallMeter) -> SpokenAudio:
         """Return a text as audio. Raises AgentError, also if the budget does not allow it."""
         ...
 
-    async def close(self) -> None: ...
 
-
-def choose_transcriber(
-    profile: AgentProfile, environ: Mapping[str, str], find_program: Callable[[str], str | None] = shutil.which
-) -> Transcriber | None:
+def choose_transcriber(profile: AgentProfile, environ: Mapping[str, str]) -> Transcriber | None:
     """Return the engine of the settings; None if transcription is off or, with `auto`, nothing can do it.
 
     Raises InvalidInput if the settings name an engine that can't be used.

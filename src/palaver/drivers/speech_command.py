@@ -53,7 +53,10 @@ class _Command:
         self._arguments = arguments
         self._slots = asyncio.Semaphore(MAX_PROGRAMS)
 
-    async def run(self, values: Mapping[str, str | None], text: str, meter: CallMeter, tokens: int) -> bytes:
+    async def close(self) -> None:
+        """Do nothing: each program ends by itself."""
+
+    async def _run(self, values: Mapping[str, str | None], text: str, meter: CallMeter, tokens: int) -> bytes:
         """Run the program with these values in its arguments, and return what it has printed."""
         call = ModelCall(
             model=f"command:{os.path.basename(self.description)}",  # noqa: PTH119  (a name, which may be no path)
@@ -73,14 +76,14 @@ class _Command:
         )
         try:
             async with self._slots, asyncio.timeout(COMMAND_SECONDS):
-                output = await self._run(fill_arguments(self._arguments, values), text)
+                output = await self._run_program(fill_arguments(self._arguments, values), text)
         except TimeoutError:
             raise AgentUnavailable(f"{self.description} took longer than {COMMAND_SECONDS:.0f} seconds.") from None
         finally:
             await held.settle(usage)
         return output
 
-    async def _run(self, arguments: list[str], text: str) -> bytes:
+    async def _run_program(self, arguments: list[str], text: str) -> bytes:
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
@@ -111,35 +114,30 @@ class _Command:
         return output
 
 
-class CommandTranscriber:
+class CommandTranscriber(_Command):
     """Transcribes with a program."""
 
     def __init__(self, arguments: tuple[str, ...], language: str | None) -> None:
-        self._command = _Command(arguments)
+        super().__init__(arguments)
         self._language = language
-        self.description = self._command.description
 
     async def transcribe(self, recording: Recording, meter: CallMeter) -> str:
         """Run the program for a recording, and return what it prints."""
         values = {"file": str(recording.path), "language": self._language}
-        output = await self._command.run(values, "", meter, estimate_audio_tokens(recording.size))
+        output = await self._run(values, "", meter, estimate_audio_tokens(recording.size))
         return make_storable(output.decode(errors="replace")).strip()[:MAX_TRANSCRIPT_CHARS]
 
-    async def close(self) -> None:
-        """Do nothing: each program ends by itself."""
 
-
-class CommandSpeaker:
+class CommandSpeaker(_Command):
     """Speaks with a program."""
 
     def __init__(self, arguments: tuple[str, ...], voice: str | None, language: str | None) -> None:
-        self._command = _Command(arguments)
+        super().__init__(arguments)
         self._values = {"voice": voice or language, "language": language}
-        self.description = self._command.description
 
     async def speak(self, text: str, meter: CallMeter) -> SpokenAudio:
         """Run the program with a text, and return the audio that it writes."""
-        data = await self._command.run(self._values, text, meter, len(text) * TOKENS_PER_SPOKEN_CHAR)
+        data = await self._run(self._values, text, meter, len(text) * TOKENS_PER_SPOKEN_CHAR)
         try:
             media_type = detect_media_type(data[:_HEAD_BYTES], is_text=False)
         except UnsupportedFileType:
@@ -147,9 +145,6 @@ class CommandSpeaker:
         if not media_type.startswith("audio/"):
             raise AgentRejected(f"{self.description} wrote no audio. Let it write a WAV file to its output.")
         return SpokenAudio(data, media_type)
-
-    async def close(self) -> None:
-        """Do nothing: each program ends by itself."""
 
 
 def fill_arguments(arguments: tuple[str, ...], values: Mapping[str, str | None]) -> list[str]:

@@ -15,9 +15,9 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import StoreError
 from palaver.core.operation import AsyncRunner
 from palaver.core.source import Platform
+from palaver.delivery.local_files import LocalFiles
 from palaver.delivery.outbox import Outbox
-from palaver.delivery.part_rendering import LocalFiles
-from palaver.drivers.counted import CountedAgent
+from palaver.drivers.shared import SharedAgent
 from palaver.gateway.account_link import ConfiguredAccount
 from palaver.gateway.supervisor import Supervisor
 from palaver.inbox import Inbox
@@ -96,7 +96,7 @@ class Gateway:
         self.feed = Feed(store)
         self.budgets = Budgets(store, rules.budgets, rules.timeout)
         self.speech = Speech(store, files, self.budgets, profile, environ or {})
-        self._counted_agent = CountedAgent(agent)
+        self._shared_agent = SharedAgent(agent)
         self._retired_agents: set[asyncio.Task[None]] = set()
         self._account_changes: set[asyncio.Task[None]] = set()
         self._send_counter = SendCounter()
@@ -162,7 +162,7 @@ class Gateway:
         )
         return RunDependencies(
             store=store,
-            agent=self._counted_agent,
+            agent=self._shared_agent,
             profile=profile,
             rules=rules,
             toolbox=self.toolbox,
@@ -171,7 +171,7 @@ class Gateway:
             redactor=redactor,
             files=self.files,
             list_connected_platforms=lambda: self.platforms,
-            acquire_agent=self._counted_agent.acquire,
+            acquire_agent=self._shared_agent.acquire,
         )
 
     def use_settings(
@@ -188,10 +188,10 @@ class Gateway:
         An agent that is replaced is closed when the last run that uses it has ended.
         """
         if agent is not self.agent:
-            task = asyncio.create_task(self._counted_agent.close_when_unused(), name="palaver-old-agent")
+            task = asyncio.create_task(self._shared_agent.close_when_unused(), name="palaver-old-agent")
             self._retired_agents.add(task)
             task.add_done_callback(self._note_closed_agent)
-            self.agent, self._counted_agent = agent, CountedAgent(agent)
+            self.agent, self._shared_agent = agent, SharedAgent(agent)
             if self._warm_up is not None:
                 self._warm_up.cancel()
             self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")

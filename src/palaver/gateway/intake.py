@@ -17,9 +17,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from palaver.commands.command import CommandCall
-from palaver.core.errors import InvalidInput, LeaseLost
-from palaver.inbox.registry import parse_command
+from palaver.core.errors import LeaseLost
+from palaver.inbox.registry import REGISTRY
 from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
@@ -166,13 +165,8 @@ def _takes_long(update: AnyUpdate) -> bool:
     """Whether others must not wait for an update: its files have to be downloaded, or a file is made for its reply."""
     if not isinstance(update, Inbound):
         return False
-    if update.files:
-        return True
-    try:
-        call = parse_command(update.content) if isinstance(update.content, str) else None
-    except InvalidInput:  # the inbox says so
-        return False
-    return isinstance(call, CommandCall) and call.action.makes_file
+    command = REGISTRY.find_in_text(update.content) if isinstance(update.content, str) else None
+    return bool(update.files) or (command is not None and command.makes_file)
 
 
 # --------------------------------------------------------------------------------------------------

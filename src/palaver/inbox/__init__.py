@@ -13,4 +13,5 @@ reply (decision 9).
 """
 
 from palaver.inbox.inbox import Inbox as Inbox
-from palaver.inbox.receipts import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS, check_content as check_content
+from palaver.inbox.receipts import check_content as check_content
+from palaver.sessions.message import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS

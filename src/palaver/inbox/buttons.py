@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access
 from palaver.accounts.commands import LINK, link_account
+from palaver.commands.runner import CommandRejected
 from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NothingToDo, SessionNotFound
 from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
-from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.inbox.receipts import find_duplicate, save_receipt
-from palaver.inbox.runner import CommandRejected
 from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
-from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import Inbound, Outcome, Receipt, find_delivery_address, parse_button
 from palaver.sessions.turn import TurnState
 from palaver.turns.commands.versions import retry_turn, stop_run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from palaver.commands.command import CommandCall
+    from palaver.commands.runner import CommandRunner
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
-    from palaver.inbox.runner import CommandRunner
     from palaver.people.model import Person
     from palaver.sessions.inbound import ButtonPressed
     from palaver.sessions.table import SessionRow
@@ -49,17 +49,13 @@ _LAST_MESSAGES_READ: Final = 50
 class ButtonHandler:
     """Runs the command of a button that was pressed, inside a transaction."""
 
-    def __init__(self, commands: CommandRunner, rules: TurnRules) -> None:
+    def __init__(self, commands: CommandRunner, get_rules: Callable[[], TurnRules]) -> None:
         self._commands = commands
-        self._rules = rules
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next press on."""
-        self._rules = rules
+        self._get_rules = get_rules
 
     def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:
         """Run the command and record the press. Raises `CommandRejected` if it can't be carried out; then roll back."""
-        speaker = access.find_speaker(tx, press.source, self._rules)
+        speaker = access.find_speaker(tx, press.source, self._get_rules())
         if speaker is None or not speaker.can_speak or speaker.person is None:
             raise CommandRejected(NotAllowed(_NO_ACCESS))
         record = build_press_record(press)
@@ -81,10 +77,7 @@ def _send_line(tx: Transaction, press: ButtonPressed, line: str, now: int) -> No
     """Let the chat keep what was decided: platforms show the reply to a press only for a moment."""
     address = find_delivery_address(press.source)
     if address is not None:
-        notice = deliveries.NewDelivery(
-            address=str(address), content=line, kind=DeliveryKind.NOTICE, reply_to=press.message_id
-        )
-        deliveries.enqueue(tx, notice, now)
+        send_notice_to_address(tx, str(address), line, now, reply_to=press.message_id)
 
 
 def build_press_record(press: ButtonPressed) -> Inbound:

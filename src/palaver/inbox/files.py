@@ -1,8 +1,13 @@
-"""Receives the files of a message from its platform, before the message is accepted.
+"""Receives the files of a message before it is accepted, and makes the file that `/export` sends to a chat.
 
-They are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
-received is named in the message instead: the message itself is never lost for it. If the process dies between a
-download and the message, the platform sends the message again, and the unused file is deleted after a day.
+The files of a message are downloaded only for people who may talk to the agent, and only for a message that is new. A
+file that can't be received is named in the message instead: the message itself is never lost for it. If the process
+dies between a download and the message, the platform sends the message again, and the unused file is deleted after a
+day.
+
+An export is made between the command's read and the record of its reply. Always true: if the file can't be made or is
+too large for the platform, the reply says how to get it instead. A file whose reply was not stored, because the process
+died, belongs to no conversation and is deleted after a day; so is a file that was sent.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from palaver.sessions.speech import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, Attac
 from palaver.transfer.documents import Documents, make_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
@@ -44,6 +49,7 @@ TOTAL_SECONDS: Final = 150.0  # for all files of a message
 _BYTES_PER_MB: Final = 1_000_000
 
 log = logging.getLogger(__name__)
+MAX_EXPORT_SECONDS: Final = 60.0  # a conversation that takes longer is exported on the page or in the terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +71,17 @@ class FileReceiver:
     """Receives the files of inbound messages."""
 
     def __init__(
-        self, store: SessionStore, rules: TurnRules, attachments: Attachments | None, speech: Speech | None = None
+        self,
+        store: SessionStore,
+        get_rules: Callable[[], TurnRules],
+        attachments: Attachments | None,
+        speech: Speech | None = None,
     ) -> None:
         self._store = store
-        self._rules = rules
+        self._get_rules = get_rules
         self._attachments = attachments
         self._speech = speech
         self._downloads = FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER)
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next message on."""
-        self._rules = rules
 
     async def receive(self, inbound: Inbound) -> ReceivedFiles:
         """Download and store the files of a message; nothing for a message that is not going to be stored."""
@@ -127,12 +133,12 @@ class FileReceiver:
                 return None
             if find_duplicate(tx, replace(inbound, source=source)) is not None:
                 return False, None
-            speaker = access.find_speaker(tx, source, self._rules)
+            speaker = access.find_speaker(tx, source, self._get_rules())
             return None if speaker is None else (speaker.can_speak, speaker.person)
 
         def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
             source = sender_folding.fold_source(tx, inbound.source, self._store.config, now)
-            speaker = access.identify_speaker(tx, source, self._rules, to_micros(now))
+            speaker = access.identify_speaker(tx, source, self._get_rules(), to_micros(now))
             return speaker.can_speak, speaker.person
 
         found = await self._store.engine.arun(Read(find))
@@ -181,16 +187,6 @@ def _describe_failure(file: InboundFile, error: Exception) -> str:
 def _describe_size(size: int) -> str:
     limit = MAX_FILE_BYTES // _BYTES_PER_MB
     return f"too large ({-(-size // _BYTES_PER_MB)} MB, limit {limit} MB)"
-
-
-# --------------------------------------------------------------------------------------------------
-# Makes the file that `/export` sends to a chat, between the command's read and the record of its reply.
-#
-# Always true: if the file can't be made or is too large for the platform, the reply says how to get it instead. A file
-# whose reply was not stored, because the process died, belongs to no conversation and is deleted after a day; so is a
-# file that was sent.
-
-MAX_EXPORT_SECONDS: Final = 60.0  # a conversation that takes longer is exported on the page or in the terminal
 
 
 class ExportTooSlow(PalaverError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.accounts import access, pairing, sender_folding
 from palaver.commands.command import CommandCall, MessageCall
+from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.config.agent_rules import AgentProfile
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
@@ -21,7 +22,6 @@ from palaver.inbox.buttons import ButtonHandler
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
-    MAX_MESSAGE_CHARS,
     BotLimit,
     check_content,
     find_duplicate,
@@ -30,13 +30,13 @@ from palaver.inbox.receipts import (
     record_receipt,
     record_receipt_once,
 )
-from palaver.inbox.registry import parse_command
-from palaver.inbox.runner import CommandRejected, CommandRunner, check_message_call, find_session
+from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import Checkpoint, UpdateHandler
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
 from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
+from palaver.sessions.message import MAX_MESSAGE_CHARS
 from palaver.sessions.search_table import PendingScope
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ class Inbox:
         self._store = store
         self._rules = rules
         self._commands = CommandRunner(
-            store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
+            REGISTRY, store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
         )
-        self._queue = MessageQueue(store, rules, list_connected_platforms)
-        self._updates = UpdateHandler(store, rules)
-        self._buttons = ButtonHandler(self._commands, rules)
-        self._files = FileReceiver(store, rules, files, speech)
+        self._queue = MessageQueue(store, self._get_rules, list_connected_platforms)
+        self._updates = UpdateHandler(store, self._get_rules)
+        self._buttons = ButtonHandler(self._commands, self._get_rules)
+        self._files = FileReceiver(store, self._get_rules, files, speech)
         self._export_files = ExportFiles(store, files)
-        self._bot_limit = BotLimit(rules)
+        self._bot_limit = BotLimit(self._get_rules)
         self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
@@ -96,8 +96,9 @@ class Inbox:
         """Apply other settings from the next message on."""
         self._commands.use_settings(agent, rules, profile)
         self._rules = rules
-        for part in (self._queue, self._updates, self._buttons, self._files, self._bot_limit):
-            part.use_rules(rules)
+
+    def _get_rules(self) -> TurnRules:
+        return self._rules
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
         """Store a message and queue the turn that answers it, run the slash command that it contains, or store what
@@ -156,7 +157,7 @@ class Inbox:
             )
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
-        return await self._accept_call(inbound, parse_command(get_written_text(inbound)), checkpoint)
+        return await self._accept_call(inbound, REGISTRY.parse(get_written_text(inbound)), checkpoint)
 
     async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
         if inbound.message_id is not None and not is_storable(inbound.message_id):
@@ -272,7 +273,7 @@ class Inbox:
             receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
         else:
             if isinstance(call, MessageCall) and person is not None:
-                check_message_call(call, inbound, person, self._rules)
+                self._commands.check_message_call(call, inbound, person)
             receipt = self._queue.store_message(tx, inbound, person, row, now)
         return record_receipt(tx, inbound, receipt, to_micros(now))
 
@@ -317,14 +318,12 @@ class Inbox:
         return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
 
     def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
-        return self._record_once(tx, inbound, self._build_rejection(tx, inbound, error))
+        rejection = self._build_rejection(tx, inbound, error)
+        return record_receipt_once(tx, inbound, rejection, to_micros(self._store.clock.now()))
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._fold(tx, inbound)
         access.count_read(tx, inbound.source, self._rules, self._store.clock.now())
-        return self._record_once(tx, inbound, receipt)
-
-    def _record_once(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
 
 

@@ -11,7 +11,7 @@ from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Conflict
 from palaver.core.errors import ChatNotReachable
 from palaver.core.source import ChatType
-from palaver.delivery import chat_moves, surfaces
+from palaver.delivery import chat_moves, notices
 from palaver.delivery.chat_posts import list_unanswered_posts
 from palaver.inbox.receipts import add_lines, build_message, find_sender, get_text
 from palaver.media import table as attachments
@@ -47,10 +47,26 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
 
+MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
+MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
+ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
+_QUEUE_FULL = (
+    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
+    " Send it again later, or use /stop."
+)
+_BUSY = (
+    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
+)
+_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
+_NOT_CONNECTED = (
+    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """What was said in a group since a lane last saw it, and the number of the last of these messages."""
+    """The messages of a group since a lane last saw it, and the number of the last of them."""
 
     messages: Sequence[dict[str, str]] = ()
     last_no: int = 0
@@ -117,39 +133,18 @@ def mark_seen(tx: Transaction, lane_key: str, context: GroupContext) -> None:
         group_messages.mark_seen(tx, lane_key, context.last_no)
 
 
-# --------------------------------------------------------------------------------------------------
-
-MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
-MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
-BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
-ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
-
-_QUEUE_FULL = (
-    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
-    " Send it again later, or use /stop."
-)
-_BUSY = (
-    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
-)
-_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
-_NOT_CONNECTED = (
-    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
-)
-
-
 class MessageQueue:
     """Stores messages and queues their turns, inside a transaction."""
 
     def __init__(
-        self, store: SessionStore, rules: TurnRules, list_connected_platforms: Callable[[], Collection[Platform]]
+        self,
+        store: SessionStore,
+        get_rules: Callable[[], TurnRules],
+        list_connected_platforms: Callable[[], Collection[Platform]],
     ) -> None:
         self._store = store
-        self._rules = rules
+        self._get_rules = get_rules
         self._list_connected_platforms = list_connected_platforms  # answers can be sent there
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next message on."""
-        self._rules = rules
 
     def store_message(
         self, tx: Transaction, inbound: Inbound, person: Person | None, row: SessionRow | None, now: datetime
@@ -197,7 +192,7 @@ class MessageQueue:
             is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
         if row is not None and address is None and not row.session.shared and not request.is_steering:
-            surfaces.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
+            notices.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
         outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
         turns_ahead = open_turns.queued_count + (open_turns.running_no is not None)
         return Receipt(
@@ -214,7 +209,7 @@ class MessageQueue:
         self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
         album_id = turns.get_album_id(request.facts)
-        window = self._rules.merge_window // timedelta(microseconds=1)
+        window = self._get_rules().merge_window // timedelta(microseconds=1)
         is_merging = window > 0 or (album_id is not None and album_id == open_turns.last_album_id)
         if album_id is not None:
             window = max(window, ALBUM_WINDOW // timedelta(microseconds=1))
@@ -247,7 +242,7 @@ class MessageQueue:
             return inbound.busy_policy or BusyPolicy.QUEUE
         current = row or lanes.find_current_session(tx, lane_key)
         chosen = session_settings.load(tx, current.no).busy_policy if current else None
-        return chosen or self._rules.get_busy_policy(inbound.source)
+        return chosen or self._get_rules().get_busy_policy(inbound.source)
 
     def _find_rejection(self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
@@ -257,7 +252,7 @@ class MessageQueue:
             return None  # it belongs to what was accepted already
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
-        limit = self._rules.max_queued
+        limit = self._get_rules().max_queued
         if open_turns.queued_count < limit:
             return None
         reply = _QUEUE_FULL.format(count=open_turns.queued_count)
@@ -278,7 +273,7 @@ class MessageQueue:
         """Let the agent learn from the session that has just expired, unless the expiry watcher was faster."""
         left = lanes.find_left_session(tx, lane_key)
         if left is not None and left.session.is_expired:
-            queue_memory_turn(tx, self._rules, left.no, MemoryTurnKind.EXPIRY, now)
+            queue_memory_turn(tx, self._get_rules(), left.no, MemoryTurnKind.EXPIRY, now)
 
     def _explain_reset(
         self, tx: Transaction, arrival: lanes.Arrival, recorded: RecordedMessage, session_no: int

@@ -3,6 +3,9 @@
 Always true: under an id that the sender chose, a receipt is kept only for what was done. What was refused leaves none,
 so sending it again tries again. A platform sends a message again only until we have it, so there a refusal is kept:
 the chat gets its notice once.
+
+Two programs that answer each other would never stop. Messages of our own accounts never get here: adapters drop them.
+Messages of other programs are answered only where the operator allows it, and even then only a few in a minute.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId, SessionKey, TurnId
 from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
-from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
 from palaver.sessions.json import format_time
-from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
+from palaver.sessions.message import Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
 from palaver.sessions.speech import find_attachment_ids
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 _STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
 _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
+MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
+_WINDOW_SECONDS: Final = 60.0
 
 
 def find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
@@ -76,16 +81,15 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
         address = str(inbound.answer_address)
         deliveries.mark_target_alive(tx, address)
         if receipt.reply:
-            session_no = _find_session_no(tx, receipt.session_id)
-            delivery = deliveries.NewDelivery(
-                address=address,
-                content=receipt.reply,
-                kind=DeliveryKind.NOTICE,
-                session_no=session_no,
+            send_notice_to_address(
+                tx,
+                address,
+                receipt.reply,
+                now,
+                session_no=_find_session_no(tx, receipt.session_id),
                 reply_to=inbound.message_id,
                 attachment_ids=receipt.attachment_ids,
             )
-            deliveries.enqueue(tx, delivery, now)
     return receipt
 
 
@@ -129,12 +133,6 @@ def _find_session_no(tx: Transaction, session_id: SessionId | None) -> int | Non
     with suppress(SessionNotFound):  # it may have been deleted after a command has read it
         return None if session_id is None else sessions.get_no(tx, session_id)
     return None
-
-
-# --------------------------------------------------------------------------------------------------
-# The content of an inbound message: what is allowed, and the message that is stored for it.
-
-__all__ = ["MAX_MESSAGE_CHARS", "add_lines", "build_message", "check_content", "get_text"]
 
 
 def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = ()) -> None:
@@ -181,31 +179,17 @@ def build_message(
     return Message.from_dict(fields)
 
 
-# --------------------------------------------------------------------------------------------------
-# The loop guard: two programs that answer each other would never stop.
-#
-# Messages of our own accounts never get here: adapters drop them. Messages of other programs are answered only where
-# the operator allows it, and even then only a few in a minute.
-
-MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
-_WINDOW_SECONDS: Final = 60.0
-
-
 class BotLimit:
     """Counts how often programs were answered lately, for each account in this process."""
 
-    def __init__(self, rules: TurnRules, get_seconds: Callable[[], float] = time.monotonic) -> None:
-        self._rules = rules
+    def __init__(self, get_rules: Callable[[], TurnRules], get_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._get_rules = get_rules
         self._get_seconds = get_seconds
         self._answer_times: dict[AccountKey, deque[float]] = {}
 
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next message on."""
-        self._rules = rules
-
     def allows_answer(self, source: SessionSource) -> bool:
         """Whether the message of a program may be answered now; if so, it counts as answered."""
-        if source.platform not in self._rules.bot_platforms:
+        if source.platform not in self._get_rules().bot_platforms:
             return False
         now = self._get_seconds()
         times = self._answer_times.setdefault((source.platform, source.account), deque())

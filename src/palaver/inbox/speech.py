@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
@@ -22,14 +22,14 @@ from palaver.money import calls_table as call_records
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions
 from palaver.sessions.speech import Recording, Transcript, make_spoken_text, split_spoken_text
-from palaver.sessions.usage_table import NO_SESSION_NO
+from palaver.turns.side_work import SideWork
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from palaver.config.agent_rules import AgentProfile
     from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId, TurnId
+    from palaver.core.ids import PersonId
     from palaver.drivers.speech import Speaker, Transcriber
     from palaver.media.attachments import Attachments
     from palaver.money.meter import BudgetMeter, Budgets
@@ -49,22 +49,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SpeechWork:
-    """What a call of an engine is made for; a `MeteredWork`."""
-
-    owner: str
-    person_id: PersonId
-    audience_no: int
-    platform: str
-    session_no: int = NO_SESSION_NO
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    turn_id: TurnId | None = None
-    attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechStatus:
-    """What the engines here can do; the descriptions are for owners."""
+    """The engines in use and their limits; the descriptions are for owners."""
 
     transcription: str | None
     speaking: str | None
@@ -206,7 +192,7 @@ class Speech:
             raise InvalidInput("This answer has no text that can be read aloud.")
         if piece >= len(pieces):
             raise InvalidInput(f"piece: the answer has {len(pieces)} pieces, numbered from 0.", key="piece")
-        work = _SpeechWork(
+        work = SideWork(
             owner=self._owner,
             person_id=principal.person_id,
             audience_no=audience_no,
@@ -218,13 +204,13 @@ class Speech:
 
     # -- calls ----------------------------------------------------------------------------------------------
 
-    async def _make_work(self, person_id: PersonId, platform: str) -> _SpeechWork:
+    async def _make_work(self, person_id: PersonId, platform: str) -> SideWork:
         row = await self._store.engine.arun(Read(lambda tx: people.find_by_id(tx, person_id)))
         if row is None:
             raise SpeechUnavailable
-        return _SpeechWork(owner=self._owner, person_id=row.person.id, audience_no=row.audience_no, platform=platform)
+        return SideWork(owner=self._owner, person_id=row.person.id, audience_no=row.audience_no, platform=platform)
 
-    async def _run(self, work: _SpeechWork, call: Callable[[BudgetMeter], Awaitable[T]]) -> T:
+    async def _run(self, work: SideWork, call: Callable[[BudgetMeter], Awaitable[T]]) -> T:
         """Call an engine, and record what it has used, whatever becomes of it."""
         person_id = work.person_id
         if self._running.get(person_id, 0) >= MAX_RUNNING_PER_PERSON:

@@ -15,59 +15,42 @@ import asyncio
 import logging
 from collections import Counter
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access
 from palaver.agent import profiles
 from palaver.agent.base import AgentRequest, Notice, ReasoningDelta, TextDelta, UsageReport
-from palaver.agent.profiles import check_model_choice, is_model_allowed
+from palaver.agent.profiles import check_model_choice
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import (
-    AgentError,
-    ContextOverflow,
-    InvalidInput,
-    LimitReached,
-    NotSignedIn,
-    StoreError,
-    TooManyAttempts,
-)
+from palaver.core.errors import LimitReached, NotSignedIn, PalaverError, StoreError, TooManyAttempts
 from palaver.inbox.temporary_request import (
     TEMPORARY_INSTRUCTIONS,
-    AnswerEnded,
-    AnswerNotice,
-    AnswerReasoning,
-    AnswerText,
     build_question_messages,
-    explain_failure,
-    explain_interruption,
     iterate_smaller,
     keep_newest,
-    report_mistake,
 )
-from palaver.money import calls_table as call_records
 from palaver.money.meter import PROFILE_KEY
 from palaver.people import table as people
-from palaver.sessions import usage_table as usage
-from palaver.sessions.context import build_session_context, build_session_context_prompt
+from palaver.sessions.context import build_session_context
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.settings_table import SessionSettings
 from palaver.sessions.turn import InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
-from palaver.sessions.usage_table import NO_SESSION_NO
-from palaver.turns.compaction import OMITTED_NOTICE
-from palaver.turns.request_builder import DEFAULT_INSTRUCTIONS
+from palaver.turns.answer_end import AnswerEnded, explain_error, explain_failure, explain_interruption
+from palaver.turns.compaction import OMITTED_NOTICE, run_until_short_enough
+from palaver.turns.request_builder import build_instructions, find_turn_choices
+from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
 
     from palaver.agent.profiles import TurnChoices
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId, TurnId
+    from palaver.core.ids import PersonId
     from palaver.inbox.temporary_request import ModelMessage, TemporaryEvent, TemporaryQuestion
     from palaver.money.meter import BudgetMeter
     from palaver.people.model import Person
@@ -79,20 +62,6 @@ FILLED_PERCENT: Final = 70  # of the context window, with which a long conversat
 CANCEL_TIMEOUT_SECONDS: Final = 5.0  # for an answer to react to being canceled
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TemporaryWork:
-    """What the calls of an answer are made for; a `MeteredWork`."""
-
-    owner: str
-    person_id: PersonId
-    audience_no: int
-    platform: str
-    facts: Mapping[str, Any]
-    turn_id: TurnId | None = None
-    attempt: int = 0
-    session_no: int = NO_SESSION_NO
 
 
 class TemporaryChats:
@@ -148,10 +117,7 @@ class TemporaryChats:
             profile=question.profile and profiles.find_profile(profile, question.profile, check_model),
             personality=question.personality and profiles.find_personality(profile, question.personality),
         )
-        choices = profiles.apply_choices(
-            profile, chosen, agent.check_model, lambda model: is_model_allowed(agent, rules, person.role, model)
-        )
-        return chosen.profile, choices
+        return chosen.profile, find_turn_choices(dependencies, person.role, chosen)
 
     def _check_limits(self, person: Person) -> None:
         """Raise `LimitReached` if too many temporary conversations are being answered."""
@@ -188,12 +154,12 @@ class TemporaryChats:
         try:
             self._check_limits(row.person)
         except LimitReached as error:  # others were faster
-            yield explain_failure(error)
+            yield explain_failure(error, error.facts)
             return
         if self._is_stopping:
             yield explain_interruption(InterruptReason.SERVER_STOPPED)
             return
-        work = _TemporaryWork(
+        work = SideWork(
             owner=self._owner,
             person_id=person_id,
             audience_no=row.audience_no,
@@ -228,7 +194,7 @@ class _Answer:
     def __init__(
         self,
         dependencies: RunDependencies,
-        work: _TemporaryWork,
+        work: SideWork,
         person: Person,
         question: TemporaryQuestion,
         choices: TurnChoices,
@@ -277,68 +243,48 @@ class _Answer:
 
     async def _run_agent(self, meter: BudgetMeter) -> AnswerEnded:
         """Answer; return how it ended."""
-        rules = self._dependencies.rules
-        limit = asyncio.timeout(rules.timeout.total_seconds())
+        timeout = self._dependencies.rules.timeout
+        limit = asyncio.timeout(timeout.total_seconds())
         try:
             async with limit:
                 await self._answer(meter)
-        except (AgentError, InvalidInput) as error:
-            log.info("temporary_answer_failed", extra={"code": error.code})
-            return explain_failure(error)
-        except StoreError as error:  # the budgets can't be read
-            log.warning("temporary_answer_failed", extra={"code": error.code})
-            return explain_failure(error)
-        except TimeoutError as error:
-            if limit.expired():
-                minutes = round(rules.timeout.total_seconds() / 60)
-                return explain_interruption(InterruptReason.TIMED_OUT, minutes)
-            return report_mistake(error)
         except Exception as error:  # noqa: BLE001  (drivers raise anything; it is logged, and the person is told)
-            return report_mistake(error)
-        return AnswerEnded(state=TurnState.DONE)
+            end = explain_error(error, timeout, timed_out=limit.expired())
+            _log_failure(error, end)
+            return end
+        return AnswerEnded()
 
     async def _answer(self, meter: BudgetMeter) -> None:
-        instructions = self._build_instructions()
-        model = self._choices.model
+        dependencies, model = self._dependencies, self._choices.model
         built = await asyncio.to_thread(build_question_messages, self._question.messages)
-        window = await self._dependencies.agent.get_context_window(model or self._dependencies.agent.model)
+        window = await dependencies.agent.get_context_window(model or dependencies.agent.model)
         messages: list[ModelMessage] = list(built)
         if window is not None:
             messages = await asyncio.to_thread(keep_newest, built, window * FILLED_PERCENT / 100)
         if len(messages) < len(built):
             self._add_notice(OMITTED_NOTICE)
-        smaller = iterate_smaller(messages)
-        while True:
-            request = AgentRequest(instructions=instructions, messages=messages, model=model, meter=meter)
-            try:
-                await self._pass_on(request)
-            except ContextOverflow:
-                following = None if self._has_text else await asyncio.to_thread(next, smaller, None)
-                if following is None:
-                    raise
-                messages, notice = following
-                self._add_notice(notice)
-            else:
-                return
+        request = AgentRequest(instructions=self._build_instructions(), messages=messages, model=model, meter=meter)
+        smaller = self._iterate_smaller_requests(request)
+        await run_until_short_enough(request, self._pass_on, smaller, lambda: not self._has_text)
+
+    async def _iterate_smaller_requests(self, request: AgentRequest) -> AsyncGenerator[AgentRequest, None]:
+        smaller = iterate_smaller(request.messages)
+        while (following := await asyncio.to_thread(next, smaller, None)) is not None:
+            messages, notice = following
+            self._add_notice(notice)
+            yield replace(request, messages=messages)
 
     def _build_instructions(self) -> str:
-        dependencies, config = self._dependencies, self._dependencies.store.config
+        dependencies = self._dependencies
         context = build_session_context(
             build_person_source(self._person, self._question.platform),
-            config,
+            dependencies.store.config,
             connected=dependencies.list_connected_platforms(),
             home_channels={},
             can_send=False,
         )
-        parts = [
-            self._choices.instructions or DEFAULT_INSTRUCTIONS,
-            *([self._choices.personality] if self._choices.personality else []),
-            build_session_context_prompt(
-                replace(context, shared=False), redact_pii=config.redact_pii, redactor=dependencies.redactor
-            ),
-            TEMPORARY_INSTRUCTIONS,
-        ]
-        return "\n\n".join(parts)
+        context = replace(context, shared=False)
+        return build_instructions(dependencies, self._choices, context, more=[TEMPORARY_INSTRUCTIONS])
 
     async def _pass_on(self, request: AgentRequest) -> None:
         """Run the agent and put what it says into the queue."""
@@ -351,8 +297,7 @@ class _Answer:
                 elif isinstance(event, TextDelta | ReasoningDelta):
                     self._has_text = True
                     await self._put_notices()
-                    is_text = isinstance(event, TextDelta)
-                    await self.events.put(AnswerText(event.text) if is_text else AnswerReasoning(event.text))
+                    await self.events.put(event)
 
     def _add_notice(self, notice: Notice) -> None:
         if notice not in self._notices:
@@ -360,9 +305,8 @@ class _Answer:
 
     async def _put_notices(self) -> None:
         while self._sent_notice_count < len(self._notices):
-            notice = self._notices[self._sent_notice_count]
             self._sent_notice_count += 1
-            await self.events.put(AnswerNotice(notice.text, notice.code, notice.facts))
+            await self.events.put(self._notices[self._sent_notice_count - 1])
 
     async def _record_usage(self, meter: BudgetMeter) -> None:
         """Record what the answer has used, without what was said."""
@@ -371,12 +315,24 @@ class _Answer:
             return
         now = to_micros(self._dependencies.store.clock.now())
 
-        def write(tx: Transaction) -> None:
-            call_records.record_calls(tx, meter.call_ids, now)
-            for each in unrecorded:
-                usage.record_orphan_usage(tx, self._work, each, now)
-
         try:
-            await self._dependencies.store.engine.arun(Write(write))
+            await self._dependencies.store.engine.arun(
+                Write(lambda tx: record_side_usage(tx, self._work, meter.call_ids, unrecorded, now))
+            )
         except StoreError as error:  # what was held stays held, until it is recovered
             log.error("temporary_usage_not_recorded", extra={"error": str(error)})
+
+
+def _log_failure(error: BaseException, end: AnswerEnded) -> None:
+    """Log the kind of an error and, if it is unexpected, its place. Its text is left out: it may have what was said."""
+    if end.state is TurnState.INTERRUPTED:
+        return
+    if isinstance(error, PalaverError):
+        level = logging.WARNING if isinstance(error, StoreError) else logging.INFO  # the budgets can't be read
+        log.log(level, "temporary_answer_failed", extra={"code": error.code})
+        return
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = "" if frame is None else f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
+    log.error("temporary_answer_internal_error", extra={"error": type(error).__name__, "where": where})

@@ -1,35 +1,33 @@
-"""What a temporary conversation sends with a question, what is checked of it, and what the model gets of it. Pure.
+"""A question of a temporary conversation: checks it, and builds what the model gets of it. Pure.
 
 The surface that shows the conversation is the only place that has it, so each question comes with all messages so far.
 """
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
 from palaver.agent.history import build_messages
-from palaver.core.errors import AgentError, CommandUnavailable, InvalidInput, StoreError
+from palaver.core.errors import CommandUnavailable, InvalidInput
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
-from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.inbox.registry import find_command
 from palaver.sessions.events import Event, EventKind
-from palaver.sessions.message import Message
-from palaver.sessions.turn import FailureCode, InterruptReason, TurnState
-from palaver.sessions.usage import TurnUsage
+from palaver.sessions.message import MAX_MESSAGE_CHARS, Message
+from palaver.turns.answer_end import AnswerEnded
 from palaver.turns.compaction import OMITTED_NOTICE, SHORTENED_NOTICE
-from palaver.turns.run import FAILURE_FACTS, INTERNAL_ERROR_REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from palaver.agent.base import Notice
-
     ModelMessage = Mapping[str, Any]
+
+# What a reader of an answer gets: its text as it grows, notices, and its end as the last one.
+TemporaryEvent = TextDelta | ReasoningDelta | Notice | AnswerEnded
 
 MAX_MESSAGES: Final = 1000  # sent with one question
 MAX_CONVERSATION_CHARS: Final = 1_000_000  # of all messages together
@@ -138,70 +136,3 @@ def iterate_smaller(messages: Sequence[ModelMessage]) -> Iterator[tuple[list[Mod
     while tokens > MIN_CONTEXT_TOKENS:
         tokens //= 2
         yield shorten_messages(kept, tokens), SHORTENED_NOTICE
-
-
-# --------------------------------------------------------------------------------------------------
-# What a reader of a temporary answer gets: its text as it grows, notices, and how it ended.
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerText:
-    """The next piece of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerReasoning:
-    """The next piece of what the model thinks before it answers."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerNotice:
-    """Something that people should know about the answer."""
-
-    text: str
-    code: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerEnded:
-    """The last event of an answer."""
-
-    state: TurnState
-    error: str = ""  # why it was not completed, in English
-    facts: Mapping[str, Any] = field(default_factory=dict)  # the code of the error, or the reason, and their details
-    usage: TurnUsage = field(default_factory=TurnUsage)  # of all calls together
-
-
-TemporaryEvent = AnswerText | AnswerReasoning | AnswerNotice | AnswerEnded
-
-
-def explain_failure(error: AgentError | InvalidInput | StoreError) -> AnswerEnded:
-    names = FAILURE_FACTS if isinstance(error, AgentError) else error.facts
-    known = {name: error.facts[name] for name in names if error.facts.get(name) is not None}
-    return AnswerEnded(state=TurnState.FAILED, error=str(error), facts={"code": error.code} | known)
-
-
-def explain_interruption(reason: InterruptReason, minutes: int | None = None) -> AnswerEnded:
-    facts = {"reason": reason.value} | ({} if minutes is None else {"minutes": minutes})
-    return AnswerEnded(state=TurnState.INTERRUPTED, error=reason.explain(minutes), facts=facts)
-
-
-def report_mistake(error: BaseException) -> AnswerEnded:
-    """Log where an unexpected error came from. Its text is left out: it may contain what was said."""
-    kind, frame = type(error).__name__, error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    where = "" if frame is None else f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
-    log.error("temporary_answer_internal_error", extra={"error": kind, "where": where})
-    return AnswerEnded(
-        state=TurnState.FAILED,
-        error=INTERNAL_ERROR_REASON.format(kind=kind),
-        facts={"code": FailureCode.INTERNAL_ERROR.value, "error": kind},
-    )

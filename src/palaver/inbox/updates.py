@@ -1,4 +1,4 @@
-"""What a platform reports besides new messages: edits, deletions, reactions, moved chats, members.
+"""Stores what a platform reports besides new messages: edits, deletions, reactions, moved chats, members.
 
 Every update is found by the platform's own ids within one account and one chat, so it can only touch what came from
 there or was sent there. An update about something that is not stored is ignored.
@@ -13,8 +13,9 @@ from palaver.accounts import access, sender_folding
 from palaver.core.clock import to_micros
 from palaver.core.errors import SessionNotFound
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.inbox.buttons import find_last_question
-from palaver.inbox.receipts import MAX_MESSAGE_CHARS, find_received, find_sender
+from palaver.inbox.receipts import find_received, find_sender
 from palaver.people.sender_ids import FOLDED_PLATFORMS
 from palaver.sessions import (
     inbound_table as group_messages,
@@ -24,7 +25,7 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.delivery import Address, Button, DeliveryKind
+from palaver.sessions.delivery import Address, Button
 from palaver.sessions.events import EventKind
 from palaver.sessions.inbound import (
     ChatMoved,
@@ -35,8 +36,10 @@ from palaver.sessions.inbound import (
     Outcome,
     Receipt,
 )
+from palaver.sessions.message import MAX_MESSAGE_CHARS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from palaver.config.agent_rules import TurnRules
@@ -63,13 +66,9 @@ _RECORDED: Final = Receipt(outcome=Outcome.RECORDED)
 class UpdateHandler:
     """Stores updates, inside a transaction."""
 
-    def __init__(self, store: SessionStore, rules: TurnRules) -> None:
+    def __init__(self, store: SessionStore, get_rules: Callable[[], TurnRules]) -> None:
         self._store = store
-        self._rules = rules
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next update on."""
-        self._rules = rules
+        self._get_rules = get_rules
 
     def handle(self, tx: Transaction, update: Update, now: datetime) -> Receipt:
         if not isinstance(update, ChatMoved):  # which names ids that the person had before
@@ -97,7 +96,7 @@ class UpdateHandler:
         received = find_received(tx, source, message_id)
         if received is None or received.sender != sender or not text.strip() or len(text) > MAX_MESSAGE_CHARS:
             return _IGNORED
-        speaker = access.find_speaker(tx, source, self._rules)
+        speaker = access.find_speaker(tx, source, self._get_rules())
         if speaker is None or not speaker.can_speak:
             return _IGNORED
         place = message_edits.find_current_place(tx, received.place, message_id)
@@ -127,7 +126,7 @@ class UpdateHandler:
         if received is None or (author is not None and received.sender != author):
             return _IGNORED
         place = message_edits.find_current_place(tx, received.place, update.message_id)
-        speaker = access.find_speaker(tx, update.source, self._rules)
+        speaker = access.find_speaker(tx, update.source, self._get_rules())
         person_id = speaker.person.id if speaker and speaker.person and find_sender(update.source) else None
         actor = message_edits.Actor(str(update.source.platform), person_id)
         if not message_edits.delete_message(tx, place, actor, now, first_seq=received.place.seq):
@@ -140,7 +139,7 @@ class UpdateHandler:
     def _react(self, tx: Transaction, update: MessageReaction, now: int) -> Receipt:
         """Record a reaction of a person who may see the conversation; reactions of others are ignored."""
         source, emoji = update.source, update.emoji[:MAX_EMOJI_CHARS]
-        speaker = access.find_speaker(tx, source, self._rules)
+        speaker = access.find_speaker(tx, source, self._get_rules())
         received = find_received(tx, source, update.message_id)
         if received is not None:
             place: MessagePlace | None = message_edits.find_current_place(tx, received.place, update.message_id)
@@ -197,19 +196,15 @@ def _offer_rerun(
     tx: Transaction, update: MessageEdited, received: ReceivedMessage, place: MessagePlace, now: int
 ) -> None:
     """Offer to answer an edited message again."""
-    delivery = deliveries.NewDelivery(
-        address=str(Address.from_source(update.source)),
-        content=_RERUN_OFFER,
-        kind=DeliveryKind.NOTICE,
+    send_notice_to_address(
+        tx,
+        str(Address.from_source(update.source)),
+        _RERUN_OFFER,
+        now,
         session_no=place.session_no,
         reply_to=update.message_id,
         buttons=(Button("Answer again", f"rerun:{received.session_id}:{place.seq}"),),
     )
-    deliveries.enqueue(tx, delivery, now)
-
-
-# --------------------------------------------------------------------------------------------------
-# What a connection to a platform stores together with an update: its right to do so, and how far it has read.
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.commands.command import (
     CHAT,
+    EVERYTHING,
     READ,
     WRITE,
     BadArguments,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 MAX_LISTED_JOBS: Final = 30
 SHOWN_RUNS: Final = 5
 MAX_VALUE_CHARS: Final = 600
-EVERYTHING: Final = "everything"
 DEFAULT: Final = "default"
 FIELDS: Final = ("name", "prompt", "schedule", "timezone", "targets", "tools", "repeat", "model", "profile")
 # How a name in quotes ends, by its first quote. Phones replace straight quotes by those of their language.

@@ -21,7 +21,7 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
@@ -69,6 +69,17 @@ if TYPE_CHECKING:
 
 
 MAX_READING_SECONDS: Final = 90.0  # for all documents of a request that were not read before
+MAX_UNUSED_AGE: Final = timedelta(days=1)
+MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
+MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
+MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
+RECORDS_PER_PIECE: Final = 300  # of unused files, in one transaction
+READ_CHUNK_BYTES: Final = 256 * 1024
+MAX_CONCURRENT_UPLOADS: Final = 8  # one of each person
+_TRASH_SUFFIX = ".trash"
+_UPLOAD_PREFIX = ".upload-"
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+log = logging.getLogger(__name__)
 
 
 class DocumentReader:
@@ -121,22 +132,6 @@ def describe_document(attachment: Attachment, result: DocumentText, max_chars: i
     return f"The text of the file {quote_chat_text(attachment.name)}:\n{result.text[:max_chars]}{note}"
 
 
-# --------------------------------------------------------------------------------------------------
-
-MAX_UNUSED_AGE: Final = timedelta(days=1)
-MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
-MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
-MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
-RECORDS_PER_PIECE: Final = 300  # of unused files, in one transaction
-READ_CHUNK_BYTES: Final = 256 * 1024
-MAX_CONCURRENT_UPLOADS: Final = 8  # one of each person
-_TRASH_SUFFIX = ".trash"
-_UPLOAD_PREFIX = ".upload-"
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-log = logging.getLogger(__name__)
-
-
 class Attachments:
     """The attachments of one store, with their bytes in one folder."""
 
@@ -152,57 +147,54 @@ class Attachments:
 
     async def receive(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> Attachment:
         """Store an uploaded file durably. Refuses a file that is too large or of an unsupported type."""
-        upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
         (await self.get_usage(principal)).check_limit(self.max_bytes_per_person)  # before anything is written
+        upload = _Upload(self._folder)
         try:
             with self.translate_errors():
-                await asyncio.to_thread(check_room, self._folder, "The file was not stored.")
-                size, digest = await self._write_upload(upload, chunks)
-                media_type = await asyncio.to_thread(_detect_type, upload)
-            attachment = Attachment(
-                id=new_attachment_id(),
-                name=clean_file_name(name),
-                media_type=media_type,
-                size=size,
-                sha256=digest,
-                person_id=principal.person_id,
-                created_at=self._store.clock.now(),
-            )
+                await asyncio.to_thread(upload.open)
+                async for chunk in chunks:
+                    await asyncio.to_thread(upload.add, chunk)
+                await asyncio.to_thread(upload.flush)
+                media_type = await asyncio.to_thread(_detect_type, upload.path)
+            attachment = self._describe(upload, media_type, principal.person_id, name)
             await self._engine.arun(Write(lambda tx: self._add(tx, attachment)))
             with self.translate_errors():
-                await asyncio.to_thread(_move_into_place, upload, self._get_path_of_hash(digest))
+                await asyncio.to_thread(_move_into_place, upload.path, self._get_path_of_hash(attachment.sha256))
         finally:
-            with contextlib.suppress(OSError):  # the cleanup deletes it later
-                upload.unlink(missing_ok=True)
+            upload.discard()
         return attachment
 
     def store_blocking(self, person_id: PersonId, name: str | None, chunks: Iterable[bytes]) -> Attachment:
         """Store a file durably, as `receive` does; for imports, which run on a thread of their own."""
-        with self._write_upload_blocking(chunks) as (upload, size, digest):
-            attachment = Attachment(
-                id=new_attachment_id(),
-                name=clean_file_name(name),
-                media_type=_detect_type(upload),
-                size=size,
-                sha256=digest,
-                person_id=person_id,
-                created_at=self._store.clock.now(),
-            )
-            self._engine.run(Write(lambda tx: self._add(tx, attachment)))
-            with self.translate_errors():
-                _move_into_place(upload, self._get_path_of_hash(digest))
+        with self._write_upload(chunks) as upload:
+            attachment = self._describe(upload, _detect_type(upload.path), person_id, name)
+            self._add_blocking(attachment, upload)
         return attachment
 
     def restore(self, attachment: Attachment, chunks: Iterable[bytes]) -> None:
         """Store a file of an export under its own id; refuses bytes that are not the file's."""
-        with self._write_upload_blocking(chunks) as (upload, size, digest):
-            if (size, digest) != (attachment.size, attachment.sha256):
+        with self._write_upload(chunks) as upload:
+            if (upload.size, upload.sha256) != (attachment.size, attachment.sha256):
                 raise InvalidInput(f"The bytes of the file {attachment.name!r} are incomplete or damaged.")
-            media_type = _detect_type(upload)
+            media_type = _detect_type(upload.path)
             restored = replace(attachment, media_type=media_type, name=clean_file_name(attachment.name))
-            self._engine.run(Write(lambda tx: self._add(tx, restored)))
-            with self.translate_errors():
-                _move_into_place(upload, self._get_path_of_hash(digest))
+            self._add_blocking(restored, upload)
+
+    def _describe(self, upload: _Upload, media_type: str, person_id: PersonId, name: str | None) -> Attachment:
+        return Attachment(
+            id=new_attachment_id(),
+            name=clean_file_name(name),
+            media_type=media_type,
+            size=upload.size,
+            sha256=upload.sha256,
+            person_id=person_id,
+            created_at=self._store.clock.now(),
+        )
+
+    def _add_blocking(self, attachment: Attachment, upload: _Upload) -> None:
+        self._engine.run(Write(lambda tx: self._add(tx, attachment)))
+        with self.translate_errors():
+            _move_into_place(upload.path, self._get_path_of_hash(attachment.sha256))
 
     @property
     def max_bytes_per_person(self) -> int:
@@ -219,27 +211,20 @@ class Attachments:
         attachments.get_usage(tx, attachment.person_id).check_limit(self.max_bytes_per_person)
 
     @contextlib.contextmanager
-    def _write_upload_blocking(self, chunks: Iterable[bytes]) -> Iterator[tuple[Path, int, str]]:
+    def _write_upload(self, chunks: Iterable[bytes]) -> Iterator[_Upload]:
         """Write a file to disk durably, and delete it at the end unless it was moved into place."""
-        upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
+        upload = _Upload(self._folder)
         try:
             with self.translate_errors():
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                check_room(self._folder, "The file was not stored.")
-                descriptor = os.open(upload, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            digest, size = hashlib.sha256(), 0
-            with os.fdopen(descriptor, "wb") as stream:
-                for chunk in chunks:
-                    size = _check_size(size + len(chunk))
-                    digest.update(chunk)
-                    with self.translate_errors():
-                        stream.write(chunk)
+                upload.open()
+            for chunk in chunks:
                 with self.translate_errors():
-                    _flush_to_disk(stream)
-            yield upload, size, digest.hexdigest()
+                    upload.add(chunk)
+            with self.translate_errors():
+                upload.flush()
+            yield upload
         finally:
-            with contextlib.suppress(OSError):  # the cleanup deletes it later
-                upload.unlink(missing_ok=True)
+            upload.discard()
 
     async def get(self, principal: Principal, attachment_id: str, *, everything: bool = False) -> Attachment:
         """Load an attachment that this principal may see."""
@@ -439,18 +424,46 @@ class Attachments:
     def _get_path_of_hash(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest
 
-    async def _write_upload(self, path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
-        """Write an upload to disk durably; returns its size and its hash."""
-        await asyncio.to_thread(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        digest, size = hashlib.sha256(), 0
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            async for chunk in chunks:
-                size = _check_size(size + len(chunk))
-                digest.update(chunk)
-                await asyncio.to_thread(stream.write, chunk)
-            await asyncio.to_thread(_flush_to_disk, stream)
-        return size, digest.hexdigest()
+
+class _Upload:
+    """A file that is being written, until it is moved into place."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.path = folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
+        self.size = 0
+        self._digest = hashlib.sha256()
+        self._stream: IO[bytes] | None = None
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def open(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_room(self._folder, "The file was not stored.")
+        self._stream = os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def add(self, chunk: bytes) -> None:
+        assert self._stream is not None  # noqa: S101
+        self.size = _check_size(self.size + len(chunk))
+        self._digest.update(chunk)
+        self._stream.write(chunk)
+
+    def flush(self) -> None:
+        """Write everything to disk, durably."""
+        assert self._stream is not None  # noqa: S101
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+
+    def discard(self) -> None:
+        """Delete the file, unless it was moved into place."""
+        with contextlib.suppress(OSError):  # a full disk
+            if self._stream is not None:
+                self._stream.close()
+        with contextlib.suppress(OSError):  # the cleanup deletes it later
+            self.path.unlink(missing_ok=True)
 
 
 def find_attachments(
@@ -495,11 +508,6 @@ def _check_size(size: int) -> int:
 def _detect_type(path: Path) -> str:
     data = path.read_bytes()
     return find_archive_type(data) or detect_media_type(data[:SNIFF_BYTES], is_text=is_plain_text(data))
-
-
-def _flush_to_disk(stream: Any) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _move_into_place(upload: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId
 from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Row, Transaction
 
-_COLUMNS = "a.id, a.name, a.media_type, a.size, a.sha256, a.person_id, a.created_at, a.no"
+
+class _AttachmentColumns(NamedTuple):
+    no: int
+    id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    person_id: str
+    created_at: int
+
+
+_COLUMNS = list_columns(_AttachmentColumns, "a")
+_SELECT = f"SELECT {_COLUMNS} FROM attachment a"
 # LIMIT keeps PostgreSQL from reading all uses for the few files that are asked for.
 _IS_USED = "(SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no LIMIT 1) IS NOT NULL"
 _IS_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no
@@ -43,47 +56,39 @@ def get_visible(tx: Transaction, attachment_id: str, person_id: PersonId | None)
     """Return a file's number and the file, if this person may see it (None: the asker may see everything)."""
     valid_id = parse_attachment_id(attachment_id)
     if person_id is None:
-        row = tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", valid_id)
+        row = tx.fetch_one(f"{_SELECT} WHERE a.id = $1", valid_id)
     else:
-        row = tx.fetch_one(
-            f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1 AND {_IS_VISIBLE}", valid_id, person_id
-        )
+        row = tx.fetch_one(f"{_SELECT} WHERE a.id = $1 AND {_IS_VISIBLE}", valid_id, person_id)
     if row is None:
         raise AttachmentNotFound
-    return row[7], _attachment_from_row(row)
+    return _numbered_attachment_from_row(row)
 
 
 def list_used_in_session(tx: Transaction, session_no: int, attachment_ids: Iterable[str]) -> list[Attachment]:
     """Return those of the given files that a session uses."""
-    select = (
-        f"SELECT {_COLUMNS} FROM attachment a JOIN attachment_use u ON u.attachment_no = a.no"
-        " WHERE u.session_no = $1 AND a.id = $2"
-    )
+    select = f"{_SELECT} JOIN attachment_use u ON u.attachment_no = a.no WHERE u.session_no = $1 AND a.id = $2"
     rows = (tx.fetch_one(select, session_no, attachment_id) for attachment_id in attachment_ids)
-    return [_attachment_from_row(row) for row in rows if row is not None]
+    return [_numbered_attachment_from_row(row)[1] for row in rows if row is not None]
 
 
 def list_by_id(tx: Transaction, attachment_ids: Iterable[str]) -> list[tuple[int, Attachment]]:
     """Return the number of each file, and the file, without checking who may see it; deleted ones are left out."""
-    rows = (tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", each) for each in attachment_ids)
-    return [(row[7], _attachment_from_row(row)) for row in rows if row is not None]
+    rows = (tx.fetch_one(f"{_SELECT} WHERE a.id = $1", each) for each in attachment_ids)
+    return [_numbered_attachment_from_row(row) for row in rows if row is not None]
 
 
 def find_by_no(tx: Transaction, no: int) -> Attachment | None:
     """Return a file by its number, without checking who may see it."""
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.no = $1", no)
-    return _attachment_from_row(row) if row else None
+    row = tx.fetch_one(f"{_SELECT} WHERE a.no = $1", no)
+    return _numbered_attachment_from_row(row)[1] if row else None
 
 
 def list_of_person(tx: Transaction, person_id: PersonId, after: int, limit: int) -> list[tuple[int, Attachment]]:
     """Return a page of the files that a person has sent, oldest first, each with its number."""
     rows = tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM attachment a WHERE a.person_id = $1 AND a.no > $2 ORDER BY a.no LIMIT $3",
-        person_id,
-        after,
-        limit,
+        f"{_SELECT} WHERE a.person_id = $1 AND a.no > $2 ORDER BY a.no LIMIT $3", person_id, after, limit
     )
-    return [(row[7], _attachment_from_row(row)) for row in rows]
+    return [_numbered_attachment_from_row(row) for row in rows]
 
 
 def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[int]) -> None:
@@ -97,12 +102,12 @@ def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[in
 
 def get_usage(tx: Transaction, person_id: PersonId) -> FileUsage:
     """Return how much space the files of a person take; reads one index, and a person has a limited number of files."""
-    row = tx.fetch_one(
+    [(size, copies)] = tx.fetch_all(
         "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), CAST(COALESCE(SUM(copies), 0) AS BIGINT) FROM"
         " (SELECT size, COUNT(*) AS copies FROM attachment WHERE person_id = $1 GROUP BY sha256, size) AS files",
         person_id,
     )
-    return FileUsage(int(row[0]), int(row[1])) if row else FileUsage(0, 0)
+    return FileUsage(int(size), int(copies))
 
 
 def lock_person(tx: Transaction, person_id: PersonId) -> None:
@@ -134,7 +139,10 @@ def list_unused(tx: Transaction, before: int, after: Position, limit: int) -> tu
         limit,
     )
     unused = [no for _, no, is_used in rows if not is_used]
-    return unused, Position(rows[-1][0], rows[-1][1]) if len(rows) == limit else None
+    if len(rows) < limit:
+        return unused, None
+    created_at, no, _ = rows[-1]
+    return unused, Position(created_at, no)
 
 
 def delete_unused(tx: Transaction, attachment_nos: Sequence[int]) -> int:
@@ -145,17 +153,19 @@ def delete_unused(tx: Transaction, attachment_nos: Sequence[int]) -> int:
 
 def find_known_hashes(tx: Transaction, hashes: Sequence[str]) -> set[str]:
     """Return those of the given hashes that belong to a file."""
-    rows = (tx.fetch_one("SELECT sha256 FROM attachment WHERE sha256 = $1 LIMIT 1", sha256) for sha256 in hashes)
-    return {row[0] for row in rows if row is not None}
+    select = "SELECT 1 FROM attachment WHERE sha256 = $1 LIMIT 1"
+    return {sha256 for sha256 in hashes if tx.fetch_one(select, sha256) is not None}
 
 
-def _attachment_from_row(row: Row) -> Attachment:
-    return Attachment(
-        id=row[0],
-        name=row[1],
-        media_type=row[2],
-        size=row[3],
-        sha256=row[4],
-        person_id=PersonId(row[5]),
-        created_at=from_micros(row[6]),
+def _numbered_attachment_from_row(values: Row) -> tuple[int, Attachment]:
+    row = _AttachmentColumns._make(values)
+    attachment = Attachment(
+        id=row.id,
+        name=row.name,
+        media_type=row.media_type,
+        size=row.size,
+        sha256=row.sha256,
+        person_id=PersonId(row.person_id),
+        created_at=from_micros(row.created_at),
     )
+    return row.no, attachment

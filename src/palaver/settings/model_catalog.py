@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.config.layers import SettingProblem
 from palaver.core.errors import AgentError, ConfigError, InvalidInput
-from palaver.drivers.counted import UnavailableAgent
 from palaver.drivers.providers import OLLAMA, add_environment_keys
 from palaver.drivers.selection import choose_agent
+from palaver.drivers.single_model import UnavailableAgent
 from palaver.settings.model_providers import PRESETS, ProviderAccess, list_models
 
 if TYPE_CHECKING:

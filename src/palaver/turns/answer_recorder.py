@@ -1,4 +1,8 @@
-"""Records an answer while the agent gives it: its draft, how long its tools took, and what it used."""
+"""Records an answer while the agent gives it, and stores it with the end of its turn.
+
+While it grows: its draft, how long its tools took, and what it used. At the end, in one transaction: its messages, its
+usage, the state of the turn and the delivery to its chat.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from palaver.commands.reply_text import escape_markdown
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.jobs.run_end import EndedTurn, finish_job_run
 from palaver.money import calls_table as call_records
 from palaver.money.calls_table import add_usage_by_model
@@ -25,7 +30,6 @@ from palaver.sessions import (
     usage_table as usage,
 )
 from palaver.sessions.context import clean_chat_text
-from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.draft import START_POSITION, Piece, PieceKind, build_turn_messages
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
@@ -33,7 +37,7 @@ from palaver.sessions.speech import find_attachment_ids
 from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from palaver.agent.base import AgentEvent
     from palaver.core.clock import Clock
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage
+    from palaver.turns.answer_end import AnswerEnded
 
 
 MAX_QUOTE_CHARS = 300
@@ -72,21 +77,20 @@ def finish_turn(
     lease: TurnLease,
     messages: Sequence[Message],
     usages: Sequence[TurnUsage],
-    state: TurnState,
-    error: str | None,
+    end: AnswerEnded,
     now: int,
     *,
-    facts: Mapping[str, object] | None = None,
     notices: Sequence[str] = (),
     closing_notices: Sequence[str] = (),
 ) -> None:
     """Store the messages, the usage, the final state and the delivery of a turn, and end the run of a job that it is.
 
-    All of it or nothing. `usages` is what the meter has not recorded. `facts` are details of a failure for those who
-    want to know more; they are not sent to a chat. `notices` are sent to the chat before the answer,
+    All of it or nothing. `usages` is what the meter has not recorded. The facts of `end` are details of a failure for
+    people who want to know more; they are not sent to a chat. `notices` are sent to the chat before the answer,
     `closing_notices` after it.
     """
-    facts = {"reason": error, **(facts or {})}
+    state, error = end.state, end.error or None
+    facts = {"reason": error, **end.facts}
     is_stopped = facts["reason"] == InterruptReason.STOPPED
     stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
     turn_leases.end_turn(tx, lease, state, now, error)
@@ -105,17 +109,25 @@ def finish_turn(
         turn_facts = {"turn": lease.turn_id, "input_seq": input_seq}
         events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
     if JOB_RUN_KEY in lease.facts:
-        _finish_job_run(tx, config, lease, messages, state, error, facts, now)
+        ended_turn = EndedTurn(
+            run_id=str(lease.facts[JOB_RUN_KEY]),
+            turn_no=lease.turn_no,
+            state=state,
+            error=error,
+            facts=facts,
+            messages=messages,
+        )
+        finish_job_run(tx, config, ended_turn, now)
     if should_notify_browsers(lease, state):
         push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
         ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
         for notice in notices:
-            _enqueue_notice(tx, lease, lease.address, notice, now)
+            _send_notice(tx, lease, lease.address, notice, now)
         _enqueue_answer(tx, lease, lease.address, messages, ending, now)
         for notice in closing_notices:
-            _enqueue_notice(tx, lease, lease.address, notice, now)
+            _send_notice(tx, lease, lease.address, notice, now)
 
 
 def should_notify_browsers(lease: TurnLease, state: TurnState) -> bool:
@@ -136,7 +148,7 @@ def _enqueue_answer(
     """Queue the answer and why it did not complete, if so; after /compress there is only the latter."""
     if lease.kind is TurnKind.COMPACT:
         if ending:
-            _enqueue_notice(tx, lease, address, ending, now)
+            _send_notice(tx, lease, address, ending, now)
         return
     parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     parts += [ending] if ending else []
@@ -155,36 +167,8 @@ def _enqueue_answer(
         deliveries.enqueue(tx, delivery, now)
 
 
-def _finish_job_run(
-    tx: Transaction,
-    config: GatewayConfig,
-    lease: TurnLease,
-    messages: Sequence[Message],
-    state: TurnState,
-    error: str | None,
-    facts: Mapping[str, object],
-    now: int,
-) -> None:
-    ended = EndedTurn(
-        run_id=str(lease.facts[JOB_RUN_KEY]),
-        turn_no=lease.turn_no,
-        state=state,
-        error=error,
-        facts=facts,
-        messages=messages,
-    )
-    finish_job_run(tx, config, ended, now)
-
-
-def _enqueue_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
-    notice = deliveries.NewDelivery(
-        address=address,
-        content=text,
-        kind=DeliveryKind.NOTICE,
-        session_no=lease.session_no,
-        reply_to=lease.reply_to,
-    )
-    deliveries.enqueue(tx, notice, now)
+def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
+    send_notice_to_address(tx, address, text, now, session_no=lease.session_no, reply_to=lease.reply_to)
 
 
 def _load_name(tx: Transaction, person_id: PersonId | None) -> str:
@@ -230,9 +214,6 @@ def format_ending(
     return f"(Interrupted. {error})"
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _AnswerPart:
     """The pieces of the draft from `first_piece` on answer message `input_seq`."""
@@ -259,7 +240,7 @@ class AnswerRecorder:
 
     @property
     def usage(self) -> list[TurnUsage]:
-        """What the run has used so far, as far as models have reported it: one entry for each model."""
+        """The usage of the run so far, as far as models have reported it: one entry for each model."""
         return add_usage_by_model(self._usage)
 
     @property

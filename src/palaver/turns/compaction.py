@@ -2,6 +2,13 @@
 
 When no summary can be made, the older messages leave the agent's view without one (`omit`); the next summary covers
 them again. Both are events in the log, and in a chat the person gets a notice in the same transaction.
+
+A turn whose conversation is too long for the model makes its request smaller, step by step, until the model accepts it:
+the newest message alone is shortened if it is most of the conversation; a summary replaces everything before the last
+exchanges, then before the last one, then before the messages that wait for their answer; the longest texts are
+shortened more and more, and again whenever new results of tools make it too long. Where no summary can be made, the
+older messages leave the agent's view. So every conversation is answered, as long as the instructions and tools alone
+fit into the model.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentError, ContextOverflow, InvalidInput, NothingToCompact, NothingToDo
-from palaver.delivery import table as deliveries
+from palaver.delivery.notices import send_notice_to_address
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
 from palaver.sessions import (
@@ -31,7 +38,6 @@ from palaver.sessions import (
     turn_leases,
     turns_table as turns,
 )
-from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.turn import NoticeCode, TurnKind
 from palaver.turns.request_builder import load_turn_choices
 
@@ -49,11 +55,21 @@ if TYPE_CHECKING:
 
 _MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often
 LIMITED_SUMMARY_ERROR = "What is left of the budget is not enough for a summary, so nothing was changed."
+SUMMARIZED_NOTICE = Notice(
+    "This conversation was too long for the model, so the agent now sees a summary of it.", NoticeCode.SUMMARIZED
+)
+OMITTED_NOTICE = Notice(
+    "This conversation was too long for the model, so the agent no longer sees its oldest messages.", NoticeCode.OMITTED
+)
+SHORTENED_NOTICE = Notice(
+    "A message was too long for the model, so the agent sees a shortened version of it.", NoticeCode.SHORTENED
+)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What a compaction replaces."""
+    """The messages that a compaction replaces."""
 
     old: Sequence[Event]
     visible_seqs: Sequence[int]
@@ -155,7 +171,7 @@ class Compactor:
             if event.message is not None and (event.message.role != "user" or event.seq <= up_to_seq)
         ]
         settings = session_settings.load(tx, session_no)
-        choices = load_turn_choices(tx, self._dependencies, self._lease, settings)
+        choices = load_turn_choices(tx, self._dependencies, self._lease.person_id, settings)
         return _Plan(
             old=summaries.find_old_messages(
                 log, exchanges, input_seq=up_to_seq, open_seqs=turns.list_open_seqs(tx, session_no)
@@ -176,23 +192,16 @@ class Compactor:
             queue_memory_turn(
                 tx, rules, lease.session_no, MemoryTurnKind.COMPACTION, now, up_to_seq=new.last_replaced_seq
             )
-            if lease.kind is TurnKind.ANSWER and rules.compaction.notify:
-                self._enqueue_notice(tx, format_compaction_notice(compaction), now)
+            # Where people read the conversation itself, they see the event.
+            if lease.kind is TurnKind.ANSWER and rules.compaction.notify and lease.address is not None:
+                text = format_compaction_notice(compaction)
+                send_notice_to_address(tx, lease.address, text, now, session_no=lease.session_no)
             return compaction
 
         crash_point("turn.before_compaction")
         compaction = await self._store.engine.arun(Write(write))
         crash_point("turn.compacted")
         return compaction
-
-    def _enqueue_notice(self, tx: Transaction, text: str, now: int) -> None:
-        """Tell the people in the chat; where people read the conversation itself, they see the event."""
-        if self._lease.address is None:
-            return
-        notice = deliveries.NewDelivery(
-            address=self._lease.address, content=text, kind=DeliveryKind.NOTICE, session_no=self._lease.session_no
-        )
-        deliveries.enqueue(tx, notice, now)
 
     async def _summarize(
         self,
@@ -251,28 +260,6 @@ def format_compaction_reply(compaction: Compaction) -> str:
         f"The agent now sees a summary of {compaction.message_count} older messages. You still see all of them."
         f" Use /restore to undo this.\n\n{compaction.summary}"
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# What a turn does when its conversation is too long for the model: it makes the request smaller, step by step.
-#
-# The steps, until the model accepts one: the newest message alone is shortened if it is most of the conversation; a
-# summary replaces everything before the last exchanges, then before the last one, then before the messages that wait
-# for their answer; the longest texts are shortened more and more, and again whenever new results of tools make it too
-# long. Where no summary can be made, the older messages leave the agent's view. So every conversation is answered, as
-# long as the instructions and tools alone fit into the model.
-
-SUMMARIZED_NOTICE = Notice(
-    "This conversation was too long for the model, so the agent now sees a summary of it.", NoticeCode.SUMMARIZED
-)
-OMITTED_NOTICE = Notice(
-    "This conversation was too long for the model, so the agent no longer sees its oldest messages.", NoticeCode.OMITTED
-)
-SHORTENED_NOTICE = Notice(
-    "A message was too long for the model, so the agent sees a shortened version of it.", NoticeCode.SHORTENED
-)
-
-log = logging.getLogger(__name__)
 
 
 class OverflowHandler:
@@ -347,6 +334,24 @@ class OverflowHandler:
             return request
         self._on_shortened()
         return replace(request, messages=shorten_messages(request.messages, self._max_tokens))
+
+
+async def run_until_short_enough(
+    request: AgentRequest,
+    run: Callable[[AgentRequest], Awaitable[None]],
+    smaller_requests: AsyncGenerator[AgentRequest, None],
+    can_ask_again: Callable[[], bool],
+) -> None:
+    """Run a request and, as long as it is too long for the model and nothing was said yet, the next smaller one."""
+    async with contextlib.aclosing(smaller_requests):
+        while True:
+            try:
+                return await run(request)
+            except ContextOverflow:
+                smaller = await anext(smaller_requests, None) if can_ask_again() else None
+                if smaller is None:
+                    raise
+                request = smaller
 
 
 def _find_last_question(messages: Sequence[Mapping[str, Any]]) -> int:

@@ -1,7 +1,8 @@
 """Runs memory turns: one at a time in each process, beside the turns of conversations.
 
 A row is marked as running before the model is asked, so that a crash never repeats it. What the model saved is stored
-in the transaction that ends the row. Always true: no person waits for a memory turn, and a failure is only logged.
+in the transaction that ends the row. Always true: no person waits for a memory turn, and a failure is only logged;
+nothing is stored of a turn that did not end; a memory that a person wrote is never replaced.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import AgentRequest, ToolCall, UsageReport
@@ -52,17 +53,14 @@ from palaver.memory.queue import (
     find_learner,
 )
 from palaver.memory.tools import make_recall_tool, make_remember_tool
-from palaver.money import calls_table as call_records
 from palaver.sessions import (
     log_table as events,
     settings_table as session_settings,
     table as sessions,
-    usage_table as usage,
 )
 from palaver.sessions.model import StartReason
-from palaver.sessions.turn import TurnKind
-from palaver.sessions.turn_leases import TurnLease
 from palaver.turns.request_builder import load_turn_choices
+from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,13 +80,23 @@ if TYPE_CHECKING:
 
 _PAGE_MESSAGES = 100
 _MAX_READ_MESSAGES = 1000  # of people and of the agent; older ones are not looked at
+MAX_LEARNED_MEMORIES = 10  # in one turn
+TURN_TIMEOUT_SECONDS: Final = 60.0
+LEASE_SECONDS: Final = 5 * TURN_TIMEOUT_SECONDS  # longer than a turn takes, so it is never extended
+MAX_TOOL_CALLS: Final = 20  # of one turn
+POLL_SECONDS: Final = 30.0  # the runner looks for work at least this often, also when nothing wakes it
+CRASHED_ERROR: Final = "The process that ran it has ended."
+CANNOT_LEARN_ERROR: Final = "This model is too small to learn."
+STOPPED_ERROR: Final = "The server was stopped."
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningMaterial:
-    """What one memory turn needs."""
+    """The input of one memory turn."""
 
-    lease: TurnLease  # on whose behalf, in which conversation: for its usage
+    work: SideWork  # on whose behalf, in which conversation
+    session_id: SessionId
     model: str | None
     statements: Sequence[Statement]  # the oldest first
     known: Sequence[Memory]  # of the conversation's audience, the newest first
@@ -102,36 +110,24 @@ def load_material(tx: Transaction, dependencies: RunDependencies, turn: MemoryTu
         return None
     if find_learner(tx, dependencies.rules, row, turn.person_id) is None:
         return None
-    lease = _make_lease(row, turn)
-    choices = load_turn_choices(tx, dependencies, lease, session_settings.load(tx, row.no))
+    choices = load_turn_choices(tx, dependencies, turn.person_id, session_settings.load(tx, row.no))
     if choices.toolsets is not None and MEMORY_TOOLSET not in choices.toolsets:
         return None
     newest_first = _iterate_statements(tx, dependencies, row, turn)
     return LearningMaterial(
-        lease=lease,
+        work=SideWork(
+            owner=turn.owner,
+            person_id=turn.person_id,
+            audience_no=row.audience_no,
+            platform=str(row.session.platform),
+            session_no=row.no,
+            turn_id=new_turn_id(),
+            attempt=1,
+        ),
+        session_id=row.session.id,
         model=choices.model,
         statements=choose_statements(newest_first),
         known=memories.search(tx, [row.audience_no], "", MAX_MEMORIES_PER_AUDIENCE),
-    )
-
-
-def _make_lease(row: SessionRow, turn: MemoryTurn) -> TurnLease:
-    """Describe the memory turn as a turn, so that its model and usage are those of one."""
-    return TurnLease(
-        turn_no=0,
-        turn_id=new_turn_id(),
-        session_no=row.no,
-        session_id=row.session.id,
-        platform=str(row.session.platform),
-        audience_no=row.audience_no,
-        owner=turn.owner,
-        attempt=1,
-        kind=TurnKind.ANSWER,
-        input_seq=turn.up_to_seq,
-        person_id=turn.person_id,
-        address=None,
-        reply_to=None,
-        facts={},
     )
 
 
@@ -182,16 +178,8 @@ def _get_written_text(message: Message) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-# --------------------------------------------------------------------------------------------------
-# The memories of a memory turn: what the model saves is collected, and stored together when the turn ends.
-#
-# Always true: nothing is stored of a turn that did not end; a memory that a person wrote is never replaced.
-
-MAX_LEARNED_MEMORIES = 10  # in one turn
-
-
 class LearnedMemories:
-    """What one memory turn knows and learns for one audience."""
+    """The memories that one memory turn knows and learns for one audience."""
 
     def __init__(
         self,
@@ -275,22 +263,9 @@ class LearnedMemories:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-
-TURN_TIMEOUT_SECONDS: Final = 60.0
-LEASE_SECONDS: Final = 5 * TURN_TIMEOUT_SECONDS  # longer than a turn takes, so it is never extended
-MAX_TOOL_CALLS: Final = 20  # of one turn
-POLL_SECONDS: Final = 30.0  # the runner looks for work at least this often, also when nothing wakes it
-CRASHED_ERROR: Final = "The process that ran it has ended."
-CANNOT_LEARN_ERROR: Final = "This model is too small to learn."
-STOPPED_ERROR: Final = "The server was stopped."
-
-log = logging.getLogger(__name__)
-
-
 @dataclass(slots=True)
 class _Outcome:
-    """How a memory turn went."""
+    """The result of a memory turn."""
 
     usages: list[TurnUsage]  # that its meter does not know
     meter: BudgetMeter | None = None
@@ -406,12 +381,12 @@ class MemoryTurnRunner:
         outcome.learned = learned = LearnedMemories(
             material.known,
             person_id=turn.person_id,
-            session_id=material.lease.session_id,
+            session_id=material.session_id,
             max_memories=self._dependencies.rules.memory.max_memories,
             now=self._dependencies.store.clock.now(),
         )
         tools = (make_remember_tool(learned), make_recall_tool(learned))
-        outcome.meter = self._dependencies.budgets.make_meter(material.lease, CallPurpose.MEMORY)
+        outcome.meter = self._dependencies.budgets.make_meter(material.work, CallPurpose.MEMORY)
         request = AgentRequest(
             instructions=LEARNING_INSTRUCTIONS,
             messages=build_learning_messages(material.statements, material.known),
@@ -428,7 +403,7 @@ class MemoryTurnRunner:
         async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
             async for event in agent_events:
                 if isinstance(event, UsageReport) and not event.is_recorded:
-                    outcome.usages.append(replace(event.usage, last_prompt_tokens=None))
+                    outcome.usages.append(event.usage)
                 call_count += isinstance(event, ToolCall)
                 if call_count > MAX_TOOL_CALLS:
                     return  # what it has saved so far stays
@@ -439,13 +414,11 @@ class MemoryTurnRunner:
         call_ids = () if outcome.meter is None else tuple(outcome.meter.call_ids)
 
         def write(tx: Transaction) -> int:
-            call_records.record_calls(tx, call_ids, now)
             if material is not None:  # what was used has to be paid for, whatever became of it
-                for each in outcome.usages:
-                    usage.record_orphan_usage(tx, material.lease, each, now)
+                record_side_usage(tx, material.work, call_ids, outcome.usages, now)
             if not memory_turns.end(tx, turn, outcome.error, now) or material is None or learned is None:
                 return 0
-            return 0 if outcome.error is not None else learned.store(tx, material.lease.audience_no, now)
+            return 0 if outcome.error is not None else learned.store(tx, material.work.audience_no, now)
 
         crash_point("memory.before_end")
         count = await self._engine.arun(Write(write))

@@ -20,7 +20,6 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import (
     AgentError,
-    ContextOverflow,
     InvalidInput,
     LeaseLost,
     NothingToDo,
@@ -34,8 +33,15 @@ from palaver.live.feed_events import LiveRun
 from palaver.sessions import log_table as events, turn_leases
 from palaver.sessions.draft import PieceKind, Position
 from palaver.sessions.turn import FailureCode, InterruptReason, NoticeCode, TurnKind, TurnState
+from palaver.turns.answer_end import AnswerEnded, explain_error, explain_interruption, explain_mistake
 from palaver.turns.answer_recorder import AnswerRecorder, build_text_only_messages, finish_turn
-from palaver.turns.compaction import SHORTENED_NOTICE, Compactor, OverflowHandler, format_compaction_reply
+from palaver.turns.compaction import (
+    SHORTENED_NOTICE,
+    Compactor,
+    OverflowHandler,
+    format_compaction_reply,
+    run_until_short_enough,
+)
 from palaver.turns.request_builder import RequestBuilder
 
 if TYPE_CHECKING:
@@ -52,12 +58,6 @@ if TYPE_CHECKING:
 STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canceled
 END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
 MIN_COMPACTION_GAIN = 0.1  # fraction of the context window; compacting less than that is not worth its price
-INTERNAL_ERROR_REASON = "Internal error in Palaver ({kind}). See its log for details."
-# The facts of an error that are stored with the failed turn.
-FAILURE_FACTS = (
-    *("code", "provider", "provider_title", "model", "seconds", "limit", "status", "detail"),
-    *("scope", "subject", "period", "unit", "used", "resets_at", "timezone"),  # of a budget
-)
 NEARLY_FULL_NOTICE = Notice(
     "This conversation nearly filled the model's context, so the agent now sees a summary of it.",
     NoticeCode.NEARLY_FULL,
@@ -93,7 +93,6 @@ class Run:
         self._is_begin_recorded = lease.attempt == 1  # of later attempts it is, because processes died before
         self._chat_notices: list[str] = []  # what people in a chat are told, before the answer
         self._closing_notices: list[str] = []  # what people in a chat are told, after the answer
-        self._end_facts: dict[str, object] = {}  # why it was interrupted, or what the provider itself said
         self._give_up_at = time.monotonic() + dependencies.rules.timeout.total_seconds() + STOP_TIMEOUT_SECONDS
         self._stop_reason: InterruptReason | None = None
 
@@ -116,7 +115,7 @@ class Run:
 
     @property
     def unrecorded_usage(self) -> list[TurnUsage]:
-        """What the run has used and the meter does not record."""
+        """The usage of the run that the meter does not record."""
         return self._recorder.unrecorded_usage
 
     def get_unsaved_pieces(self) -> tuple[list[Piece], Position]:
@@ -132,24 +131,25 @@ class Run:
         feed = self._dependencies.feed
         feed.start_run(self._live)
         try:
-            state, error = await self._run_agent()
+            end = await self._run_agent()
             self.is_ending = True
             crash_point("turn.before_end")
             try:
-                await self._store_end(partial(self._finish, state=state, error=error))
-                self.end_state = state
+                await self._store_end(partial(self._finish, end=end))
+                self.end_state = end.state
             except (StoreError, LeaseLost):
                 raise
             except Exception as mistake:  # noqa: BLE001  (the driver produced what the log cannot hold: store its text)
-                await self._store_end(partial(self._finish_with_text, error=self._report_mistake(mistake)))
+                self._log_mistake(mistake)
+                await self._store_end(partial(self._finish_with_text, end=explain_mistake(mistake)))
             crash_point("turn.ended")
         finally:
             feed.end_run(self._live)
 
-    async def _run_agent(self) -> tuple[TurnState, str | None]:
+    async def _run_agent(self) -> AnswerEnded:
         """Answer or compact; return how the turn ended and why."""
         if self._stop_reason is not None:
-            return self._explain_interruption(self._stop_reason)
+            return explain_interruption(self._stop_reason)
         limit = asyncio.timeout(self._dependencies.rules.timeout.total_seconds())
         try:
             async with limit:
@@ -163,42 +163,30 @@ class Run:
         except asyncio.CancelledError as error:
             if self._stop_reason is None and self.task is not None and self.task.cancelling():
                 raise
-            return self._explain_failure(error, timed_out=False)
+            return self._handle_error(error, timed_out=False)
         except (StoreError, LeaseLost):
             raise
         except Exception as error:  # noqa: BLE001  (drivers raise anything; it is logged, and the person is told)
-            return self._explain_failure(error, timed_out=limit.expired())
-        return TurnState.DONE, None
+            return self._handle_error(error, timed_out=limit.expired())
+        return AnswerEnded()
 
-    def _explain_failure(self, error: BaseException, *, timed_out: bool) -> tuple[TurnState, str]:
-        """Return the end of a turn whose agent raised `error`. A stop takes precedence over that error."""
+    def _handle_error(self, error: BaseException, *, timed_out: bool) -> AnswerEnded:
+        """Log why the agent did not answer, and return how the turn ended. A stop takes precedence over an error."""
         if self._stop_reason is not None:
             if self.task is not None:
                 self.task.uncancel()
-            return self._explain_interruption(self._stop_reason)
-        if timed_out:
-            return self._explain_interruption(InterruptReason.TIMED_OUT)
-        if isinstance(error, AgentError | NothingToDo | InvalidInput):
-            known_facts = {key: error.facts[key] for key in FAILURE_FACTS if error.facts.get(key) is not None}
-            self._end_facts = {"code": error.code} | known_facts
-            if isinstance(error, AgentError):
-                facts = {"turn": self.lease.turn_id, "session": self.lease.session_id, "error": str(error)}
-                log.warning("turn_failed", extra=facts | self._end_facts)
-            return TurnState.FAILED, str(error)
-        return TurnState.FAILED, self._report_mistake(error)
+            return explain_interruption(self._stop_reason)
+        end = explain_error(error, self._dependencies.rules.timeout, timed_out=timed_out)
+        if end.state is TurnState.FAILED and isinstance(error, AgentError):
+            facts = {"turn": self.lease.turn_id, "session": self.lease.session_id, "error": str(error)}
+            log.warning("turn_failed", extra=facts | dict(end.facts))
+        elif end.facts.get("code") == FailureCode.INTERNAL_ERROR:
+            self._log_mistake(error)
+        return end
 
-    def _explain_interruption(self, reason: InterruptReason) -> tuple[TurnState, str]:
-        self._end_facts = {"reason": reason.value}
-        minutes = round(self._dependencies.rules.timeout.total_seconds() / 60)
-        if reason is InterruptReason.TIMED_OUT:
-            self._end_facts["minutes"] = minutes
-        return TurnState.INTERRUPTED, reason.explain(minutes)
-
-    def _report_mistake(self, error: BaseException) -> str:
-        """Log an unexpected error of a driver in full, and return what the person is told of it."""
+    def _log_mistake(self, error: BaseException) -> None:
+        """Log an unexpected error of a driver in full."""
         log.error("turn_internal_error", extra={"turn": self.lease.turn_id}, exc_info=error)
-        self._end_facts = {"code": FailureCode.INTERNAL_ERROR, "error": type(error).__name__}
-        return INTERNAL_ERROR_REASON.format(kind=type(error).__name__)
 
     async def _answer(self) -> None:
         agent_tools = await self._dependencies.agent.load_tools()
@@ -213,17 +201,7 @@ class Run:
             send_notice=self._send_notice_once,
             on_shortened=self._report_shortening,
         )
-        async with contextlib.aclosing(overflow.iterate_requests()) as smaller_requests:
-            while True:
-                try:
-                    await self._record_answer(request)
-                except ContextOverflow:
-                    smaller_request = await anext(smaller_requests, None) if self._can_ask_again() else None
-                    if smaller_request is None:
-                        raise
-                    request = smaller_request
-                else:
-                    return
+        await run_until_short_enough(request, self._record_answer, overflow.iterate_requests(), self._can_ask_again)
 
     def _report_shortening(self) -> None:
         self._send_notice_once(SHORTENED_NOTICE)
@@ -382,28 +360,25 @@ class Run:
     def _is_end_stored(self, tx: Transaction, now: int) -> bool:
         return turn_leases.has_ended_at(tx, self.lease, now)
 
-    def _finish(self, tx: Transaction, state: TurnState, error: str | None, now: int) -> None:
-        config = self._dependencies.store.config
-        messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(state)
+    def _finish(self, tx: Transaction, end: AnswerEnded, now: int) -> None:
+        messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(end.state)
         finish_turn(
             tx,
-            config,
+            self._dependencies.store.config,
             self.lease,
             messages,
             self.unrecorded_usage,
-            state,
-            error,
+            end,
             now,
-            facts=self._end_facts,
             notices=self._chat_notices,
             closing_notices=self._closing_notices,
         )
 
-    def _finish_with_text(self, tx: Transaction, error: str, now: int) -> None:
+    def _finish_with_text(self, tx: Transaction, end: AnswerEnded, now: int) -> None:
         """End a turn whose driver produced something that the log cannot hold: keep the text of its answer."""
         config = self._dependencies.store.config
         messages = build_text_only_messages(self._recorder.draft, self.lease.input_seq)
-        finish_turn(tx, config, self.lease, messages, self.unrecorded_usage, TurnState.FAILED, error, now)
+        finish_turn(tx, config, self.lease, messages, self.unrecorded_usage, end, now)
 
     def _now(self) -> int:
         return to_micros(self._dependencies.store.clock.now())

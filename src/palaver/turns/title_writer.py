@@ -20,15 +20,14 @@ from palaver.core.errors import PalaverError
 from palaver.core.titles import clean_model_title
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.drivers.local import LOCAL_MODEL
-from palaver.money import calls_table as call_records
 from palaver.sessions import (
     activity_table as auto_titles,
     log_table as events,
     settings_table as session_settings,
-    usage_table as usage,
 )
 from palaver.sessions.turn import TurnKind, TurnState
 from palaver.turns.request_builder import load_turn_choices
+from palaver.turns.side_work import record_side_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +122,7 @@ class TitleWriter:
             messages=[
                 {"role": "user", "content": f"User: {texts['user']}\n\nAssistant: {texts['assistant']}\n\nTitle?"}
             ],
-            model=load_turn_choices(tx, self._dependencies, lease, settings).model,
+            model=load_turn_choices(tx, self._dependencies, lease.person_id, settings).model,
             max_tokens=MAX_TITLE_TOKENS,
         )
 
@@ -153,9 +152,7 @@ class TitleWriter:
         now = to_micros(self._dependencies.store.clock.now())
 
         def write(tx: Transaction) -> None:
-            call_records.record_calls(tx, call_ids, now)
-            for each in usages:
-                usage.record_orphan_usage(tx, lease, replace(each, last_prompt_tokens=None), now)
+            record_side_usage(tx, lease, call_ids, usages, now)
             if title is not None:
                 auto_titles.set_model_title(tx, lease.session_no, title, now)
 

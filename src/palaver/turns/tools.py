@@ -6,6 +6,9 @@ tools. Toolsets that are switched off in a conversation are left out.
 
 A run of a job has the toolsets that were granted when the job was made, as far as its person may still use them, and a
 tool to report that it has failed. It never has the toolset that makes jobs.
+
+Always true: a turn sends at most `MAX_SENDS_PER_TURN` messages. In a conversation that several people read, the
+agent can send only to that conversation's own chat and to home channels.
 """
 
 from __future__ import annotations
@@ -65,11 +68,15 @@ if TYPE_CHECKING:
     MakeMessages = Callable[[Principal, SessionRow, TurnLease | None], messaging.Messages]
 
 _NOT_PRIVATE = "This tool is not available here, because other people can read this conversation."
+MAX_SENDS_PER_TURN: Final = 10
+FILE_FOLDER: Final = "messages"  # of what is sent to `local`
+_MAX_COUNTED_TURNS: Final = 1000
+_OWN_CHAT = "You are answering in this chat: your answer appears there by itself. Nothing was sent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """Who uses tools in which conversation."""
+    """The principal who uses tools, and the conversation."""
 
     principal: Principal
     session_row: SessionRow
@@ -236,18 +243,6 @@ class Toolbox:
             return await tool.run(arguments)
 
         return replace(tool, run=run)
-
-
-# --------------------------------------------------------------------------------------------------
-# What the agent sends with the tool `send_message`, on behalf of the person who asks.
-#
-# Always true: a turn sends at most `MAX_SENDS_PER_TURN` messages. In a conversation that several people read, the
-# agent can send only to that conversation's own chat and to home channels.
-
-MAX_SENDS_PER_TURN: Final = 10
-FILE_FOLDER: Final = "messages"  # of what is sent to `local`
-_MAX_COUNTED_TURNS: Final = 1000
-_OWN_CHAT = "You are answering in this chat: your answer appears there by itself. Nothing was sent."
 
 
 class SendCounter:

@@ -2,6 +2,7 @@
 
 There is one `TurnWorker` in a process, and any number of processes may work on the same store. The database decides
 between them: which worker claims a turn, how many turns run at once, and which worker recovers a dead worker's turn.
+The turns of workers that died are retried, or end as interrupted or failed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from palaver.sessions.turn import (
     compute_requeue_delay,
     decide_crashed_turn,
 )
+from palaver.turns.answer_end import AnswerEnded, explain_interruption
 from palaver.turns.answer_recorder import build_messages, build_text_only_messages, finish_turn, record_orphan_usage
 from palaver.turns.run import Run
 from palaver.turns.title_writer import TitleWriter
@@ -49,6 +51,15 @@ if TYPE_CHECKING:
     from palaver.turns.request_builder import RunDependencies
 
     UnsavedDraft = tuple[Run, list[Piece], Position]
+
+TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
+LEASE_SECONDS = 30.0
+HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
+STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
+DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
+POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
+CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
+log = logging.getLogger(__name__)
 
 
 def claim_turns(
@@ -78,20 +89,9 @@ def _can_be_answered(tx: Transaction, lease: TurnLease, rules: TurnRules) -> boo
 
 def _end_unanswered(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
     """End a turn whose sender has no access; the reason is in the log, and nothing is sent to them."""
-    reason = InterruptReason.ACCESS_ENDED
-    lease = replace(lease, address=None)
-    facts = {"reason": reason.value}
-    finish_turn(tx, config, lease, (), (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
-
-
-# --------------------------------------------------------------------------------------------------
-# Recovers the turns of workers that died: retries them, or ends them as interrupted or failed.
-
-TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
-
-
-def has_orphans(tx: Transaction, now: int) -> bool:
-    return turn_leases.has_orphan(tx, now, is_owner_dead)
+    finish_turn(
+        tx, config, replace(lease, address=None), (), (), explain_interruption(InterruptReason.ACCESS_ENDED), now
+    )
 
 
 def recover_orphans(tx: Transaction, config: GatewayConfig, now: int) -> int:
@@ -100,11 +100,6 @@ def recover_orphans(tx: Transaction, config: GatewayConfig, now: int) -> int:
     for orphan in orphans:
         _recover(tx, config, orphan, now)
     return len(orphans)
-
-
-def recover_broken_run(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
-    """Requeue or end the turn of a run that broke off in this process, without waiting for its lease to expire."""
-    _recover(tx, config, turn_leases.load_orphan(tx, lease), now)
 
 
 def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: int) -> None:
@@ -119,14 +114,11 @@ def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: in
         turn_leases.delete(tx, lease.turn_no)
         return
     if action is CrashedTurnAction.FAIL:
-        error = TOO_MANY_CRASHES_REASON.format(count=crash_count)
-        messages = _load_partial_answer(tx, lease, TurnState.FAILED)
-        finish_turn(tx, config, lease, messages, (), TurnState.FAILED, error, now)
-        return
-    reason = InterruptReason.SERVER_CRASHED if orphan.stop_request is None else InterruptReason.STOPPED
-    messages = _load_partial_answer(tx, lease, TurnState.INTERRUPTED)
-    facts = {"reason": reason.value}
-    finish_turn(tx, config, lease, messages, (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
+        end = AnswerEnded(state=TurnState.FAILED, error=TOO_MANY_CRASHES_REASON.format(count=crash_count))
+    else:
+        crashed = orphan.stop_request is None
+        end = explain_interruption(InterruptReason.SERVER_CRASHED if crashed else InterruptReason.STOPPED)
+    finish_turn(tx, config, lease, _load_partial_answer(tx, lease, end.state), (), end, now)
 
 
 def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) -> list[Message]:
@@ -139,18 +131,6 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
         return build_messages([message | {"answers": lease.input_seq} for message in fields], state)
     except InvalidMessage:
         return build_text_only_messages(draft, lease.input_seq)
-
-
-# --------------------------------------------------------------------------------------------------
-
-LEASE_SECONDS = 30.0
-HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
-STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
-DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
-POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
-CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
-
-log = logging.getLogger(__name__)
 
 
 class TurnWorker:
@@ -193,7 +173,7 @@ class TurnWorker:
 
     @property
     def running_count(self) -> int:
-        """How many turns this process is running."""
+        """The number of turns that this process is running."""
         return len(self._runs)
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
@@ -321,7 +301,8 @@ class TurnWorker:
         run.is_ending = True
 
         def recover(tx: Transaction, now: int) -> None:
-            recover_broken_run(tx, self._dependencies.store.config, run.lease, now)
+            # Without waiting for its lease to expire.
+            _recover(tx, self._dependencies.store.config, turn_leases.load_orphan(tx, run.lease), now)
             record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
 
         while not self._is_stopping:
@@ -431,7 +412,7 @@ class TurnWorker:
         recovered = await self._engine.arun(
             Write(
                 lambda tx: recover_orphans(tx, self._dependencies.store.config, now),
-                read_first=lambda tx: None if has_orphans(tx, now) else 0,
+                read_first=lambda tx: None if turn_leases.has_orphan(tx, now, is_owner_dead) else 0,
             )
         )
         crash_point("turn.recovered")

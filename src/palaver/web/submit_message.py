@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.commands.command import find_token_scopes
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import parse_session_id
-from palaver.inbox.registry import parse_command
-from palaver.inbox.runner import check_call_scopes
+from palaver.inbox.registry import REGISTRY, parse_command
 from palaver.people.model import check_permission
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, Outcome, ReplyTo
@@ -66,7 +65,7 @@ async def submit_command(
         message_id=key,
         session_id=None if session_id is None else parse_session_id(session_id),
     )
-    check_call_scopes(call, find_token_scopes(inbound))
+    REGISTRY.check_call_scopes(call, find_token_scopes(inbound))
     return await state.gateway.inbox.run_command(inbound, call)
 
 

@@ -53,7 +53,7 @@ from palaver.cli.chat.feed_presenter import (
 from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
-from palaver.inbox.registry import list_completions
+from palaver.inbox.registry import REGISTRY
 from palaver.live.feed_events import EventAppended, TurnChanged
 from palaver.sessions.draft import Piece
 from palaver.sessions.inbound import Outcome
@@ -94,7 +94,7 @@ class ChatCompleter(Completer):
             yield from self._paths.get_completions(Document(match["path"]), complete_event)
         if not _COMMAND_START.fullmatch(text):
             return
-        for command in list_completions():
+        for command in REGISTRY.list_completions():
             if command.name.startswith(text.lower()):
                 usage = f"{command.name} {command.usage}".rstrip()
                 yield Completion(command.name, -len(text), display=usage, display_meta=command.summary)

@@ -11,6 +11,7 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
+from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.cli.chat.chat_options import ChatMode
 from palaver.cli.chat.feed_presenter import Note
 from palaver.cli.chat.one_shot import Answer, PlainOutput
@@ -21,9 +22,6 @@ from palaver.core.source import Platform
 from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
-    AnswerNotice,
-    AnswerReasoning,
-    AnswerText,
     TemporaryMessage,
     TemporaryQuestion,
 )
@@ -37,8 +35,9 @@ if TYPE_CHECKING:
     from palaver.cli.chat.chat_options import ChatOptions
     from palaver.cli.chat.one_shot import AnswerOutput
     from palaver.gateway.gateway import Gateway
-    from palaver.inbox.temporary_request import AnswerEnded, TemporaryEvent
+    from palaver.inbox.temporary_request import TemporaryEvent
     from palaver.people.model import Person
+    from palaver.turns.answer_end import AnswerEnded
 
 BANNER: Final = "Temporary conversation: not saved, not in search or memory. It's gone when you quit."
 STOPPED_TEXT: Final = "stopped"
@@ -106,12 +105,12 @@ class TemporaryTerminalChat:
 
     def _show(self, event: TemporaryEvent, pieces: list[str]) -> AnswerEnded | None:
         match event:
-            case AnswerText(text):
+            case TextDelta(text):
                 pieces.append(text)
                 self._output.show(Piece(PieceKind.TEXT, text))
-            case AnswerReasoning(text):
+            case ReasoningDelta(text):
                 self._output.show(Piece(PieceKind.REASONING, text))
-            case AnswerNotice(text):
+            case Notice(text):
                 self._output.show(Note(text))
             case _:
                 return event

@@ -3,6 +3,13 @@
 Always true: a child has limits of memory and time, can open no file and no socket where the system can forbid it
 (`sandbox.py`), gets no secrets of our environment, and is gone when `read` returns or is cancelled. Nothing is parsed
 on the event loop. One person's documents never take all places.
+
+The texts are stored beside the bytes of their files, so that each file is read only once. They are derived data: one
+that is missing or damaged is read again from the file. A text is named after the SHA-256 of its file, is deleted with
+it, and all of them together are bounded: those that were unused for longest are deleted.
+
+Documents that are ZIP archives are recognized without unpacking anything, by the list of their files, which is at the
+end. Nothing of it is trusted further: a file that only looks like a document is refused when its text is read.
 """
 
 from __future__ import annotations
@@ -42,11 +49,36 @@ _PASSED_VARIABLES: Final = re.compile(
 )
 
 log = logging.getLogger(__name__)
+FOLDER_NAME: Final = "texts"
+MAX_CACHE_BYTES: Final = 500_000_000
+RETRY_SECONDS: Final = 24 * 3600  # until a document that took too long is tried again
+_FORMAT: Final = 1  # of the texts; another number than in a file means that the document is read again
+_BATCH: Final = 500
+PDF_TYPE: Final = "application/pdf"
+WORD_TYPE: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+EXCEL_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+POWERPOINT_TYPE: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+EPUB_TYPE: Final = "application/epub+zip"
+MAX_DIRECTORY_BYTES: Final = 2_000_000  # of the list of files in an archive; a library reads it into memory
+_OFFICE_PARTS: Final = (
+    (b"word/document.xml", WORD_TYPE),
+    (b"xl/workbook.xml", EXCEL_TYPE),
+    (b"ppt/presentation.xml", POWERPOINT_TYPE),
+)
+# OpenDocument and EPUB begin with a file that is not compressed and contains the type.
+_STORED_TYPE: Final = re.compile(rb"PK\x03\x04.{26}mimetype(?:.{0,64}?)(application/[a-z.+]{4,60})", re.DOTALL)
+_LOCAL_HEADER: Final = b"PK\x03\x04"
+_END_RECORD: Final = struct.Struct("<4s4H2LH")
+_END_SIGNATURE: Final = b"PK\x05\x06"
+_LARGE_LOCATOR: Final = b"PK\x06\x07"  # of an archive with more than 65,535 files or 4 GB
+_LARGE_LOCATOR_BYTES: Final = 20
+_ENTRY: Final = struct.Struct("<4s6H3L5H2L")
+_ENTRY_SIGNATURE: Final = b"PK\x01\x02"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText:
-    """What came of reading a document: its text, or why there is none."""
+    """The result of reading a document: its text, or the reason why there is none."""
 
     text: str = ""
     title: str = ""
@@ -141,20 +173,6 @@ def _parse_output(output: bytes) -> DocumentText | None:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# The texts of attached documents, stored beside their bytes so that each file is read only once.
-#
-# They are derived data: one that is missing or damaged is read again from the file. A text is named after the SHA-256
-# of its file, is deleted with it, and all of them together are bounded: those that were unused for longest are
-# deleted.
-
-FOLDER_NAME: Final = "texts"
-MAX_CACHE_BYTES: Final = 500_000_000
-RETRY_SECONDS: Final = 24 * 3600  # until a document that took too long is tried again
-_FORMAT: Final = 1  # of the texts; another number than in a file means that the document is read again
-_BATCH: Final = 500
-
-
 class TextCache:
     """Texts by the hash of their file, in a folder."""
 
@@ -220,37 +238,10 @@ class TextCache:
                     path.unlink(missing_ok=True)
 
 
-# --------------------------------------------------------------------------------------------------
-# Documents: their types, and how those that are ZIP archives are recognized without unpacking anything.
-#
-# The list of the files in an archive, which is at its end, names the parts of a document. Nothing of it is trusted
-# further: a file that only looks like a document is refused when its text is read.
-
-PDF_TYPE: Final = "application/pdf"
-WORD_TYPE: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-EXCEL_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-POWERPOINT_TYPE: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-EPUB_TYPE: Final = "application/epub+zip"
 OPEN_DOCUMENT_TYPES: Final = frozenset(
     f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation")
 )
 DOCUMENT_TYPES: Final = frozenset({PDF_TYPE, WORD_TYPE, EXCEL_TYPE, POWERPOINT_TYPE, EPUB_TYPE, *OPEN_DOCUMENT_TYPES})
-MAX_DIRECTORY_BYTES: Final = 2_000_000  # of the list of files in an archive; a library reads it into memory
-
-_OFFICE_PARTS: Final = (
-    (b"word/document.xml", WORD_TYPE),
-    (b"xl/workbook.xml", EXCEL_TYPE),
-    (b"ppt/presentation.xml", POWERPOINT_TYPE),
-)
-# OpenDocument and EPUB begin with a file that is not compressed and contains the type.
-_STORED_TYPE: Final = re.compile(rb"PK\x03\x04.{26}mimetype(?:.{0,64}?)(application/[a-z.+]{4,60})", re.DOTALL)
-_LOCAL_HEADER: Final = b"PK\x03\x04"
-_END_RECORD: Final = struct.Struct("<4s4H2LH")
-_END_SIGNATURE: Final = b"PK\x05\x06"
-_LARGE_LOCATOR: Final = b"PK\x06\x07"  # of an archive with more than 65,535 files or 4 GB
-_LARGE_LOCATOR_BYTES: Final = 20
-_ENTRY: Final = struct.Struct("<4s6H3L5H2L")
-_ENTRY_SIGNATURE: Final = b"PK\x01\x02"
 
 
 def find_archive_type(data: bytes) -> str | None:
@@ -279,10 +270,10 @@ def _list_archive_names(data: bytes) -> set[bytes] | None:
     names: set[bytes] = set()
     position, stop = offset, offset + size
     while position + _ENTRY.size <= stop:
-        entry = _ENTRY.unpack_from(data, position)
-        if entry[0] != _ENTRY_SIGNATURE:
+        # The lengths of its name, its extra field and its comment come before the last four fields.
+        signature, *_, name_bytes, extra_bytes, comment_bytes, _, _, _, _ = _ENTRY.unpack_from(data, position)
+        if signature != _ENTRY_SIGNATURE:
             return None
-        name_bytes, extra_bytes, comment_bytes = entry[10:13]
         names.add(data[position + _ENTRY.size : position + _ENTRY.size + name_bytes])
         position += _ENTRY.size + name_bytes + extra_bytes + comment_bytes
     return names

@@ -24,7 +24,19 @@ _TAG_START: Final = re.compile(r"</?([a-zA-Z][^\s/>]{0,60})")
 _ATTRIBUTE_GAP: Final = re.compile(r"[\s/]+")
 _ATTRIBUTE_NAME: Final = re.compile(r"[^\s/>=][^\s/>=]*|=[^\s/>=]*")
 _EQUALS: Final = re.compile(r"\s*=\s*")
+_HUGE_NUMBER: Final = re.compile(r"&#[0-9]{9,};?")  # of a character: Python refuses numbers of thousands of digits
 _BARE_VALUE: Final = re.compile(r"[^\s>]*")
+MIN_MAIN_CHARS: Final = 400  # with less in it, the part that is marked as the main content is not the content
+MAX_LINK_CHARS: Final = 1000
+MAX_LIST_DEPTH: Final = 8
+_SKIPPED: Final = frozenset({"svg", "math", "template", "noscript", "object", "select", "datalist", "canvas", "audio"})
+_HIDEABLE: Final = frozenset({"div", "section", "span", "aside", "article", "nav", "ul", "ol", "table", "form"})
+_HIDDEN_STYLE: Final = re.compile(r"display:none|visibility:hidden", re.IGNORECASE)
+_BOILERPLATE: Final = frozenset({"nav", "aside", "footer"})
+_MAIN: Final = frozenset({"main", "article"})
+_SPACES: Final = re.compile(r"[ \t\r\n\f\xa0]+")
+_CHARSET_IN_PAGE: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
+_CHARSET_SCAN_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +54,10 @@ def iterate_tokens(page: str) -> Iterator[Tag | str]:
     while position < len(page):
         start = page.find("<", position)
         if start < 0:
-            yield html.unescape(page[position:])
+            yield _unescape(page[position:])
             return
         if start > position:
-            yield html.unescape(page[position:start])
+            yield _unescape(page[position:start])
         match = _TAG_START.match(page, start)
         if match is None:
             if page.startswith(("<!", "<?", "</"), start):
@@ -61,7 +73,11 @@ def iterate_tokens(page: str) -> Iterator[Tag | str]:
             end = _RAW_TEXT_ENDS[tag.name].search(page, position)
             text, position = page[position : end.start() if end else len(page)], end.start() if end else len(page)
             if tag.name in {"title", "textarea"}:
-                yield html.unescape(text)
+                yield _unescape(text)
+
+
+def _unescape(text: str) -> str:
+    return html.unescape(_HUGE_NUMBER.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _skip_declaration(page: str, start: int) -> int:
@@ -88,7 +104,7 @@ def _read_attributes(page: str, position: int) -> tuple[dict[str, str], int]:
             break
         value, position = _read_value(page, name.end())
         if len(attributes) < MAX_ATTRIBUTES and len(name[0]) <= 60:
-            attributes.setdefault(name[0].lower(), html.unescape(value) if "&" in value else value)
+            attributes.setdefault(name[0].lower(), _unescape(value) if "&" in value else value)
     return attributes, len(page)
 
 
@@ -106,11 +122,6 @@ def _read_value(page: str, position: int) -> tuple[str, int]:
     return (bare[0], bare.end()) if bare else ("", position)
 
 
-# --------------------------------------------------------------------------------------------------
-
-MIN_MAIN_CHARS: Final = 400  # with less in it, the part that is marked as the main content is not the content
-MAX_LINK_CHARS: Final = 1000
-MAX_LIST_DEPTH: Final = 8
 _HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
 _BLOCKS: Final = frozenset(
     {
@@ -120,14 +131,6 @@ _BLOCKS: Final = frozenset(
         *("li", *_HEADINGS),
     }
 )
-_SKIPPED: Final = frozenset({"svg", "math", "template", "noscript", "object", "select", "datalist", "canvas", "audio"})
-_HIDEABLE: Final = frozenset({"div", "section", "span", "aside", "article", "nav", "ul", "ol", "table", "form"})
-_HIDDEN_STYLE: Final = re.compile(r"display:none|visibility:hidden", re.IGNORECASE)
-_BOILERPLATE: Final = frozenset({"nav", "aside", "footer"})
-_MAIN: Final = frozenset({"main", "article"})
-_SPACES: Final = re.compile(r"[ \t\r\n\f\xa0]+")
-_CHARSET_IN_PAGE: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
-_CHARSET_SCAN_BYTES: Final = 4096
 
 
 @dataclass
@@ -145,7 +148,7 @@ class _List:
 
 @dataclass
 class _State:
-    """What was read so far."""
+    """The state of reading a page."""
 
     base_url: str
     title: str = ""

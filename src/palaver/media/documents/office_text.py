@@ -24,6 +24,14 @@ MAX_UNPACKED_BYTES: Final = 200_000_000  # of all files that are read from one a
 MAX_XML_DEPTH: Final = 200
 CHUNK_BYTES: Final = 64 * 1024
 _ENCRYPTED_BIT: Final = 0x1
+MAX_SLIDES: Final = 1000
+MAX_CHAPTERS: Final = 1000
+MAX_CHAPTER_BYTES: Final = 10_000_000
+_PRESENTATION: Final = "ppt/presentation.xml"
+_PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
+# Of the page with a slide's notes: what the program itself writes there.
+_NOT_NOTES: Final = frozenset({"sldImg", "sldNum", "hdr", "ftr", "dt"})
+_HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
 
 
 class TooMuchText(Exception):
@@ -120,18 +128,6 @@ def parse_xml(archive: Archive, name: str, handler: XmlHandler) -> None:
         parser.Parse(b"", True)
     except expat.ExpatError:
         raise DocumentUnreadable("it is damaged") from None
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_SLIDES: Final = 1000
-MAX_CHAPTERS: Final = 1000
-MAX_CHAPTER_BYTES: Final = 10_000_000
-_PRESENTATION: Final = "ppt/presentation.xml"
-_PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
-# Of the page with a slide's notes: what the program itself writes there.
-_NOT_NOTES: Final = frozenset({"sldImg", "sldNum", "hdr", "ftr", "dt"})
-_HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
 
 
 class _Paragraphs(XmlHandler):
@@ -263,8 +259,8 @@ def read_word(file: IO[bytes]) -> Iterator[str]:
             yield from _read_lines(archive, name, _WordHandler())
 
 
-class _PresentationHandler(XmlHandler):
-    """Reads which slides a presentation shows, in order, and where they are."""
+class _OrderHandler(XmlHandler):
+    """Reads which slides a presentation or which chapters a book has, in order, and where they are."""
 
     def __init__(self) -> None:
         self.paths: dict[str, str] = {}
@@ -275,6 +271,10 @@ class _PresentationHandler(XmlHandler):
             self.paths[attributes.get("Id", "")] = attributes.get("Target", "")
         elif name == "sldId":  # it has two ids; the one of the relationship has a prefix
             self.order += (value for key, value in attributes.items() if key.endswith(":id"))
+        elif name == "item":
+            self.paths[attributes.get("id", "")] = attributes.get("href", "")
+        elif name == "itemref":
+            self.order.append(attributes.get("idref", ""))
 
 
 class _SlideHandler(XmlHandler):
@@ -313,7 +313,7 @@ def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
 
     Names of their files say nothing about the order.
     """
-    archive, presentation = Archive(file), _PresentationHandler()
+    archive, presentation = Archive(file), _OrderHandler()
     parse_xml(archive, _PRESENTATION_PARTS, presentation)
     parse_xml(archive, _PRESENTATION, presentation)
     for number, slide in enumerate(presentation.order[:MAX_SLIDES], 1):
@@ -352,20 +352,6 @@ def _read_lines(archive: Archive, name: str, handler: _Paragraphs) -> Iterator[s
     yield from (f"{line}\n" for line in handler.lines)
 
 
-class _PackageHandler(XmlHandler):
-    """Reads which chapters a book has, in order."""
-
-    def __init__(self) -> None:
-        self.paths: dict[str, str] = {}
-        self.order: list[str] = []
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "item":
-            self.paths[attributes.get("id", "")] = attributes.get("href", "")
-        elif name == "itemref":
-            self.order.append(attributes.get("idref", ""))
-
-
 class _ContainerHandler(XmlHandler):
     package: str = ""
 
@@ -375,7 +361,7 @@ class _ContainerHandler(XmlHandler):
 
 
 def read_epub(file: IO[bytes]) -> Iterator[str]:
-    archive, container, package = Archive(file), _ContainerHandler(), _PackageHandler()
+    archive, container, package = Archive(file), _ContainerHandler(), _OrderHandler()
     parse_xml(archive, "META-INF/container.xml", container)
     parse_xml(archive, container.package, package)
     folder = posixpath.dirname(container.package)

@@ -7,7 +7,10 @@ Layers, each of which works without the others:
     Landlock  Linux 5.13 and later: no file can be opened; from 6.7 on no TCP connection
     seccomp   Linux on x86_64 and aarch64: of the system calls only those that computing needs
 
-What a reader needs is imported before. `sandbox_check.py` tries what is refused on this system; the doctor shows it.
+What a reader needs is imported before. As a program, this module closes itself in the same way and prints which system
+calls of a hostile document still work on this system; the doctor shows it:
+
+    python -m palaver.media.documents.sandbox      {"possible": []}
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ _ALLOWED_CALLS: Final = (
 )
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06  # instructions of a filter
 _KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050001, 0x7FFF0000  # refuse: with EPERM
+CHECK_COMMAND: Final = (sys.executable, "-P", "-m", "palaver.media.documents.sandbox")
 
 
 def limit_resources(*, memory_bytes: int, cpu_seconds: int) -> None:
@@ -125,14 +129,6 @@ def _apply_seccomp(libc: ctypes.CDLL) -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
     libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)
-
-
-# --------------------------------------------------------------------------------------------------
-# Closes itself like the process that reads documents, and prints which system calls of a hostile document still work.
-#
-# python -m palaver.media.documents.sandbox      {"possible": []}
-
-CHECK_COMMAND: Final = (sys.executable, "-P", "-m", "palaver.media.documents.sandbox")
 
 
 def _open_file() -> None:

@@ -1,4 +1,7 @@
-"""The text of spreadsheets (Excel and OpenDocument): each sheet with its name, each row on a line."""
+"""The text of spreadsheets (Excel and OpenDocument) and of PDF documents.
+
+Each sheet comes with its name, and each row on a line; of a PDF, page by page.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 MAX_SHEETS: Final = 100
 MAX_EMPTY_ROWS: Final = 100_000  # that are skipped in one document
 MAX_CELL_CHARS: Final = 10_000
+MAX_PAGES: Final = 5000
+_PASSWORD_ERROR: Final = 4  # FPDF_ERR_PASSWORD
 
 
 def read_sheets(file: IO[bytes]) -> Iterator[str]:
@@ -51,13 +56,6 @@ def _format_cell(value: object) -> str:
     if isinstance(value, date | time):
         return value.isoformat()
     return " ".join(str(value)[:MAX_CELL_CHARS].split())
-
-
-# --------------------------------------------------------------------------------------------------
-# The text of PDF documents, page by page.
-
-MAX_PAGES: Final = 5000
-_PASSWORD_ERROR: Final = 4  # FPDF_ERR_PASSWORD
 
 
 def read_pdf(file: IO[bytes]) -> Iterator[str]:

@@ -32,11 +32,25 @@ if TYPE_CHECKING:
 _BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 _TAVILY_URL: Final = "https://api.tavily.com/search"
 _MAX_TEXT_CHARS: Final = 2000  # of a title, an address or a snippet that is kept
+MAX_PAGE_BYTES: Final = 5_000_000
+MAX_DOCUMENT_BYTES: Final = 20_000_000
+MAX_ANSWER_BYTES: Final = 2_000_000  # of a search provider
+FETCH_SECONDS: Final = 30.0  # for a page with all its redirects
+SEARCH_SECONDS: Final = 20.0
+MAX_REQUESTS: Final = 8  # at the same time
+MAX_REQUESTS_PER_PERSON: Final = 3
+_HEADERS: Final = {
+    "User-Agent": f"Palaver/{__version__}",
+    "Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,application/pdf;q=0.8,*/*;q=0.5",
+}
+_HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/javascript"})
+_ARCHIVE_TYPES: Final = frozenset({"application/zip", "application/octet-stream", "binary/octet-stream"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to send to a search provider."""
+    """A request to a search provider."""
 
     method: str
     url: str
@@ -122,24 +136,6 @@ _ADAPTERS: Final[Mapping[SearchProvider, _Adapter]] = {
     ),
     SearchProvider.TAVILY: _Adapter(build_request=_build_tavily_request, list_path=("results",), snippet_key="content"),
 }
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_PAGE_BYTES: Final = 5_000_000
-MAX_DOCUMENT_BYTES: Final = 20_000_000
-MAX_ANSWER_BYTES: Final = 2_000_000  # of a search provider
-FETCH_SECONDS: Final = 30.0  # for a page with all its redirects
-SEARCH_SECONDS: Final = 20.0
-MAX_REQUESTS: Final = 8  # at the same time
-MAX_REQUESTS_PER_PERSON: Final = 3
-_HEADERS: Final = {
-    "User-Agent": f"Palaver/{__version__}",
-    "Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,application/pdf;q=0.8,*/*;q=0.5",
-}
-_HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
-_TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/javascript"})
-_ARCHIVE_TYPES: Final = frozenset({"application/zip", "application/octet-stream", "binary/octet-stream"})
 
 
 class WebReader:

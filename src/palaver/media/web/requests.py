@@ -32,6 +32,11 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 # Threads of their own, started when they are needed: a name server of a stranger that does not answer holds one for
 # half a minute, and must not keep other work (files, passwords) from the common ones.
 _resolvers: Final = ThreadPoolExecutor(max_workers=64, thread_name_prefix="palaver-resolver")
+MAX_REDIRECTS: Final = 5
+MAX_URL_CHARS: Final = 4000
+MAX_ADDRESSES: Final = 4  # of one host that are tried
+CONNECT_SECONDS: Final = 10.0
+READ_SECONDS: Final = 30.0
 
 
 def is_public_address(text: str) -> bool:
@@ -61,15 +66,6 @@ async def resolve_host(host: str, port: int) -> list[str]:
     except UnicodeError as error:  # a label that is too long, or empty
         raise OSError("not a valid host name") from error
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_REDIRECTS: Final = 5
-MAX_URL_CHARS: Final = 4000
-MAX_ADDRESSES: Final = 4  # of one host that are tried
-CONNECT_SECONDS: Final = 10.0
-READ_SECONDS: Final = 30.0
 
 
 class GuardedRequests:

@@ -7,16 +7,18 @@ which a page cannot know and so cannot imitate; the texts of search results are 
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
 
-from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tool_arguments import Arguments, build_schema, quote_data
+from palaver.agent.base import ToolFailed
+from palaver.agent.tool_arguments import integer_argument, make_tool, quote_data, text_argument
 from palaver.agent.toolsets import WEB_TOOLSET
 from palaver.core.errors import ConnectionLost, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
 
+    from palaver.agent.base import Tool
     from palaver.config.agent_rules import SearchResult, WebPage
 
 MAX_PAGE_CHARS: Final = 16_000  # of a page in one result
@@ -42,35 +44,52 @@ class WebAccess(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FetchArguments:
+    url: str = text_argument("the full address, with http:// or https://")
+    offset: int = integer_argument("how many characters of the text to skip", default=0, minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    query: str = text_argument("words to search for", max_chars=MAX_QUERY_CHARS)
+    limit: int = integer_argument("how many results; 5 by default", default=5, maximum=MAX_RESULTS)
+
+
 def make_web_tools(web: WebAccess, person: str) -> tuple[Tool, ...]:
     """Make the tools of the web toolset for a person; without a search provider, there is no search."""
-    return (_make_fetch_tool(web, person), *([_make_search_tool(web, person)] if web.can_search else []))
 
-
-def _make_fetch_tool(web: WebAccess, person: str) -> Tool:
-    async def fetch_page(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "url", "offset")
-        url, offset = arguments.get_text("url"), arguments.get_integer("offset") or 0
+    async def fetch_page(arguments: FetchArguments) -> str:
         try:
-            page = await web.fetch_page(url, person=person)
+            page = await web.fetch_page(arguments.url, person=person)
         except (InvalidInput, ConnectionLost) as error:
             raise ToolFailed(f"This page can't be read: {str(error).rstrip('.')}.") from None
-        return _format_page(page, offset)
+        return _format_page(page, arguments.offset)
 
-    return Tool(
-        name="fetch_page",
-        description=(
-            "Read a web page or a document (PDF, Word, Excel) on the web as text. Long pages come in parts: call it"
-            " again with the offset that the result names. Never put private information of people into an address."
-        ),
-        parameters=build_schema(
-            ["url"],
-            url={"type": "string", "description": "the full address, with http:// or https://"},
-            offset={"type": "integer", "minimum": 0, "description": "how many characters of the text to skip"},
-        ),
-        run=fetch_page,
+    async def search_web(arguments: SearchArguments) -> str:
+        try:
+            results = await web.search(arguments.query[:MAX_QUERY_CHARS], arguments.limit, person=person)
+        except (InvalidInput, ConnectionLost) as error:
+            raise ToolFailed(str(error)) from None
+        return _format_results(results)
+
+    fetch_tool = make_tool(
+        "fetch_page",
+        "Read a web page or a document (PDF, Word, Excel) on the web as text. Long pages come in parts: call it"
+        " again with the offset that the result names. Never put private information of people into an address.",
+        FetchArguments,
+        fetch_page,
         toolset=WEB_TOOLSET,
     )
+    search_tool = make_tool(
+        "search_web",
+        "Search the web. Returns titles, addresses and a few words of each result; read a page with fetch_page."
+        " Never put private information of people into a query.",
+        SearchArguments,
+        search_web,
+        toolset=WEB_TOOLSET,
+    )
+    return (fetch_tool, search_tool) if web.can_search else (fetch_tool,)
 
 
 def _format_page(page: WebPage, offset: int) -> str:
@@ -92,40 +111,12 @@ def _format_page(page: WebPage, offset: int) -> str:
     )
 
 
-def _make_search_tool(web: WebAccess, person: str) -> Tool:
-    async def search_web(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "query", "limit")
-        query = arguments.get_text("query")[:MAX_QUERY_CHARS]
-        limit = arguments.get_integer("limit", maximum=MAX_RESULTS) or 5
-        try:
-            results = await web.search(query, limit, person=person)
-        except (InvalidInput, ConnectionLost) as error:
-            raise ToolFailed(str(error)) from None
-        if not results:
-            return "Nothing was found. Try other words."
-        lines = [f"{len(results)} found. Text in double quotes is from the web. {_NOTICE}"]
-        for number, result in enumerate(results, 1):
-            lines.append(f"{number}. {quote_data(result.title, 300)} {quote_data(result.url, 1000)}")
-            if result.snippet:
-                lines.append(f"   {quote_data(result.snippet, 500)}")
-        return "\n".join(lines)
-
-    return Tool(
-        name="search_web",
-        description=(
-            "Search the web. Returns titles, addresses and a few words of each result; read a page with fetch_page."
-            " Never put private information of people into a query."
-        ),
-        parameters=build_schema(
-            ["query"],
-            query={"type": "string", "maxLength": MAX_QUERY_CHARS, "description": "words to search for"},
-            limit={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_RESULTS,
-                "description": "how many results; 5 by default",
-            },
-        ),
-        run=search_web,
-        toolset=WEB_TOOLSET,
-    )
+def _format_results(results: Sequence[SearchResult]) -> str:
+    if not results:
+        return "Nothing was found. Try other words."
+    lines = [f"{len(results)} found. Text in double quotes is from the web. {_NOTICE}"]
+    for number, result in enumerate(results, 1):
+        lines.append(f"{number}. {quote_data(result.title, 300)} {quote_data(result.url, 1000)}")
+        if result.snippet:
+            lines.append(f"   {quote_data(result.snippet, 500)}")
+    return "\n".join(lines)

@@ -10,20 +10,17 @@ import binascii
 import quopri
 import re
 from dataclasses import dataclass, field
-from html import unescape
 from typing import TYPE_CHECKING, Final
 
+from palaver.media.documents.html_text import Tag, iterate_tokens
 from palaver.platforms.email.imap_parsing import MimeGroup, MimePart, decode_charset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})([^<>]{0,5000})>")
-_HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
-_HUGE_NUMBER = re.compile(r"&#[0-9]{9,};?")  # of a character: Python refuses to read numbers of thousands of digits
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")
-_DROPPED_TAGS = {"script", "style", "title", "head", "noscript", "template"}
+_SKIPPED_TAGS = {"script", "style", "title", "head", "noscript", "template"}
 _BLOCK_TAGS = {
     *("p", "div", "li", "ul", "ol", "blockquote", "pre", "table", "tr", "hr", "section", "article", "header", "footer"),
     *("h1", "h2", "h3", "h4", "h5", "h6"),
@@ -34,39 +31,18 @@ _PARAGRAPH_TAGS = {"p", "blockquote", "pre", "hr", "h1", "h2", "h3", "h4", "h5",
 def read_html(html: str) -> str:
     """Return the text of an HTML mail, without what is not shown."""
     writer = _TextWriter()
-    lowered = html.lower() if len(html.lower()) == len(html) else html
-    text_start = position = 0
-    while (start := html.find("<", position)) >= 0:
-        if html.startswith(("<!", "<?"), start):
-            writer.add_text(html[text_start:start])
-            is_comment = html.startswith("<!--", start)
-            text_start = position = _find_end(html, "-->" if is_comment else ">", start + 2)
-        elif (match := _TAG.match(html, start)) is not None:
-            writer.add_text(html[text_start:start])
-            text_start = position = _read_tag(html, lowered, match, writer)
+    skipped_tag = ""  # up to its end
+    for token in iterate_tokens(html):
+        if skipped_tag:
+            if isinstance(token, Tag) and token.is_end and token.name == skipped_tag:
+                skipped_tag = ""
+        elif isinstance(token, str):
+            writer.add_text(token)
+        elif token.name in _SKIPPED_TAGS and not token.is_end:
+            skipped_tag = token.name
         else:
-            position = start + 1  # a sign of the text
-    writer.add_text(html[text_start:])
+            writer.add_tag(token)
     return writer.finish()
-
-
-def _read_tag(html: str, lowered: str, match: re.Match[str], writer: _TextWriter) -> int:
-    """Read a tag, and return where it ends; what is not shown ends with its closing tag."""
-    tag = match[2].lower()
-    if tag in _DROPPED_TAGS and not match[1]:
-        return _find_end(html, ">", _find_end(lowered, f"</{tag}", match.end()))
-    writer.add_tag(tag, match[3], is_end=bool(match[1]))
-    return match.end()
-
-
-def _find_end(text: str, sign: str, start: int) -> int:
-    """Return the place after a sign; the end of the text if it does not come."""
-    found = text.find(sign, start)
-    return len(text) if found < 0 else found + len(sign)
-
-
-def _unescape(text: str) -> str:
-    return unescape(_HUGE_NUMBER.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 class _TextWriter:
@@ -79,8 +55,7 @@ class _TextWriter:
         self._preformatted = 0
         self._links: list[str] = []
 
-    def add_text(self, escaped: str) -> None:
-        text = _unescape(escaped)
+    def add_text(self, text: str) -> None:
         if self._preformatted:
             first, *others = text.split("\n")
             self._words.append(first)
@@ -90,15 +65,15 @@ class _TextWriter:
         else:
             self._words.append(_SPACES.sub(" ", text))
 
-    def add_tag(self, tag: str, attributes: str, *, is_end: bool) -> None:
-        if tag == "a":
-            self._add_link(attributes, is_end=is_end)
-        elif tag in {"td", "th"}:
+    def add_tag(self, tag: Tag) -> None:
+        if tag.name == "a":
+            self._add_link(tag)
+        elif tag.name in {"td", "th"}:
             self._words.append(" ")
-        elif tag == "br":
+        elif tag.name == "br":
             self._end_line()
-        elif tag in _BLOCK_TAGS:
-            self._start_block(tag, is_end=is_end)
+        elif tag.name in _BLOCK_TAGS:
+            self._start_block(tag.name, is_end=tag.is_end)
 
     def _start_block(self, tag: str, *, is_end: bool) -> None:
         self._finish_line()
@@ -111,10 +86,9 @@ class _TextWriter:
         elif tag == "li" and not is_end:
             self._words.append("- ")
 
-    def _add_link(self, attributes: str, *, is_end: bool) -> None:
-        if not is_end:
-            match = _HREF.search(attributes)
-            self._links.append(_unescape(next(filter(None, match.groups()), "")) if match else "")
+    def _add_link(self, tag: Tag) -> None:
+        if not tag.is_end:
+            self._links.append(tag.attributes.get("href", ""))
         elif self._links:
             address = self._links.pop()
             shown = "".join(self._words[-3:])

@@ -1,0 +1,1 @@
+"""Slash commands about conversations, their answers and their settings."""

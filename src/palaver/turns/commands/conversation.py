@@ -25,7 +25,7 @@ from palaver.commands.reply_text import (
     quote_text,
 )
 from palaver.core.errors import NothingToDo, SessionNotFound
-from palaver.delivery import surfaces
+from palaver.delivery import notices
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
 from palaver.people.model import Action
@@ -65,7 +65,7 @@ def start_session(context: CommandContext, *, title: str | None = None) -> Comma
     if current_row is not None:
         is_on_lane = lane_row is not None and lane_row.no == current_row.no
         text += _describe_previous(context, current_row, is_on_lane=is_on_lane)
-    return CommandReply(text=text, session_id=session.id, data=_build_session_data(session))
+    return CommandReply(text=text, session_id=session.id, data=build_session_data(session))
 
 
 def _start_on_lane(context: CommandContext) -> SessionRow:
@@ -86,7 +86,7 @@ def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str 
     session = _set_title(context, row, title)
     text = f"This conversation was already new and is now called {format_title(session.title or '')}."
     text += _describe_title_undo(row.session.title)
-    return CommandReply(text=text, session_id=session.id, data=_build_session_data(session))
+    return CommandReply(text=text, session_id=session.id, data=build_session_data(session))
 
 
 def _set_title(context: CommandContext, row: SessionRow, title: str | None) -> Session:
@@ -115,7 +115,7 @@ def show_title(context: CommandContext) -> CommandReply:
     session = context.require_session().session
     state = f"is called {format_title(session.shown_title)}" if session.shown_title else "has no title"
     text = f"This conversation {state} ({format_code(session.id)}). To rename it, use `/title text`."
-    return CommandReply(text=text, data=_build_session_data(session))
+    return CommandReply(text=text, data=build_session_data(session))
 
 
 @write_action("title")
@@ -132,7 +132,7 @@ def set_title(context: CommandContext, *, title: str | None) -> CommandReply:
     else:
         was = f" (was {format_title(previous)})" if previous else ""
         text = f"Renamed to {format_title(session.title)}{was}."
-    data = _build_session_data(session) | {"previous_title": previous}
+    data = build_session_data(session) | {"previous_title": previous}
     return CommandReply(text=text + _describe_title_undo(previous), session_id=session.id, data=data)
 
 
@@ -154,7 +154,7 @@ def list_resumable_sessions(context: CommandContext) -> CommandReply:
     ]
     text = "Conversations you can resume:\n\n" + "\n".join(lines)
     text += "\n\nUse `/resume 1` for the first. A title or an id works too. Use /sessions to list more."
-    return CommandReply(text=text, data={"sessions": [_build_session_data(session) for session in choices]})
+    return CommandReply(text=text, data={"sessions": [build_session_data(session) for session in choices]})
 
 
 @write_action("resume")
@@ -162,13 +162,13 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
     """Put the lane on an earlier session, given by its number in the list of choices, its id or its title."""
     session = _find_choice(context, target)
     row = sessions.get(context.tx, session.id)
-    name, data = format_session_name(session), _build_session_data(session)
+    name, data = format_session_name(session), build_session_data(session)
     if context.session_row is not None and context.session_row.no == row.no:
         return CommandReply(text=f"You're already in {name}.", session_id=session.id, data=data)
     previous_row = lanes.find_current_session(context.tx, context.lane_key)
     switch_lane(context, row)
     if not session.shared:
-        surfaces.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
+        notices.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
     size, age = format_count(session.message_count, "message"), format_age(session.active_at, context.now)
     text = f"Back in {name} ({size}, last active {age})."
     if previous_row is not None:
@@ -214,7 +214,7 @@ def branch_session(context: CommandContext, *, title: str | None = None) -> Comm
     name = format_title(session.shown_title) if session.shown_title else "an untitled conversation"
     text = f"You're now in {name}, a copy of {format_session_name(row.session)}. The original hasn't changed."
     text += " Use /restore to go back to it." + describe_open_turns(context, row)
-    data = _build_session_data(session) | {"parent_id": row.session.id}
+    data = build_session_data(session) | {"parent_id": row.session.id}
     return CommandReply(text=text, session_id=session.id, data=data)
 
 
@@ -227,7 +227,7 @@ def _copy_session(context: CommandContext, row: SessionRow) -> SessionRow:
     )
 
 
-def _build_session_data(session: Session) -> dict[str, Any]:
+def build_session_data(session: Session) -> dict[str, Any]:
     return {
         "id": session.id,
         "title": session.title,

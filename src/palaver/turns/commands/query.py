@@ -20,6 +20,7 @@ from palaver.core.text import make_storable
 from palaver.sessions.export import DocumentFormat, export_markdown, export_session
 from palaver.sessions.inbound import ExportRequest
 from palaver.sessions.search_text import ArchivedFilter, parse_filter_text, parse_query
+from palaver.turns.commands.conversation import build_session_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,17 +103,10 @@ def _build_session_list(context: CommandContext, heading: str, sessions: Sequenc
         for session in sessions
     ]
     text = f"{heading}\n\n" + "\n".join(lines) + f"\n\nUse `/resume` with a title or id to go back to one.{more}"
-    return CommandReply(text=text, data={"sessions": [_build_session_data(session) for session in sessions]})
-
-
-def _build_session_data(session: Session) -> dict[str, Any]:
-    return {
-        "id": session.id,
-        "title": session.title,
-        "preview": session.preview,
-        "messages": session.message_count,
-        "active_at": session.active_at and session.active_at.isoformat(),
-    }
+    return CommandReply(
+        text=text,
+        data={"sessions": [build_session_data(session) | {"messages": session.message_count} for session in sessions]},
+    )
 
 
 @read_action("search", searches=True)
@@ -144,7 +138,7 @@ def _format_hit(context: CommandContext, hit: SearchHit) -> str:
 # ---- export ------------------------------------------------------------------------------------------------
 
 
-@read_action("export", makes_file=True)
+@read_action("export")
 def export_conversation(
     context: CommandContext, *, export_format: ExportFormat = ExportFormat.MARKDOWN
 ) -> CommandReply:
@@ -274,4 +268,5 @@ EXPORT = Command(
     ),
     example="/export html",
     parse=_parse_export,
+    makes_file=True,
 )

@@ -1,4 +1,4 @@
-"""Commands that choose the profile, the personality and the workspace of one conversation."""
+"""Commands that choose the model, the busy policy, the tools, the profile, the personality and the workspace here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
-    from palaver.sessions.settings_table import TextSetting
+    from palaver.sessions.settings_table import SessionSettings, TextSetting
+    from palaver.sessions.table import SessionRow
 
 
 DEFAULT = "default"  # the word that resets a setting
@@ -28,6 +29,7 @@ BUSY_POLICY_EFFECTS = {  # what happens to new messages
     BusyPolicy.INTERRUPT: "stop the current answer and are answered instead",
     BusyPolicy.REJECT: "are rejected",
 }
+MAX_DESCRIPTION_CHARS = 200
 
 
 # ---- the model ---------------------------------------------------------------------------------------------
@@ -53,15 +55,11 @@ def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
     """Set the model of this session; None means the default."""
     if model is not None:
         check_model_choice(context.agent, context.rules, context.principal.role, model)
-    row = context.require_next_session()
-    settings = session_settings.load(context.tx, row.no)
-    previous = settings.model
-    session_settings.change(context.tx, row.no, "model", model, context.now_micros, context.person_id)
-    used = model or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
+    row, before = _change_setting(context, "model", model)
+    used = model or profiles.find_default_model(context.profile, before.profile, context.agent.model)
     text = f"This conversation uses {format_code(used)} from the next message."
-    text += describe_setting_undo("model", previous, model)
-    data = {"model": used, "chosen": model, "previous": previous}
-    return CommandReply(text=text, session_id=row.session.id, data=data)
+    data = {"model": used, "chosen": model, "previous": before.model}
+    return _reply(row, text, describe_setting_undo("model", before.model, model), data)
 
 
 # ---- what happens while the agent is busy ------------------------------------------------------------------
@@ -82,12 +80,10 @@ def show_busy_policy(context: CommandContext) -> CommandReply:
 @write_action("busy")
 def choose_busy_policy(context: CommandContext, *, policy: BusyPolicy | None) -> CommandReply:
     """Set the busy policy of this session; None means the default."""
-    row = context.require_next_session()
-    previous = session_settings.load(context.tx, row.no).busy_policy
-    session_settings.change(context.tx, row.no, "busy_policy", policy, context.now_micros, context.person_id)
+    row, before = _change_setting(context, "busy_policy", policy)
     used = policy or context.rules.get_busy_policy(context.source)
-    text = _describe_busy_policy(used) + describe_setting_undo("busy", previous, policy)
-    return CommandReply(text=text, session_id=row.session.id, data={"busy": used, "chosen": policy})
+    undo = describe_setting_undo("busy", before.busy_policy, policy)
+    return _reply(row, _describe_busy_policy(used), undo, {"busy": used, "chosen": policy})
 
 
 def _describe_busy_policy(policy: BusyPolicy, origin: str = "") -> str:
@@ -130,9 +126,7 @@ def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None
         text = f"Turned off in this conversation from the next message: {', '.join(map(format_code, off))}."
     else:
         text = "All tools are on in this conversation from the next message."
-    return CommandReply(
-        text=text + _describe_switch_undo(previous, off), session_id=row.session.id, data=_build_tool_data(names, off)
-    )
+    return _reply(row, text, _describe_switch_undo(previous, off), _build_tool_data(names, off))
 
 
 def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
@@ -155,87 +149,6 @@ def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
 
 def _build_tool_data(names: Sequence[str], off: Sequence[str]) -> dict[str, Any]:
     return {"toolsets": list(names), "toolsets_off": list(off)}
-
-
-# ---- shared by the above -----------------------------------------------------------------------------------
-
-
-def format_origin(chosen: object) -> str:
-    return "chosen for this conversation" if chosen else "default"
-
-
-def describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
-    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or DEFAULT}')}."
-
-
-# ---- the commands ------------------------------------------------------------------------------------------
-
-
-def _parse_model(text: str) -> CommandCall:
-    if not text:
-        return list_models.call()
-    return choose_model.call(model=None if text.lower() == DEFAULT else text)
-
-
-def _parse_busy(text: str) -> CommandCall:
-    word = text.lower()
-    if not word:
-        return show_busy_policy.call()
-    if word not in {DEFAULT, *BusyPolicy}:
-        choices = ", ".join(format_code(name) for name in (*BusyPolicy, DEFAULT))
-        raise BadArguments(f"`/busy` takes one of {choices}.")
-    return choose_busy_policy.call(policy=None if word == DEFAULT else BusyPolicy(word))
-
-
-def _parse_tools(text: str) -> CommandCall:
-    if not text:
-        return list_tools.call()
-    word, *names = text.split()
-    if word.lower() in {"on", "off"} and names:
-        return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
-    if word.lower() == DEFAULT and not names:
-        return switch_tools.call(switches=None)
-    raise BadArguments("Use `/tools on name`, `/tools off name` or `/tools default`.")
-
-
-MODEL = Command(
-    name="model",
-    scopes=READ_AND_WRITE,
-    usage="[name | default]",
-    summary="Choose the model for this conversation",
-    help="Without arguments, shows the current model and the ones you can choose.",
-    example="/model default",
-    parse=_parse_model,
-)
-TOOLS = Command(
-    name="tools",
-    scopes=READ_AND_WRITE,
-    usage="[on name | off name | default]",
-    summary="Turn the agent's tools on or off in this conversation",
-    help=(
-        "Without arguments, lists the tools and whether they're on. You can't turn on what the server's settings"
-        " don't allow."
-    ),
-    example="/tools off memory",
-    parse=_parse_tools,
-)
-BUSY = Command(
-    name="busy",
-    scopes=READ_AND_WRITE,
-    usage="[queue | steer | interrupt | reject | default]",
-    summary="Choose what happens to messages while the agent is responding",
-    help=(
-        "`queue`: they wait. `steer`: the agent gets them while it works. `interrupt`: the agent stops and answers the"
-        " new message. `reject`: they're rejected. Applies to this conversation only."
-    ),
-    example="/busy interrupt",
-    parse=_parse_busy,
-)
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_DESCRIPTION_CHARS = 200
 
 
 # ---- the profile -------------------------------------------------------------------------------------------
@@ -309,10 +222,30 @@ def choose_workspace(context: CommandContext, *, workspace: str | None) -> Comma
 # ---- shared by the above -----------------------------------------------------------------------------------
 
 
-def _choose(context: CommandContext, setting: TextSetting, value: str | None) -> CommandReply:
+def format_origin(chosen: object) -> str:
+    return "chosen for this conversation" if chosen else "default"
+
+
+def describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
+    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or DEFAULT}')}."
+
+
+def _change_setting(
+    context: CommandContext, setting: TextSetting, value: str | None
+) -> tuple[SessionRow, SessionSettings]:
+    """Change a setting of the session of the next message; return that session, and its settings before."""
     row = context.require_next_session()
-    previous = getattr(session_settings.load(context.tx, row.no), setting)
+    before = session_settings.load(context.tx, row.no)
     session_settings.change(context.tx, row.no, setting, value, context.now_micros, context.person_id)
+    return row, before
+
+
+def _reply(row: SessionRow, text: str, undo: str, data: dict[str, Any]) -> CommandReply:
+    return CommandReply(text=text + undo, session_id=row.session.id, data=data)
+
+
+def _choose(context: CommandContext, setting: TextSetting, value: str | None) -> CommandReply:
+    row, before = _change_setting(context, setting, value)
     if setting == "profile":  # its reset policy counts from now, so that the next message finds it
         session_activity.mark_active(context.tx, row.no, context.now_micros)
     if value is not None:
@@ -321,8 +254,8 @@ def _choose(context: CommandContext, setting: TextSetting, value: str | None) ->
         text = "This conversation uses the default profile from the next message."
     else:
         text = f"This conversation has no {setting} from the next message."
-    text += describe_setting_undo(setting, previous, value)
-    return CommandReply(text=text, session_id=row.session.id, data={setting: value, "previous": previous})
+    previous = getattr(before, setting)
+    return _reply(row, text, describe_setting_undo(setting, previous, value), {setting: value, "previous": previous})
 
 
 def _format_list(setting: str, plural: str, chosen: str | None, lines: Iterable[str], known: Iterable[str]) -> str:
@@ -361,6 +294,60 @@ def _build_parser(
 # ---- the commands ------------------------------------------------------------------------------------------
 
 
+def _parse_busy(text: str) -> CommandCall:
+    word = text.lower()
+    if not word:
+        return show_busy_policy.call()
+    if word not in {DEFAULT, *BusyPolicy}:
+        choices = ", ".join(format_code(name) for name in (*BusyPolicy, DEFAULT))
+        raise BadArguments(f"`/busy` takes one of {choices}.")
+    return choose_busy_policy.call(policy=None if word == DEFAULT else BusyPolicy(word))
+
+
+def _parse_tools(text: str) -> CommandCall:
+    if not text:
+        return list_tools.call()
+    word, *names = text.split()
+    if word.lower() in {"on", "off"} and names:
+        return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
+    if word.lower() == DEFAULT and not names:
+        return switch_tools.call(switches=None)
+    raise BadArguments("Use `/tools on name`, `/tools off name` or `/tools default`.")
+
+
+MODEL = Command(
+    name="model",
+    scopes=READ_AND_WRITE,
+    usage="[name | default]",
+    summary="Choose the model for this conversation",
+    help="Without arguments, shows the current model and the ones you can choose.",
+    example="/model default",
+    parse=_build_parser(list_models.call, lambda name: choose_model.call(model=name)),
+)
+TOOLS = Command(
+    name="tools",
+    scopes=READ_AND_WRITE,
+    usage="[on name | off name | default]",
+    summary="Turn the agent's tools on or off in this conversation",
+    help=(
+        "Without arguments, lists the tools and whether they're on. You can't turn on what the server's settings"
+        " don't allow."
+    ),
+    example="/tools off memory",
+    parse=_parse_tools,
+)
+BUSY = Command(
+    name="busy",
+    scopes=READ_AND_WRITE,
+    usage="[queue | steer | interrupt | reject | default]",
+    summary="Choose what happens to messages while the agent is responding",
+    help=(
+        "`queue`: they wait. `steer`: the agent gets them while it works. `interrupt`: the agent stops and answers the"
+        " new message. `reject`: they're rejected. Applies to this conversation only."
+    ),
+    example="/busy interrupt",
+    parse=_parse_busy,
+)
 PROFILE = Command(
     name="profile",
     scopes=READ_AND_WRITE,

@@ -1,4 +1,7 @@
-"""Commands that show what is going on in a conversation: its status, its usage, its history. They only read."""
+"""Commands that show what is going on in a conversation: its status, its usage, its history. They only read.
+
+`Policies` lists the rules that the operator has configured, as people may see them: nothing secret.
+"""
 
 from __future__ import annotations
 
@@ -357,10 +360,6 @@ STATUS = Command(
     example="/status",
     parse=parse_no_arguments(show_status),
 )
-
-
-# --------------------------------------------------------------------------------------------------
-# The rules for conversations that the operator has configured, as people may see them: nothing secret.
 
 
 class Policies(Operations[AsyncRunner]):

@@ -1,4 +1,4 @@
-"""Commands about versions: ask a message again, edit it in place, list its versions and choose one.
+"""Commands about answers: regenerate, edit in place, list and choose versions, stop, and the queue.
 
 The version before it is hidden, never deleted. What was sent to a chat stays there: the reply says what is in effect.
 """
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _MAX_QUOTE_CHARS: Final = 160
 _STEPS: Final = {"next": 1, "›": 1, ">": 1, "previous": -1, "prev": -1, "‹": -1, "<": -1}
+_CLEARED_ERROR = "Removed from the queue before it started."
 
 
 # ---- new versions ------------------------------------------------------------------------------------------
@@ -250,12 +251,6 @@ VERSION = Command(
     example="/version 1",
     parse=_parse_version,
 )
-
-
-# --------------------------------------------------------------------------------------------------
-# Commands about what the agent is doing: stopping it, and the queue.
-
-_CLEARED_ERROR = "Removed from the queue before it started."
 
 
 @write_action("stop")

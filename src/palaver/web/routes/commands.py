@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from palaver.inbox.registry import COMMANDS, is_listed
+from palaver.commands.registry import is_listed
+from palaver.inbox.registry import COMMANDS
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
-    AnswerEnded,
-    AnswerNotice,
-    AnswerReasoning,
-    AnswerText,
     TemporaryEvent,
     TemporaryMessage,
     TemporaryQuestion,
 )
+from palaver.turns.answer_end import AnswerEnded
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, wait_until_signed_out
 from palaver.web.errors import error_responses
@@ -98,11 +96,11 @@ async def _encode_events(events: AsyncGenerator[TemporaryEvent, None]) -> AsyncG
 
 def _describe_event(event: TemporaryEvent) -> tuple[str, dict[str, Any]]:
     match event:
-        case AnswerText(text):
+        case TextDelta(text):
             return "text", {"text": text}
-        case AnswerReasoning(text):
+        case ReasoningDelta(text):
             return "reasoning", {"text": text}
-        case AnswerNotice(text, code, facts):
+        case Notice(text, code, facts):
             return "notice", {"text": text, "code": code, "facts": dict(facts)}
         case AnswerEnded():
             usage = event.usage

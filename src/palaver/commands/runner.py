@@ -6,12 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import ModelPrices
-from palaver.commands.command import ADMIN, CommandCall, check_scopes, find_token_scopes
+from palaver.commands.command import find_token_scopes
 from palaver.commands.context import CommandContext
 from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
 from palaver.core.source import ChatType
-from palaver.inbox.registry import COMMANDS, find_scopes
-from palaver.jobs.commands import EVERYTHING
 from palaver.people.model import check_guest_commands, check_permission
 from palaver.sessions import lanes_table as lanes, table as sessions
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
@@ -23,7 +21,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.agent.base import AgentInfo
-    from palaver.commands.command import MessageCall
+    from palaver.commands.command import CommandCall, MessageCall
+    from palaver.commands.registry import CommandRegistry
     from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import SessionKey
@@ -49,6 +48,7 @@ class CommandRunner:
 
     def __init__(
         self,
+        registry: CommandRegistry,
         store: SessionStore,
         agent: AgentInfo,
         rules: TurnRules,
@@ -56,18 +56,15 @@ class CommandRunner:
         list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
         get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
     ) -> None:
-        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
+        self._registry = registry
         self._store = store
         self._list_connected_platforms = list_connected_platforms
         self._get_max_file_bytes = get_max_file_bytes
-        self._agent = agent
-        self._rules = rules
-        self._profile = profile
-        self._prices = ModelPrices(agent)
+        self.use_settings(agent, rules, profile)
 
     def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
         """Apply other settings from the next command on."""
-        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
+        check_guest_commands(rules.guest_commands, {command.name for command in self._registry.commands})
         self._agent = agent
         self._rules = rules
         self._profile = profile
@@ -95,8 +92,7 @@ class CommandRunner:
         """
         context = self._build_context(tx, inbound, person, session_row, now)
         try:
-            check_permission(person.principal, call.command, self._rules.guest_commands)
-            check_call_scopes(call, context.token_scopes)
+            self._check_allowed(call, person, context.token_scopes)
             reply = call.run(context)
         except StoreError:
             raise
@@ -112,6 +108,19 @@ class CommandRunner:
             facts=reply.data,
             export=reply.export,
         )
+
+    def check_message_call(self, call: MessageCall, inbound: Inbound, person: Person) -> None:
+        """Raise `CommandRejected` if the sender may not use the command that sends this message."""
+        try:
+            self._check_allowed(call, person, find_token_scopes(inbound))
+        except NotAllowed as error:
+            raise CommandRejected(error) from error
+
+    def _check_allowed(
+        self, call: CommandCall | MessageCall, person: Person, token_scopes: frozenset[str] | None
+    ) -> None:
+        check_permission(person.principal, call.command, self._rules.guest_commands)
+        self._registry.check_call_scopes(call, token_scopes)
 
     def _build_context(
         self, tx: Transaction, inbound: Inbound, person: Person, row: SessionRow | None, now: datetime
@@ -153,22 +162,6 @@ class CommandRunner:
         if source.chat_type is not ChatType.DM:  # the person's own lane, but everyone in the chat reads the reply
             return replace(scope, lane_key=lane_key)
         return scope
-
-
-def check_message_call(call: MessageCall, inbound: Inbound, person: Person, rules: TurnRules) -> None:
-    """Raise `CommandRejected` if the sender may not use the command that sends this message."""
-    try:
-        check_permission(person.principal, call.command, rules.guest_commands)
-        check_call_scopes(call, find_token_scopes(inbound))
-    except NotAllowed as error:
-        raise CommandRejected(error) from error
-
-
-def check_call_scopes(call: CommandCall | MessageCall, token_scopes: frozenset[str] | None) -> None:
-    """Raise `NotAllowed` if a token asks that has no scope for this."""
-    check_scopes(call.command, find_scopes(call), token_scopes)
-    if isinstance(call, CommandCall) and call.arguments.get(EVERYTHING):
-        check_scopes(call.command, ADMIN, token_scopes)  # what belongs to other people is for owners
 
 
 def find_session(tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow | None:

@@ -1,28 +1,24 @@
-"""Turns a delivery into its parts: the messages of its text, and then its files."""
+"""The parts of a delivery: the messages of its text, and then its files.
+
+Renders them, decides what follows from an attempt to send one, and stores that in one transaction.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.errors import (
     ChatMovedAway,
-    InvalidInput,
-    PalaverError,
     SendRejected,
     SendRetryable,
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.core.files import write_file_atomically
-from palaver.core.source import Platform
 from palaver.delivery import chat_moves, previews_table as previews, table as deliveries
-from palaver.delivery.adapter import Adapter
-from palaver.delivery.model import Capabilities
 from palaver.sessions.delivery import (
     MAX_DELIVERY_ATTEMPTS,
     DeliveryPart,
@@ -34,20 +30,34 @@ from palaver.sessions.delivery import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from palaver.core.engines.base import Transaction
     from palaver.core.errors import DeliveryError
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage
+    from palaver.delivery.adapter import Adapter
+    from palaver.delivery.model import Capabilities
     from palaver.delivery.table import DeliveryLease
-    from palaver.sessions.delivery import Address, Delivery
+    from palaver.sessions.delivery import Delivery
     from palaver.sessions.speech import Attachment
 
 
 MAX_TEXT_PARTS = 100  # messages of one answer in a chat; the rest is read on the web
 RENDER_SECONDS = 20.0  # for the messages of one answer
 MAX_FILE_NAME_CHARS = 100
+STOPPED_WHILE_SENDING = "Palaver stopped while sending this. It may or may not have arrived."
+STOPPED_TOO_OFTEN = "Palaver stopped again and again while sending this."
 TOO_LONG = "(The rest of this answer is too long for this chat. Open the conversation on the web to read it.)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOutcome:
+    """The result of an attempt to send a part, and the next step."""
+
+    part: DeliveryPart  # as it is from now on
+    next_step: NextStep
+    error: DeliveryError | None = None
+    retry_delay: timedelta = timedelta(0)  # before the same part is sent again
+    attempts: int | None = None  # that count from now on; None: as many as there were
+    refused_preview_id: str | None = None  # the message that the platform has refused to replace by this part
 
 
 async def render_text(adapter: Adapter, markdown: str) -> list[str]:
@@ -93,75 +103,6 @@ def _format_unsent_file(file: Attachment, limit: int) -> str:
     name = escape_markdown(file.name, MAX_FILE_NAME_CHARS)
     reason = f"is too large for this chat ({file.size / 1e6:.1f} MB)" if limit else "can't be sent to this chat"
     return f"(The file “{name}” {reason}. Open the conversation on the web to get it.)"
-
-
-# --------------------------------------------------------------------------------------------------
-# Saves what is sent to the target `local` as files: an adapter for the outbox that calls no platform.
-#
-# Always true: a file appears complete or not at all, only its owner can read it, and sending the same delivery again
-# writes the same file again. Names come from `jobs/run_end.py`; one that could lead out of the folder is refused.
-
-FOLDER_MODE: Final = 0o700
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
-
-
-class LocalFiles(Adapter):
-    """Writes each delivery to `<folder>/<chat>/<thread>.md`."""
-
-    platform = Platform.LOCAL
-    capabilities = Capabilities(key_lifetime=timedelta(days=3650))  # the same delivery always writes the same file
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    async def run(self, link: AccountLink) -> NoReturn:
-        """Receive nothing: a folder sends no messages."""
-        raise NotImplementedError
-
-    def render(self, markdown: str) -> list[str]:
-        return [markdown]
-
-    async def send(self, message: OutgoingMessage) -> str:
-        path = self._build_path(message.address)
-        await asyncio.to_thread(self._write, path, message.body)
-        return str(path.relative_to(self._folder))
-
-    def _build_path(self, address: Address) -> Path:
-        names = (address.chat_id, address.thread_id or "")
-        if not all(_SAFE_NAME.fullmatch(name) for name in names):
-            raise SendRejected("This is not the name of a file that Palaver writes.")
-        return self._folder / names[0] / f"{names[1]}.md"
-
-    def _write(self, path: Path, text: str) -> None:
-        try:
-            for folder in (self._folder, path.parent):
-                folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            write_file_atomically(path, f"{text.rstrip()}\n", overwrite=True)
-        except InvalidInput as error:
-            raise SendRejected(str(error)) from error
-        except OSError as error:
-            raise SendRetryable(f"Could not create the folder {path.parent}: {error.strerror}.") from error
-        except PalaverError as error:  # such as a full disk: there may be room later
-            raise SendRetryable(str(error)) from error
-
-
-# --------------------------------------------------------------------------------------------------
-# Stores the outcome of one part of a delivery, and what follows from it, in one transaction.
-
-STOPPED_WHILE_SENDING = "Palaver stopped while sending this. It may or may not have arrived."
-STOPPED_TOO_OFTEN = "Palaver stopped again and again while sending this."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartOutcome:
-    """What became of a part, and what follows."""
-
-    part: DeliveryPart  # as it is from now on
-    next_step: NextStep
-    error: DeliveryError | None = None
-    retry_delay: timedelta = timedelta(0)  # before the same part is sent again
-    attempts: int | None = None  # that count from now on; None: as many as there were
-    refused_preview_id: str | None = None  # the message that the platform has refused to replace by this part
 
 
 def is_key_recognized(part: DeliveryPart, capabilities: Capabilities, now: int) -> bool:
@@ -257,7 +198,7 @@ def save_outcome(tx: Transaction, lease: DeliveryLease, outcome: PartOutcome, no
                 deliveries.mark_target_dead(tx, str(delivery.address), str(outcome.error), now)
         case NextStep.SEND_AS_NEW:
             if delivery.turn_no is not None and outcome.refused_preview_id is not None:
-                previews.give_back(tx, delivery.turn_no, delivery.address, outcome.refused_preview_id, now)
+                previews.restore_preview(tx, delivery.turn_no, delivery.address, outcome.refused_preview_id, now)
         case NextStep.CONTINUE:
             pass
 
