@@ -49,6 +49,15 @@ def from_micros_or_none(micros: int | None) -> datetime | None:
     return None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
 
+def format_time(moment: datetime) -> str:
+    """Format a time for JSON: in ISO 8601 and UTC, always of the same length, so that times sort as text."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def format_optional_time(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)
+
+
 # --------------------------------------------------------------------------------------------------
 # Time zones by their IANA names.
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId, SessionKey, TurnId
 from palaver.delivery import table as deliveries
@@ -21,7 +22,6 @@ from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
 from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
-from palaver.sessions.json import format_time
 from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message

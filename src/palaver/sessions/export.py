@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.people import table as people
 from palaver.sessions import log_table as events, transcript_table as transcript_pages
 from palaver.sessions.events import EventKind, is_shown_erased
-from palaver.sessions.json import event_to_json, session_to_json
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 
@@ -68,13 +67,13 @@ def iterate_visible_entries(tx: Transaction, row: SessionRow) -> Iterator[Docume
 
 
 def export_session(tx: Transaction, row: SessionRow) -> dict[str, Any]:
-    """Export a session: the keys of `session_to_json`, and its complete log as `events`."""
+    """Export a session: the keys of `Session.to_dict`, and its complete log as `events`."""
     log = list(iterate_log(tx, row))
     names = people.load_names(tx, (event.person_id for event in log if event.person_id is not None))
     return {
         "format": EXPORT_FORMAT,
-        **session_to_json(row.session),
-        "events": [event_to_json(event, names) for event in log],
+        **row.session.to_dict(),
+        "events": [event.to_dict(names) for event in log],
     }
 
 
