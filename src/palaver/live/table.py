@@ -15,7 +15,7 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.table import SESSION_COLUMNS, make_session_row
+from palaver.sessions.table import SELECT_SESSION, make_session_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ def load_changed_sessions(
     session_rows = []
     for column, value in conditions:
         row = tx.fetch_one(
-            f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s WHERE {column} = $1 AND s.is_deleted = 0",
+            f"{SELECT_SESSION} WHERE {column} = $1 AND s.is_deleted = 0",
             value,
         )
         if row is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from palaver.core.titles import parse_title_slot
 from palaver.sessions import log_table as events
 from palaver.sessions.events import EventKind
-from palaver.sessions.message_table import SELECT_EVENT, event_from_row
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns, event_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,8 +33,8 @@ def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[Event
         session_no,
         MAX_EVENTS_SEARCHED,
     )
-    events = (event_from_row(row) for row in rows if row[1] in kinds)
-    return [event for event in events if event.kind in kinds][:limit]
+    wanted = (event_from_row(row) for row in map(EventColumns._make, rows) if row.kind in kinds)
+    return [event for event in wanted if event.kind in kinds][:limit]  # without those that can't be read
 
 
 def has_waiting_proposal(tx: Transaction, session_no: int) -> bool:

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.core.engines.base import Conflict
+from palaver.core.engines.base import Conflict, fetch_value
 from palaver.core.text import make_storable
 
 if TYPE_CHECKING:
@@ -20,22 +20,21 @@ if TYPE_CHECKING:
 
 _KEY_COLUMNS = "platform, account, chat, sender, message_id"
 _IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND sender = $4 AND message_id = $5"
-_IS_REFUSAL = """receipt LIKE '{"outcome":"rejected"%'"""
 
 
 def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
     """Return what was answered when this message came before; None if it is new or has no id to recognize it by."""
-    if inbound.message_id is None:
-        return None
-    row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
-    return None if row is None else dict(json.loads(row[0]))
+    return None if inbound.message_id is None else _find_receipt(tx, _build_key(inbound))
 
 
 def find_platform_receipt(tx: Transaction, source: SessionSource, message_id: str) -> dict[str, Any] | None:
     """Return what was answered to the message with this id of a platform, in this chat and on this account."""
-    key = (str(source.platform), source.account, source.chat_id, "", message_id)
-    row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *key)
-    return None if row is None else dict(json.loads(row[0]))
+    return _find_receipt(tx, (str(source.platform), source.account, source.chat_id, "", message_id))
+
+
+def _find_receipt(tx: Transaction, key: tuple[str, ...]) -> dict[str, Any] | None:
+    receipt = fetch_value(tx, f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *key)
+    return None if receipt is None else dict(json.loads(receipt))
 
 
 def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now: int) -> None:
@@ -48,10 +47,14 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
         " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
         *params,
     )
-    if not saved and inbound.can_be_repeated:  # an earlier version has kept a refusal
-        saved = tx.execute(
-            f"UPDATE inbound_message SET receipt = $6, received_at = $7 WHERE {_IS_SAME} AND {_IS_REFUSAL}", *params
-        )
+    if not saved and inbound.can_be_repeated:
+        previous = find_receipt(tx, inbound) or {}
+        if previous.get("outcome") == "rejected":  # an earlier version has kept a refusal
+            saved = tx.execute(
+                f"UPDATE inbound_message SET receipt = $6, received_at = $7 WHERE {_IS_SAME} AND receipt = $8",
+                *params,
+                json.dumps(previous, separators=(",", ":")),
+            )
     if not saved:  # another process was faster: run again and find its receipt
         raise Conflict
 
@@ -184,8 +187,7 @@ def delete_older(tx: Transaction, before: int, limit: int) -> int:
 
 def get_last_seen(tx: Transaction, lane_key: str) -> int:
     """Return the number of the last message of its chat that a lane has seen; 0 if it has seen none."""
-    row = tx.fetch_one("SELECT group_message_no FROM lane WHERE key = $1", lane_key)
-    return int(row[0]) if row else 0
+    return fetch_value(tx, "SELECT group_message_no FROM lane WHERE key = $1", lane_key) or 0
 
 
 def mark_seen(tx: Transaction, lane_key: str, no: int) -> None:

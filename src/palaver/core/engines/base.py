@@ -233,6 +233,17 @@ def build_placeholders(count: int, first: int = 1) -> str:
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-def list_columns(columns: type[NamedTuple], alias: str = "") -> str:
-    """Return the fields of a NamedTuple as a statement selects them, of the table with this alias."""
-    return ", ".join(f"{alias}.{name}" if alias else name for name in columns._fields)
+def list_columns(columns: type[NamedTuple], alias: str = "", **expressions: str) -> str:
+    """Return the fields of a NamedTuple as a statement selects them: columns of the table with this alias, or an
+    expression that gives the field.
+    """
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(
+        f"{expressions[name]} AS {name}" if name in expressions else f"{prefix}{name}" for name in columns._fields
+    )
+
+
+def fetch_value(tx: Transaction, sql: str, *params: object) -> Any:
+    """Return the first column of the first row; None if there is no row."""
+    row = tx.fetch_one(sql, *params)
+    return None if row is None else row[0]
