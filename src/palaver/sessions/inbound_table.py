@@ -48,13 +48,10 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
         *params,
     )
     if not saved and inbound.can_be_repeated:
-        previous = find_receipt(tx, inbound) or {}
-        if previous.get("outcome") == "rejected":  # an earlier version has kept a refusal
-            saved = tx.execute(
-                f"UPDATE inbound_message SET receipt = $6, received_at = $7 WHERE {_IS_SAME} AND receipt = $8",
-                *params,
-                json.dumps(previous, separators=(",", ":")),
-            )
+        previous = fetch_value(tx, f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
+        if json.loads(previous or "{}").get("outcome") == "rejected":  # an earlier version has kept a refusal
+            update = "UPDATE inbound_message SET receipt = $6, received_at = $7"
+            saved = tx.execute(f"{update} WHERE {_IS_SAME} AND receipt = $8", *params, previous)
     if not saved:  # another process was faster: run again and find its receipt
         raise Conflict
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import InvalidInput
-from palaver.core.ids import PersonId
 from palaver.core.operation import Page
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
@@ -22,6 +21,7 @@ from palaver.sessions.share import (
 )
 
 if TYPE_CHECKING:
+    from palaver.core.ids import PersonId
     from palaver.core.engines.base import Row, Transaction
 
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
