@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.ids import PersonId, SessionId
 from palaver.people import table as people
 from palaver.sessions import (
@@ -85,8 +85,7 @@ def load_changed_sessions(
 
 def get_last_deletion_no(tx: Transaction) -> int:
     """Return the number of the last deletion, from which `list_deleted_after` counts."""
-    row = tx.fetch_one("SELECT MAX(no) FROM deleted_session")
-    return int(row[0] or 0) if row else 0
+    return fetch_value(tx, "SELECT MAX(no) FROM deleted_session") or 0
 
 
 def list_deleted_after(tx: Transaction, after: int) -> list[DeletedSession]:

@@ -21,8 +21,8 @@ from palaver.sessions.share import (
 )
 
 if TYPE_CHECKING:
-    from palaver.core.ids import PersonId
     from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
 
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
 _END_OF_LIST = 2**62
