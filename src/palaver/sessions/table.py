@@ -474,7 +474,13 @@ def fork(
 
 
 def fork_without_messages(
-    tx: Transaction, session_row: SessionRow, at_seq: int, now: int, *, person_id: PersonId | None, audience_no: int
+    tx: Transaction,
+    session_row: SessionRow,
+    at_seq: int | None,
+    now: int,
+    *,
+    person_id: PersonId | None,
+    audience_no: int,
 ) -> SessionRow:
     """Create a fork for another version of the first message, `at_seq`."""
     nothing = events.ExchangeEnd(0, 0)
