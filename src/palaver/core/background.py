@@ -130,7 +130,10 @@ def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_
 def is_held_by_other(tx: Transaction, name: str, owner: str, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
     """Whether `take` would fail now, for a caller who does not want to write in vain."""
     row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", name)
-    return row is not None and row[0] != owner and row[1] > now and not is_owner_dead(row[0])
+    if row is None:
+        return False
+    holder, until = row
+    return holder != owner and until > now and not is_owner_dead(holder)
 
 
 def release(tx: Transaction, name: str, owner: str) -> None:

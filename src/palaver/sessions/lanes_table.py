@@ -315,7 +315,7 @@ def find_last_move_time(tx: Transaction, key: str) -> int | None:
     return moved_at
 
 
-def find_left_session(tx: Transaction, key: str) -> SessionRow | None:
+def find_session_before_move(tx: Transaction, key: str) -> SessionRow | None:
     """Return the session that a lane was on before its last move; None if there is none."""
     row = tx.fetch_one(
         f"SELECT {SESSION_COLUMNS} FROM lane_move m JOIN session s ON s.no = m.from_session_no"

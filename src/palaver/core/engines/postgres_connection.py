@@ -150,7 +150,8 @@ class ServerClock:
         row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()
         received_at = self._ticks()
         assert row is not None  # noqa: S101
-        offset = row[0] - (sent_at + received_at) // 2
+        (server_time,) = row
+        offset = server_time - (sent_at + received_at) // 2
         is_fast = received_at - sent_at < MAX_ROUND_TRIP_MICROS
         if self._offset is None or (is_fast and abs(offset - self._offset) > MIN_CORRECTION_MICROS):
             self._offset = offset

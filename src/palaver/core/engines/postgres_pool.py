@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 
 import psycopg
 
-from palaver.core.engines.base import WorkKind
+from palaver.core.engines.base import WorkKind, fetch_value
 from palaver.core.engines.postgres_connection import (
     CONNECT_TIMEOUT_SECONDS,
     ServerAway,
@@ -535,6 +535,4 @@ class PostgresWatch:
 
 def _read_snapshot(connection: PooledConnection) -> str:
     """Return which transactions are visible now. It is the same as long as none has committed on this server."""
-    row = connection.tx.fetch_one("SELECT pg_current_snapshot()::text")
-    assert row is not None  # noqa: S101
-    return str(row[0])
+    return str(fetch_value(connection.tx, "SELECT pg_current_snapshot()::text"))

@@ -232,7 +232,7 @@ class DiskReserve:
         finally:
             os.close(descriptor)
 
-    def give_back(self) -> None:
+    def free(self) -> None:
         self._path.unlink(missing_ok=True)
         self._is_given_back = True
 
