@@ -1,4 +1,10 @@
-"""Recent activity in a session: when a person was last there, and the latest events that are not messages."""
+"""Recent activity in a session: when a person was last there, and the latest events that are not messages.
+
+Automatic titles of sessions: the first words, set with the first message (`message_log.py`), later a model's title.
+
+They are not unique and never change a title that a person chose. `auto_title_asked` is set before a model is asked, so
+that it is asked at most once for a session, whatever happens to the process.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +47,6 @@ def has_waiting_proposal(tx: Transaction, session_no: int) -> bool:
     """Whether a person is being asked to confirm a job in this conversation."""
     return tx.fetch_one("SELECT 1 FROM job WHERE proposed_session_no = $1 LIMIT 1", session_no) is not None
 
-
-# --------------------------------------------------------------------------------------------------
-# Automatic titles of sessions: the first words, set with the first message (`message_log.py`), later a model's title.
-#
-# They are not unique and never change a title that a person chose. `auto_title_asked` is set before a model is asked,
-# so that it is asked at most once for a session, whatever happens to the process.
 
 _CAN_ASK = "auto_title_asked = 0 AND auto_title IS NOT NULL AND title IS NULL"
 _MAX_SEARCHED_SESSIONS = 1000  # of one audience, the newest first

@@ -104,8 +104,6 @@ class Redactor:
         return hmac.digest(self.secret, message, "sha256").hex()[:12]
 
 
-# --------------------------------------------------------------------------------------------------
-
 MAX_QUOTE_CHARS: Final = 240
 
 _NO_PLATFORM_API: Final = (

@@ -2,6 +2,8 @@
 
 On a chat platform the place a person writes from decides which conversation it is. Here each conversation has a lane of
 its own, so a person has several side by side. Their messages go through the inbox, like all others.
+
+Explains automatic restarts to people: why a conversation was started by a reset policy, and who set the policy.
 """
 
 from __future__ import annotations
@@ -177,9 +179,6 @@ def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int,
 def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:
     return session_summaries.load_summaries(tx, [sessions.get_by_no(tx, row.no).session], principal.person_id)[0]
 
-
-# --------------------------------------------------------------------------------------------------
-# Explains automatic restarts to people: why a conversation was started by a reset policy, and who set the policy.
 
 _CHAT_TYPES: Final = {
     ChatType.DM: "direct messages",

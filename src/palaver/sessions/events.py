@@ -7,6 +7,10 @@ affected.
 
 One exception: when a person is erased (`accounts/erasures_table.py`), the content of their entries in conversations of
 others is removed, and what is left is an entry of kind `erased`.
+
+A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log.
+
+If no summary could be made, the older messages leave the agent's view without one (`omitted_count`).
 """
 
 from __future__ import annotations
@@ -122,12 +126,6 @@ def is_shown_erased(event: Event) -> bool:
     """Whether people are shown that an erased entry was there: a message that was visible."""
     facts = event.facts
     return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True
-
-
-# --------------------------------------------------------------------------------------------------
-# A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log.
-#
-# If no summary could be made, the older messages leave the agent's view without one (`omitted_count`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,10 +94,6 @@ def _iterate_visible(
         row_limit = min(len(visible) + _SPARE_ROWS if is_hidden else row_limit * 2, MAX_ROWS_PER_READ)
 
 
-# --------------------------------------------------------------------------------------------------
-# How far each person has read in a session.
-
-
 def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, now: int) -> int:
     """Record that a person has read everything up to `seq`, and return how far they have read.
 

@@ -1,6 +1,10 @@
 """Messages that were sent to us, so that the same message twice is handled once.
 
 Always true: a key that a person chose finds only what that person sent, in the place where they sent it.
+
+Messages in groups that were not addressed to the agent: what people said there before they turned to it.
+
+Only the newest are kept, and none for long. They belong to the chat, not to a session.
 """
 
 from __future__ import annotations
@@ -75,11 +79,6 @@ def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
     account = inbound.source.account or inbound.message_id_namespace
     return str(inbound.source.platform), account, chat, inbound.message_id_owner, inbound.message_id or ""
 
-
-# --------------------------------------------------------------------------------------------------
-# Messages in groups that were not addressed to the agent: what people said there before they turned to it.
-#
-# Only the newest are kept, and none for long. They belong to the chat, not to a session.
 
 MAX_MESSAGES_PER_CHAT = 50  # in each thread of a chat
 MAX_MESSAGE_CHARS = 4000

@@ -2,6 +2,11 @@
 
 A lane's key is its address (`sessions/keys.py`). A move ends the old session with a reason and never deletes it; it is
 recorded, so that `restore_session` can undo the moves one after the other.
+
+Reads of lanes by chat: who has written in a chat, and which chats a person has written in.
+
+Always true: each read is a range of an index, and skips the conversations on the page and in apps, where every
+conversation has a lane of its own. So its cost does not grow with the number of conversations.
 """
 
 from __future__ import annotations
@@ -480,12 +485,6 @@ def delete_undone_moves(tx: Transaction, before: int, limit: int) -> int:
         limit,
     )
 
-
-# --------------------------------------------------------------------------------------------------
-# Reads of lanes by chat: who has written in a chat, and which chats a person has written in.
-#
-# Always true: each read is a range of an index, and skips the conversations on the page and in apps, where every
-# conversation has a lane of its own. So its cost does not grow with the number of conversations.
 
 MAX_LANES_PER_NETWORK: Final = 300  # that are read for a list
 MAX_SHARED_LANES: Final = 300  # that are read for a list

@@ -1,4 +1,7 @@
-"""Lists of sessions: newest first, page by page, at the same cost however many there are."""
+"""Lists of sessions: newest first, page by page, at the same cost however many there are.
+
+Entries of a person's list of sessions, and how far each person has read in a session.
+"""
 
 from __future__ import annotations
 
@@ -167,10 +170,6 @@ def has_any_messages(tx: Transaction) -> bool:
     return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
 
 
-# --------------------------------------------------------------------------------------------------
-# Entries of a person's list of sessions, and how far each person has read in a session.
-
-
 class _SummaryColumns(NamedTuple):
     id: str
     no: int
@@ -239,10 +238,6 @@ def _make_summary(session: Session, row: _SummaryColumns, turn_counts: dict[tupl
         owner_name=row.owner_name,
         has_delivery_address=bool(row.belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Checks whether people outside a session's audience read along.
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:

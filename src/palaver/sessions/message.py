@@ -3,6 +3,11 @@
 A message is read from a plain dict in the format of chat models and is written back in the same format, with
 nothing lost: keys that this module does not know are kept in `extra`. Invalid input is rejected here, before
 anything is stored. Two messages with equal content are two messages; the log gives each its number.
+
+The parts of a message that people send: text, and files that they uploaded.
+
+A part is a closed type. Whatever else a sender writes into it would be stored and shown to everyone in the
+conversation. A part with the URL of some other server would make us, or a provider, fetch that URL for the sender.
 """
 
 from __future__ import annotations
@@ -258,12 +263,6 @@ def _read_extra(data: Mapping[str, Any]) -> dict[str, Any]:
         extra[key] = value
     return extra
 
-
-# --------------------------------------------------------------------------------------------------
-# The parts of a message that people send: text, and files that they uploaded.
-#
-# A part is a closed type. Whatever else a sender writes into it would be stored and shown to everyone in the
-# conversation. A part with the URL of some other server would make us, or a provider, fetch that URL for the sender.
 
 MAX_MESSAGE_CHARS: Final = 200_000  # of its text
 MAX_MESSAGE_PARTS: Final = 100

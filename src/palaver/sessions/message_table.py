@@ -181,8 +181,6 @@ def _parse_finite(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_float=_parse_finite, parse_constant=_parse_finite)
 
 
-# --------------------------------------------------------------------------------------------------
-
 # Reserves seqs and updates the counters. Parameters (`_SessionUpdate`): session id, number of messages, now, 1 if a
 # human wrote them, preview or NULL, number of tool calls, automatic title or NULL.
 _UPDATE_SESSION = """

@@ -2,6 +2,13 @@
 
 A `Session` keeps its id for its whole life. A `SessionEntry` is a lane with its current session: the conversation
 that the next message in that lane joins.
+
+Versions of an exchange: a message was edited or its answer regenerated, and the other version is kept.
+
+Always true: of the versions of a message one is chosen, and only that one, with everything that followed it, is part
+of the conversation. The others are hidden in the same log.
+
+A conversation as one person sees it: the session, how far they have read it, and whether the agent is busy.
 """
 
 from __future__ import annotations
@@ -341,12 +348,6 @@ def clean_project_instructions(text: str) -> str | None:
     return clean_long_text("instructions", text, MAX_PROJECT_INSTRUCTION_CHARS) if text.strip() else None
 
 
-# --------------------------------------------------------------------------------------------------
-# Versions of an exchange: a message was edited or its answer regenerated, and the other version is kept.
-#
-# Always true: of the versions of a message one is chosen, and only that one, with everything that followed it, is part
-# of the conversation. The others are hidden in the same log.
-
 MAX_VERSIONS: Final = 200  # of one message
 
 
@@ -369,10 +370,6 @@ class Version:
     is_chosen: bool
     question: str
     answer: str  # empty if there is none
-
-
-# --------------------------------------------------------------------------------------------------
-# A conversation as one person sees it: the session, how far they have read it, and whether the agent is busy.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

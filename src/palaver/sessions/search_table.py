@@ -5,6 +5,13 @@ search first lets it catch up for a moment with what its reader may see, and tel
 `indexed_seq` changes in the same transaction as the index, so a crash leaves no hole. Every indexed message carries its
 audience, so a search reads nothing that its reader may not see. Newest first; nothing is ranked, nothing is scanned.
 Filters are words of the index too (`search_scope.py`).
+
+Merges SQLite's search index a few pages at a time, so that no writer waits for a merge.
+
+Every transaction that indexes messages adds a part to the index, and a search looks into all parts. By itself, FTS5
+merges hundreds of pages in the transaction that happens to come then, so that is off (migration 21), and the indexer
+calls `merge_parts` instead. FTS5 also keeps the words of a deleted message until the part that has them is merged:
+`merge_piece` does that.
 """
 
 from __future__ import annotations
@@ -164,9 +171,6 @@ def _get_month(micros: int) -> tuple[int, int]:
 def _get_next_month(micros: int) -> tuple[int, int]:
     year, month = _get_month(micros)
     return (year, month + 1) if month < 12 else (year + 1, 1)
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 class _NewEvent(NamedTuple):
@@ -479,14 +483,6 @@ def _hit_from_row(columns: Row, query: Query) -> SearchHit:
         owner_name=row.owner_name,
     )
 
-
-# --------------------------------------------------------------------------------------------------
-# Merges SQLite's search index a few pages at a time, so that no writer waits for a merge.
-#
-# Every transaction that indexes messages adds a part to the index, and a search looks into all parts. By itself, FTS5
-# merges hundreds of pages in the transaction that happens to come then, so that is off (migration 21), and the indexer
-# calls `merge_parts` instead. FTS5 also keeps the words of a deleted message until the part that has them is merged:
-# `merge_piece` does that.
 
 MERGED_PAGES: Final = 20  # in one transaction
 MAX_MERGE_STEPS: Final = 100_000  # one after the other, also of a very large index

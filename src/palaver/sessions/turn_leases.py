@@ -3,6 +3,12 @@
 Always true: a session has at most one running turn, by a unique index. A worker holds a lease on each turn it runs;
 once the lease has gone to another worker, every change it makes is refused (`LeaseLost`). Sessions take turns: one
 turn of each session that waits comes before a second turn of any.
+
+Drafts: the answer of a running turn so far, stored so that a crash does not lose what the person has seen.
+
+The open turns of a person who loses access: the queued ones end, with the reason in the log; a running one stops.
+
+What is queued later, or by a message that is being stored at this moment, is refused when it is claimed.
 """
 
 from __future__ import annotations
@@ -413,10 +419,6 @@ def requeue_turn(tx: Transaction, lease: TurnLease, crash_count: int, due_at: in
     _change(tx, lease, f"{released}, crash_count = $4, due_at = $5", crash_count, due_at)
 
 
-# --------------------------------------------------------------------------------------------------
-# Drafts: the answer of a running turn so far, stored so that a crash does not lose what the person has seen.
-
-
 def append_pieces(tx: Transaction, lease: TurnLease, pieces: Sequence[Piece]) -> None:
     """Store the pieces that were added since the last call. The caller has checked the lease in this transaction."""
     tx.execute(
@@ -458,12 +460,6 @@ def load(tx: Transaction, lease: TurnLease) -> Draft:
 def delete(tx: Transaction, turn_no: int) -> None:
     """Delete the draft of a turn that has ended or starts again."""
     tx.execute("DELETE FROM draft WHERE turn_no = $1", turn_no)
-
-
-# --------------------------------------------------------------------------------------------------
-# The open turns of a person who loses access: the queued ones end, with the reason in the log; a running one stops.
-#
-# What is queued later, or by a message that is being stored at this moment, is refused when it is claimed.
 
 
 def list_guests_with_open_turns(tx: Transaction) -> list[PersonId]:

@@ -1,6 +1,11 @@
 """Usage of turns: one row for each turn and model, and the totals on the session.
 
 Always true, by the primary key: recording the usage of a turn a second time adds nothing.
+
+Usage in a period, grouped by day, model, platform, person or session.
+
+It is read through the index on times, in the asker's audiences only. The usage of a deleted session is included; only
+its name is lost.
 """
 
 from __future__ import annotations
@@ -161,12 +166,6 @@ def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
     )
     return changed > 0
 
-
-# --------------------------------------------------------------------------------------------------
-# Usage in a period, grouped by day, model, platform, person or session.
-#
-# It is read through the index on times, in the asker's audiences only. The usage of a deleted session is included;
-# only its name is lost.
 
 _MICROS_PER_DAY = 86_400_000_000
 

@@ -3,6 +3,8 @@
 A unit of work is a plain function that takes a transaction. `docs/engine-work.md` explains how to write one and which
 of the fields below to set. The important rule: the engine may run the function more than once (after a conflict with
 another process), so it does nothing but read, decide and write through the transaction it is given.
+
+What keeps a server from serving everything, for monitoring and for `palaver doctor`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,6 @@ class Upgrade(Enum):
     TAKE_OVER = auto()  # yes; servers of older versions stop using it, where they can be told to
 
 
-# --------------------------------------------------------------------------------------------------
-# What keeps a server from serving everything, for monitoring and for `palaver doctor`.
-
 ReadinessCode = Literal[
     "database_slow", "database_locked", "disk_full", "disk_nearly_full", "too_many_connections", "turns_waiting"
 ]
@@ -46,8 +45,6 @@ class ReadinessProblem:
     message: str
     is_blocking: bool  # messages can't be stored, so the server is not ready
 
-
-# --------------------------------------------------------------------------------------------------
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -222,10 +219,6 @@ async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argu
     except RuntimeError:  # the threads have been shut down
         raise StoreClosed from None
     return await future
-
-
-# --------------------------------------------------------------------------------------------------
-# Small helpers to build SQL statements.
 
 
 def build_placeholders(count: int, first: int = 1) -> str:

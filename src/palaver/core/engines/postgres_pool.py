@@ -7,6 +7,17 @@ Always true: while the server is away, all callers together wait at most `OUTAGE
 on. After that, callers fail at once, and one of them at a time finds out whether the server is back. Each kind of work
 has connections of its own, so none can take them all. All connections are to the same server on the same timeline, and
 none is lent that was opened before a newer version upgraded the schema, or after it.
+
+The threads on which a server waits for PostgreSQL: some for each kind of work, as many as it has connections.
+
+Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited for,
+because a write may be stored; the pool breaks off connections on which nothing comes back.
+
+Receives changes from PostgreSQL: one connection listens to the notifications that writes send.
+
+Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
+notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the snapshot
+is compared: there, notifications would reach the connections of others.
 """
 
 from __future__ import annotations
@@ -363,12 +374,6 @@ def _describe_old_primary(found: int, newest: int, file: TimelineFile) -> str:
     return text if file.path is None else f"{text} If you restored this server on purpose, delete {file.path} first."
 
 
-# --------------------------------------------------------------------------------------------------
-# The threads on which a server waits for PostgreSQL: some for each kind of work, as many as it has connections.
-#
-# Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited
-# for, because a write may be stored; the pool breaks off connections on which nothing comes back.
-
 T = TypeVar("T")
 
 
@@ -455,13 +460,6 @@ def _is_being_canceled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
-
-# --------------------------------------------------------------------------------------------------
-# Receives changes from PostgreSQL: one connection listens to the notifications that writes send.
-#
-# Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
-# notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the
-# snapshot is compared: there, notifications would reach the connections of others.
 
 RECONNECT_SECONDS = 0.5  # pause before a new connection when the server has gone away
 CHECK_SECONDS = 1.0  # between two reads of the snapshot

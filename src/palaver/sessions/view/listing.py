@@ -1,4 +1,11 @@
-"""Pages of the sessions in a scope, for the lists of a view."""
+"""Pages of the sessions in a scope, for the lists of a view.
+
+Conversations as a list shows them, with unread and busy state: `view.summaries`.
+
+The people whom a principal knows: those who take part in conversations that the view shows.
+
+Always true: a person outside of them and a person who does not exist give the same answer.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +86,6 @@ def _find_by_title(tx: Transaction, scope: ViewScope, audiences: Sequence[int] |
 def _build_ambiguous_match(problem: str, matches: Sequence[Session]) -> AmbiguousMatch:
     ids = [session.id for session in matches]
     return AmbiguousMatch(f"{problem}: {', '.join(ids)}.", matches=ids)
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 class ListCriteria(TypedDict, total=False):
@@ -180,10 +184,6 @@ def _build_title_condition(title: str | None) -> Callable[[Session], bool] | Non
     return matches
 
 
-# --------------------------------------------------------------------------------------------------
-# Conversations as a list shows them, with unread and busy state: `view.summaries`.
-
-
 class SummaryOperations(ViewPart[R]):
     """Summaries for the principal: the read marks in them are theirs."""
 
@@ -213,11 +213,6 @@ class SummaryOperations(ViewPart[R]):
 
         return Read(run)
 
-
-# --------------------------------------------------------------------------------------------------
-# The people whom a principal knows: those who take part in conversations that the view shows.
-#
-# Always true: a person outside of them and a person who does not exist give the same answer.
 
 MAX_LISTED_PEOPLE = 200
 
