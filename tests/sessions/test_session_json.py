@@ -9,8 +9,7 @@ import pytest
 
 from palaver.core.ids import PersonId
 from palaver.sessions.events import Event, EventKind
-from palaver.sessions.json import event_to_json, message_to_json, usage_to_json
-from palaver.sessions.message import Message
+from palaver.sessions.message import Message, message_to_json
 from palaver.sessions.usage import UsageTotals
 
 ADA = PersonId("p_ada")
@@ -79,16 +78,16 @@ def test_an_event_names_its_person_and_has_its_time_in_utc() -> None:
         "message": None,
         "facts": {"title": "Plan"},
     }
-    assert event_to_json(event, {ADA: "Ada"}) == expected
-    assert event_to_json(event, {}) == expected | {"person": {"id": "p_ada", "name": ""}}
+    assert event.to_dict({ADA: "Ada"}) == expected
+    assert event.to_dict() == expected | {"person": {"id": "p_ada", "name": ""}}
 
 
 def test_an_event_without_a_person_has_the_same_keys() -> None:
     event = Event(seq=1, kind=EventKind.MESSAGE, at=NOW.astimezone(UTC), message=Message("user", "hi"), hidden=True)
-    data = event_to_json(event, {})
+    data = event.to_dict()
     assert (data["person"], data["message"], data["facts"], data["hidden"]) == (None, EMPTY_MESSAGE, {}, True)
 
 
 @pytest.mark.parametrize(("nanos", "text"), [(None, None), (0, "0"), (100, "0.0000001"), (1_500_000_000, "1.5")])
 def test_a_cost_is_text_without_an_exponent(nanos: int | None, text: str | None) -> None:
-    assert usage_to_json(UsageTotals(cost_nanos=nanos))["cost_usd"] == text
+    assert UsageTotals(cost_nanos=nanos).to_dict()["cost_usd"] == text

@@ -13,7 +13,6 @@ from palaver.core.errors import InvalidMessage, NothingToRedo, NothingToRestore
 from palaver.sessions import compactions_table as compactions, log_table as events, table as sessions
 from palaver.sessions.events import EventKind
 from palaver.sessions.export import export_markdown, export_session
-from palaver.sessions.json import event_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +108,7 @@ def test_an_unknown_kind_or_role_is_unreadable(
     seq = find_seq(store, session_id, "second lantern")
     damage(store, session_id, seq, **columns)
     event = next(event for event in store.load_events(session_id) if event.seq == seq)
-    assert event_to_json(event, {})["kind"] == "unreadable"
+    assert event.to_dict()["kind"] == "unreadable"
     assert event.facts["reason"] == reason
     assert store.search("lantern")
 

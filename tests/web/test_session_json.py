@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.sessions.json import EventJson, HitJson, SessionJson, SessionUsageJson, UsageJson, message_to_json
-from palaver.sessions.message import Message
+from palaver.sessions.message import Message, message_to_json
+from palaver.sessions.wire import EventJson, HitJson, SessionJson, SessionUsageJson, UsageJson
 from palaver.web.message_schemas import EventOut, MessageOut
 from palaver.web.routes.search import SearchHitOut
 from palaver.web.session_schemas import SessionOut, SessionUsageOut

@@ -1,4 +1,4 @@
-"""The JSON that `--json` prints about anything but sessions and their logs, whose JSON is in `sessions/json.py`.
+"""The JSON that `--json` prints about anything but sessions and their logs, whose JSON is in `sessions/wire.py`.
 
 The same rules hold: every key is always there, null if it has no value, and times are in ISO 8601 and UTC.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from palaver.sessions.json import format_optional_time, format_time
+from palaver.core.clock import format_optional_time, format_time
 
 if TYPE_CHECKING:
     from palaver.delivery.model import AccountHealth

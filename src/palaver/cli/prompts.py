@@ -11,11 +11,11 @@ import click
 from palaver.cli import options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
+from palaver.core.clock import format_time
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
 from palaver.prompts.service import SavedPromptOperations
 from palaver.prompts.table import MAX_PROMPT_CHARS
-from palaver.sessions.json import format_time
 
 if TYPE_CHECKING:
     from palaver.prompts.table import SavedPrompt

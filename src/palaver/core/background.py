@@ -1,4 +1,13 @@
-"""The loop of a background worker: poll for work, then sleep until something wakes it or the next work is due."""
+"""The loop of a background worker: poll for work, then sleep until something wakes it or the next work is due.
+
+Names this process as the owner of leases, and detects owners whose process has certainly ended.
+
+Leases expire on their own. But after a restart, people should not have to wait for that: where the operating system
+can tell that the process which held a lease has ended, its work is taken over at once. Where it cannot tell (another
+machine, another container, a system other than Linux), the lease decides.
+
+Leases by name: what only one process on the database may do at a time.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +60,6 @@ async def run_poll_loop(
                 await wake.wait()
 
 
-# --------------------------------------------------------------------------------------------------
-# Names this process as the owner of leases, and detects owners whose process has certainly ended.
-#
-# Leases expire on their own. But after a restart, people should not have to wait for that: where the operating system
-# can tell that the process which held a lease has ended, its work is taken over at once. Where it cannot tell (another
-# machine, another container, a system other than Linux), the lease decides.
-
 _PROC_PATH = Path("/proc")
 
 
@@ -108,10 +110,6 @@ def _read_start_ticks(pid: int) -> int | None:
     return None if fields[0] in {b"Z", b"X"} else int(fields[19])
 
 
-# --------------------------------------------------------------------------------------------------
-# Leases by name: what only one process on the database may do at a time.
-
-
 def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
     """Take or extend a lease; False if another process that may still be alive holds it."""
     tx.lock_name(f"palaver lease {name}")
@@ -130,7 +128,10 @@ def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_
 def is_held_by_other(tx: Transaction, name: str, owner: str, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
     """Whether `take` would fail now, for a caller who does not want to write in vain."""
     row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", name)
-    return row is not None and row[0] != owner and row[1] > now and not is_owner_dead(row[0])
+    if row is None:
+        return False
+    holder, until = row
+    return holder != owner and until > now and not is_owner_dead(holder)
 
 
 def release(tx: Transaction, name: str, owner: str) -> None:

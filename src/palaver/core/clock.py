@@ -1,15 +1,31 @@
-"""The clock is passed in: rules never read the system time themselves."""
+"""Clocks, times as columns and JSON hold them, time zones, and pauses between pieces of work.
+
+The clock is passed in: rules never read the system time themselves.
+"""
 
 from __future__ import annotations
 
-import difflib
 import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Final, Protocol
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from palaver.core.errors import InvalidInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # columns hold the microseconds since then
+_MICROSECOND = timedelta(microseconds=1)
+BEGINNING_OF_TIME = -(2**62)  # before every stored time
+
+_ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
+_MAX_NAME_CHARS: Final = 64
+_MAX_SUGGESTIONS: Final = 3
+# Names that the database of a machine may have besides the IANA names.
+_OTHER_NAMES: Final = frozenset({"localtime", "posixrules", "Factory"})
+_OTHER_FOLDERS: Final = ("posix/", "right/")
+
+PAUSE_RATIO: Final = 2.0
+MAX_PAUSE_SECONDS: Final = 1.0  # also after work that had to wait for a slow disk or a lock
+MIN_COPY_PAUSE_SECONDS: Final = 0.1  # after a copy of a conversation: it is soon made, but the disk has to write it
 
 
 class Clock(Protocol):
@@ -27,14 +43,6 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-# --------------------------------------------------------------------------------------------------
-# Converts between datetimes and the microseconds since 1970 that columns hold.
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-BEGINNING_OF_TIME = -(2**62)  # before every stored time
-
-
 def to_micros(moment: datetime) -> int:
     """Convert an aware datetime."""
     return (moment - _EPOCH) // _MICROSECOND
@@ -49,15 +57,13 @@ def from_micros_or_none(micros: int | None) -> datetime | None:
     return None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
 
-# --------------------------------------------------------------------------------------------------
-# Time zones by their IANA names.
+def format_time(moment: datetime) -> str:
+    """Format a time for JSON: in ISO 8601 and UTC, always of the same length, so that times sort as text."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
-_MAX_NAME_CHARS: Final = 64
-_MAX_SUGGESTIONS: Final = 3
-# Names that the database of a machine may have besides the IANA names.
-_OTHER_NAMES: Final = frozenset({"localtime", "posixrules", "Factory"})
-_OTHER_FOLDERS: Final = ("posix/", "right/")
+
+def format_optional_time(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)
 
 
 def check_timezone(name: str) -> str:
@@ -76,10 +82,12 @@ def check_timezone(name: str) -> str:
 
 
 def _is_zone(name: str) -> bool:
-    if len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
+    if len(name) > _MAX_NAME_CHARS or not _ZONE_NAME.fullmatch(name):
         return False
     if name in _OTHER_NAMES or name.startswith(_OTHER_FOLDERS):
         return False
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # the library needs no time zones
+
     try:
         return ZoneInfo(name).key == name
     except (OSError, ValueError, ZoneInfoNotFoundError):
@@ -88,11 +96,15 @@ def _is_zone(name: str) -> bool:
 
 @cache
 def _list_by_folded_name() -> dict[str, str]:
+    from zoneinfo import available_timezones
+
     return {name.casefold(): name for name in sorted(available_timezones() - _OTHER_NAMES)}
 
 
 def _find_similar(folded: str, by_folded_name: dict[str, str]) -> list[str]:
     """Find zones of a city of this name, then zones and cities whose names differ from it by a typo."""
+    import difflib  # the library needs no time zones
+
     by_city: dict[str, str] = {}
     for key, name in by_folded_name.items():
         by_city.setdefault(key.rpartition("/")[2], name)
@@ -101,15 +113,6 @@ def _find_similar(folded: str, by_folded_name: dict[str, str]) -> list[str]:
     found += [by_folded_name[key] for key in difflib.get_close_matches(folded, by_folded_name, _MAX_SUGGESTIONS, 0.7)]
     found += [by_city[key] for key in difflib.get_close_matches(city, by_city, _MAX_SUGGESTIONS, 0.7)]
     return list(dict.fromkeys(found))[:_MAX_SUGGESTIONS]
-
-
-PAUSE_RATIO: Final = 2.0
-
-
-MAX_PAUSE_SECONDS: Final = 1.0  # also after work that had to wait for a slow disk or a lock
-
-
-MIN_COPY_PAUSE_SECONDS: Final = 0.1  # after a copy of a conversation: it is soon made, but the disk has to write it
 
 
 def compute_pause(work_seconds: float, min_seconds: float = 0) -> float:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 class QueueFull(Exception):
     """Too many with the same key are waiting already."""
 

@@ -1,4 +1,16 @@
-"""Writing a file so that it appears complete or not at all, and never replaces another file by accident."""
+"""Writing a file so that it appears complete or not at all, and never replaces another file by accident.
+
+Small steps with files that survive a power cut: links or copies of files, folders that are flushed.
+
+Free space on disks: files of people, imports and backups leave the database room to write.
+
+The install secret: random bytes that only this installation knows, with which it hides ids.
+
+Owns the file `secret` in the home folder; `domain.redact` uses it.
+
+Always true: the file is created once, is readable only by its owner, and is either complete or absent, however many
+processes ask for it first.
+"""
 
 from __future__ import annotations
 
@@ -69,10 +81,6 @@ def _make_file_exists_error(path: Path) -> InvalidInput:
     return InvalidInput(f"{path} already exists. Use --force to replace it.", path=str(path))
 
 
-# --------------------------------------------------------------------------------------------------
-# Small steps with files that survive a power cut: links or copies of files, folders that are flushed.
-
-
 def make_private_folder(folder: Path) -> None:
     """Create a folder and the one that it is in, if needed, for their owner only."""
     folder.parent.mkdir(mode=0o700, exist_ok=True)
@@ -118,9 +126,6 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-# --------------------------------------------------------------------------------------------------
-# Free space on disks: files of people, imports and backups leave the database room to write.
-
 MIN_FREE_BYTES: Final = 500_000_000  # that stay free on a disk
 _SHARE_OF_SMALL_DISK: Final = 20  # of a small disk, this part stays free instead
 
@@ -152,14 +157,6 @@ def _find_existing(folder: Path) -> Path:
         folder = folder.parent
     return folder
 
-
-# --------------------------------------------------------------------------------------------------
-# The install secret: random bytes that only this installation knows, with which it hides ids.
-#
-# Owns the file `secret` in the home folder; `domain.redact` uses it.
-#
-# Always true: the file is created once, is readable only by its owner, and is either complete or absent, however many
-# processes ask for it first.
 
 SECRET_BYTES: Final = 32
 

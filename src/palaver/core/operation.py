@@ -5,6 +5,8 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 - `BlockingRunner`: the call blocks until the work is done and returns the result;
 - `AsyncRunner`: the call returns an awaitable of the result;
 - `TransactionRunner`: the call runs inside a transaction that is already open and returns the result.
+
+Checks of numbers that callers pass: a value out of range is refused with the name of the argument.
 """
 
 from __future__ import annotations
@@ -154,9 +156,6 @@ class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
         return call
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of numbers that callers pass: a value out of range is refused with the name of the argument.
-
 MAX_INTEGER = 2**53  # the largest whole number that every JSON client can represent
 MAX_MINUTES = 10_000_000  # nineteen years
 
@@ -172,10 +171,6 @@ def check_count(name: str, value: int | None, *, minimum: int = 1, maximum: int 
 def check_minutes(name: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_MINUTES:
         raise InvalidInput(f"{name}: {value!r} is not allowed. Give a number from 0 to {MAX_MINUTES}.")
-
-
-# --------------------------------------------------------------------------------------------------
-# One page of a list.
 
 
 class Page(tuple[T, ...], Generic[T]):

@@ -6,6 +6,8 @@ belongs to; `context` decides how its names are shown to the agent.
 Always true: every id is text (a number from an adapter is converted), and unknown values have one form: `chat_id`
 is empty, everything optional is None. Ids and names are kept exactly as the platform sent them. They are data,
 never instructions, and never a file path.
+
+Which texts are ids of users on a platform: they never change, and no other user can take them over, unlike names.
 """
 
 from __future__ import annotations
@@ -263,10 +265,6 @@ PLATFORMS_WITH_SENDER_IDS = PLATFORMS_WITHOUT_DELIVERY | {Platform.WEBHOOK}
 PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothing can be sent to a run of a job, either
 
 
-# --------------------------------------------------------------------------------------------------
-# Sources as JSON in the database.
-
-
 def encode_source(source: SessionSource) -> str:
     return json.dumps(make_json_storable(source.to_dict()), separators=(",", ":"))
 
@@ -274,9 +272,6 @@ def encode_source(source: SessionSource) -> str:
 def decode_source(text: str) -> SessionSource:
     return SessionSource.from_dict(json.loads(text))
 
-
-# --------------------------------------------------------------------------------------------------
-# Which texts are ids of users on a platform: they never change, and no other user can take them over, unlike names.
 
 _ID_RULES: Final = {
     Platform.TELEGRAM: (re.compile(r"[0-9]{1,20}"), "a number such as 123456789"),

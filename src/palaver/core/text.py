@@ -2,6 +2,15 @@
 
 The rule for text that enters: NUL and unpaired surrogates, which no database engine, UTF-8 file or JSON response can
 hold, are replaced where the text enters. What is stored contains neither, so nothing that reads it has to care.
+
+Where a text may be cut without damaging what people see as one character: an emoji, a flag, a letter with marks.
+
+Plain text made from Markdown, for places that show one line of it: previews and titles.
+
+Limits of the JSON in a log: how deep it may be nested, and how large it may be.
+
+Nesting deeper than this cannot be encoded or decoded everywhere, so that one such value would make a whole page of a
+conversation unreadable.
 """
 
 from __future__ import annotations
@@ -103,9 +112,6 @@ def encode_json(value: object) -> str:
     return json.dumps(make_json_storable(value), separators=(",", ":"))
 
 
-# --------------------------------------------------------------------------------------------------
-# Where a text may be cut without damaging what people see as one character: an emoji, a flag, a letter with marks.
-
 _JOINER = "\u200d"
 
 
@@ -154,9 +160,6 @@ def _count_flag_letters(text: str, end: int, start: int) -> int:
         first -= 1
     return end - first
 
-
-# --------------------------------------------------------------------------------------------------
-# Plain text made from Markdown, for places that show one line of it: previews and titles.
 
 _MAX_SPAN_CHARS = 400  # between two marks that belong together; it also bounds the time for marks without a partner
 
@@ -216,12 +219,6 @@ def strip_markdown(text: str) -> str:
             plain = pattern.sub(replacement, plain)
     return plain
 
-
-# --------------------------------------------------------------------------------------------------
-# Limits of the JSON in a log: how deep it may be nested, and how large it may be.
-#
-# Nesting deeper than this cannot be encoded or decoded everywhere, so that one such value would make a whole page of a
-# conversation unreadable.
 
 MAX_JSON_DEPTH: Final = 32  # lists and objects inside each other
 _NUMBER_BYTES: Final = 8

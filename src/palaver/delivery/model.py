@@ -21,7 +21,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from palaver.sessions.json import format_optional_time, format_time
+from palaver.core.clock import format_optional_time, format_time
 
 if TYPE_CHECKING:
     from datetime import datetime

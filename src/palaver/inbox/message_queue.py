@@ -271,7 +271,7 @@ class MessageQueue:
 
     def _queue_memory_turn(self, tx: Transaction, lane_key: SessionKey, now: int) -> None:
         """Let the agent learn from the session that has just expired, unless the expiry watcher was faster."""
-        left = lanes.find_left_session(tx, lane_key)
+        left = lanes.find_session_before_move(tx, lane_key)
         if left is not None and left.session.is_expired:
             queue_memory_turn(tx, self._get_rules(), left.no, MemoryTurnKind.EXPIRY, now)
 
@@ -281,7 +281,7 @@ class MessageQueue:
         """Return what to tell the person if the reset policy has started a new session; resets are never silent."""
         if not (recorded.was_auto_reset and recorded.previous_had_messages):
             return None
-        left = lanes.find_left_session(tx, recorded.session_key)
+        left = lanes.find_session_before_move(tx, recorded.session_key)
         policy = arrival.config.get_reset_policy(arrival.source)
         if left is not None:
             _, policy = lanes.find_reset_rule(tx, arrival, left.no)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId, SessionKey, TurnId
 from palaver.delivery import table as deliveries
@@ -26,6 +27,7 @@ from palaver.sessions import inbound_table as inbound_messages, table as session
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
 from palaver.sessions.json import format_time
 from palaver.sessions.message import Message, check_message_parts, join_text_parts
+from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
 from palaver.sessions.speech import find_attachment_ids

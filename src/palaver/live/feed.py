@@ -48,8 +48,6 @@ class AccessChanges:
         change.set()
 
 
-# --------------------------------------------------------------------------------------------------
-
 IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change wakes the feed
 RETRY_SECONDS = 1.0  # pause before changes that could not be read are read again
 # After a commit of which the engine does not report everything, all followers read the store, spread over this time.

@@ -3,6 +3,15 @@
 Each event of the log comes exactly once, in the order of its number. The answer that the agent is producing comes
 beside them as pieces of a draft, without a number, because it is not in the log yet. When the turn ends, its messages
 come as events, followed by the end of the turn. The delivery of an answer is reported whenever its state changes.
+
+How an answer that grows as a draft becomes the messages of the log, without showing anything twice.
+
+The feed brings every answer twice: first as a draft that grows, then as messages of the log, followed by the end of
+the turn. When another process takes over the turn, the draft starts over.
+
+Always true: each piece of an answer is new for the reader once, whether the draft or the log brings it first.
+
+A turn that runs in this process, as followers read it from memory.
 """
 
 from __future__ import annotations
@@ -65,15 +74,6 @@ class DeliveryChanged:
 
 
 FeedItem = EventAppended | TurnChanged | DraftGrew | NoticeSent | DeliveryChanged
-
-
-# --------------------------------------------------------------------------------------------------
-# How an answer that grows as a draft becomes the messages of the log, without showing anything twice.
-#
-# The feed brings every answer twice: first as a draft that grows, then as messages of the log, followed by the end of
-# the turn. When another process takes over the turn, the draft starts over.
-#
-# Always true: each piece of an answer is new for the reader once, whether the draft or the log brings it first.
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +210,6 @@ def split_message(message: Message) -> Iterator[Piece]:
                 name=str(function.get("name") or ""),
                 arguments=str(function.get("arguments") or ""),
             )
-
-
-# --------------------------------------------------------------------------------------------------
-# A turn that runs in this process, as followers read it from memory.
 
 
 @dataclass(slots=True)

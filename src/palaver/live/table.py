@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.ids import PersonId, SessionId
 from palaver.people import table as people
 from palaver.sessions import (
@@ -15,7 +15,7 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.table import SESSION_COLUMNS, make_session_row
+from palaver.sessions.table import SELECT_SESSION, make_session_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ def load_changed_sessions(
     session_rows = []
     for column, value in conditions:
         row = tx.fetch_one(
-            f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s WHERE {column} = $1 AND s.is_deleted = 0",
+            f"{SELECT_SESSION} WHERE {column} = $1 AND s.is_deleted = 0",
             value,
         )
         if row is not None:
@@ -85,8 +85,7 @@ def load_changed_sessions(
 
 def get_last_deletion_no(tx: Transaction) -> int:
     """Return the number of the last deletion, from which `list_deleted_after` counts."""
-    row = tx.fetch_one("SELECT MAX(no) FROM deleted_session")
-    return int(row[0] or 0) if row else 0
+    return fetch_value(tx, "SELECT MAX(no) FROM deleted_session") or 0
 
 
 def list_deleted_after(tx: Transaction, after: int) -> list[DeletedSession]:

@@ -21,7 +21,7 @@ from palaver.config.budget_rules import (
     get_window_bounds,
     nanos_to_text,
 )
-from palaver.core.clock import to_micros
+from palaver.core.clock import format_time, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
 from palaver.core.operation import Operations, Page, R, operation
@@ -29,7 +29,6 @@ from palaver.money import table as budget_limits, windows_table as budget_window
 from palaver.money.table import WindowTotals
 from palaver.people.model import Role
 from palaver.sessions import settings_table as session_settings, table as sessions
-from palaver.sessions.json import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

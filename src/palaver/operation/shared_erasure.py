@@ -21,7 +21,7 @@ from palaver.core.source import decode_source, encode_source
 from palaver.core.titles import make_words_title
 from palaver.sessions import deletion_table as session_deletion, delivery_queries, log_table as events
 from palaver.sessions.events import ERASED_HIDDEN_FACT, ERASED_KIND_FACT, EventKind
-from palaver.sessions.message_table import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def _replace_titles(tx: Transaction, session_no: int) -> None:
         " ORDER BY seq LIMIT 1",
         session_no,
     )
-    words = make_words_title(get_text(row) or "") if row else None
+    words = make_words_title(EventColumns._make(row).text or "") if row else None
     tx.execute("UPDATE session SET auto_title = $2, auto_title_asked = 1 WHERE no = $1", session_no, words)
     renamed = tx.fetch_one(
         "SELECT title, (SELECT e.body FROM event e WHERE e.session_no = $1 AND e.kind = 'renamed'"

@@ -1,4 +1,10 @@
-"""Recent activity in a session: when a person was last there, and the latest events that are not messages."""
+"""Recent activity in a session: when a person was last there, and the latest events that are not messages.
+
+Automatic titles of sessions: the first words, set with the first message (`message_log.py`), later a model's title.
+
+They are not unique and never change a title that a person chose. `auto_title_asked` is set before a model is asked, so
+that it is asked at most once for a session, whatever happens to the process.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from typing import TYPE_CHECKING
 from palaver.core.titles import parse_title_slot
 from palaver.sessions import log_table as events
 from palaver.sessions.events import EventKind
-from palaver.sessions.message_table import SELECT_EVENT, event_from_row
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns, event_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,20 +39,14 @@ def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[Event
         session_no,
         MAX_EVENTS_SEARCHED,
     )
-    events = (event_from_row(row) for row in rows if row[1] in kinds)
-    return [event for event in events if event.kind in kinds][:limit]
+    wanted = (event_from_row(row) for row in map(EventColumns._make, rows) if row.kind in kinds)
+    return [event for event in wanted if event.kind in kinds][:limit]  # without those that can't be read
 
 
 def has_waiting_proposal(tx: Transaction, session_no: int) -> bool:
     """Whether a person is being asked to confirm a job in this conversation."""
     return tx.fetch_one("SELECT 1 FROM job WHERE proposed_session_no = $1 LIMIT 1", session_no) is not None
 
-
-# --------------------------------------------------------------------------------------------------
-# Automatic titles of sessions: the first words, set with the first message (`message_log.py`), later a model's title.
-#
-# They are not unique and never change a title that a person chose. `auto_title_asked` is set before a model is asked,
-# so that it is asked at most once for a session, whatever happens to the process.
 
 _CAN_ASK = "auto_title_asked = 0 AND auto_title IS NOT NULL AND title IS NULL"
 _MAX_SEARCHED_SESSIONS = 1000  # of one audience, the newest first

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.errors import InvalidInput, NothingToRestore, SessionNotFound
+from palaver.core.engines.base import fetch_value
+from palaver.core.errors import InvalidInput, NothingToRestore
 from palaver.core.text import make_storable
 from palaver.sessions import log_table as events
 from palaver.sessions.events import Compaction, EventKind
-from palaver.sessions.message_table import find_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 
 def find_current(tx: Transaction, session_no: int) -> Compaction | None:
     """Return the compaction in effect, if there is one that can be read."""
-    row = tx.fetch_one("SELECT compaction_seq FROM session WHERE no = $1", session_no)
-    return None if row is None or row[0] is None else _load(tx, session_no, row[0])[0]
+    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    return None if seq is None else _load(tx, session_no, seq)[0]
 
 
 def find_last_summary(tx: Transaction, session_no: int) -> Compaction | None:
     """Return the last compaction that left nothing out, so that a new summary covers what was left out since."""
-    row = tx.fetch_one("SELECT compaction_seq FROM session WHERE no = $1", session_no)
-    seq = row[0] if row else None
+    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
     while seq is not None:
         compaction, previous_seq = _load(tx, session_no, seq)
         if compaction is not None and not compaction.omitted_count:
@@ -73,10 +72,10 @@ def create(
 ) -> Compaction:
     """Replace messages, and the compaction in effect so far."""
     previous_seq = _lock_current(tx, session_no)
-    row = tx.fetch_one(
-        "SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2", session_no, new.last_replaced_seq
-    )
-    if row is not None and row[0] is not None:  # an undo or rewrite hides every message from some point on
+    sql = "SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2"
+    if (
+        fetch_value(tx, sql, session_no, new.last_replaced_seq) is not None
+    ):  # an undo or rewrite hides every message from some point on
         raise InvalidInput("The conversation changed while it was being summarized. Try again.")
     summary = make_storable(new.summary)
     facts: dict[str, object] = {
@@ -126,10 +125,8 @@ def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | 
 
 def _lock_current(tx: Transaction, session_no: int) -> int | None:
     """Return the seq of the compaction in effect, and keep others from changing it until this transaction ends."""
-    row = tx.fetch_one(f"SELECT compaction_seq FROM session WHERE no = $1 {tx.for_update}", session_no)
-    if row is None:
-        raise SessionNotFound
-    return None if row[0] is None else int(row[0])
+    seq: int | None = events.lock_session(tx, session_no, "compaction_seq")
+    return seq
 
 
 def _set_current(tx: Transaction, session_no: int, seq: int | None) -> None:
@@ -139,9 +136,7 @@ def _set_current(tx: Transaction, session_no: int, seq: int | None) -> None:
 
 def _load(tx: Transaction, session_no: int, seq: int) -> tuple[Compaction | None, int | None]:
     """Return a compaction, None if it cannot be read, and the seq of the one before it."""
-    row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
-    assert row is not None  # noqa: S101
-    facts = find_facts(row[0])
+    facts = events.load_facts(tx, session_no, seq)
     summary, first_kept_seq, count = (facts.get(name) for name in ("summary", "first_kept_seq", "message_count"))
     if not (isinstance(summary, str) and isinstance(first_kept_seq, int) and isinstance(count, int)):
         return None, None

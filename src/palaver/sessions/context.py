@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.clock import format_optional_time
 from palaver.core.errors import ConfigError
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
 from palaver.sessions.gateway_config import HomeChannel
-from palaver.sessions.json import format_optional_time
 from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_chat_target
 
@@ -103,8 +103,6 @@ class Redactor:
         message = f"{kind}\0{platform}\0{raw_id}".encode("utf-8", "surrogatepass")
         return hmac.digest(self.secret, message, "sha256").hex()[:12]
 
-
-# --------------------------------------------------------------------------------------------------
 
 MAX_QUOTE_CHARS: Final = 240
 

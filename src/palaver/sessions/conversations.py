@@ -2,6 +2,8 @@
 
 On a chat platform the place a person writes from decides which conversation it is. Here each conversation has a lane of
 its own, so a person has several side by side. Their messages go through the inbox, like all others.
+
+Explains automatic restarts to people: why a conversation was started by a reset policy, and who set the policy.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from palaver.sessions import (
     lanes_table as lanes,
     list_table as session_summaries,
     log_table as events,
-    projects_table as projects,
     settings_table as session_settings,
     table as sessions,
     transcript_table as transcript_pages,
@@ -30,6 +31,7 @@ from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, format_prof
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.policy import ResetPolicy, ResetReason, explain_reset
 from palaver.sessions.view import SessionViewInTransaction, ViewScope
+from palaver.sessions.view.session_view import fork_session, move_to_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,8 +104,7 @@ class Conversations:
             if new.title is not None:
                 sessions.rename(tx, row, new.title, now, person.id)
             if new.project is not None:
-                project_no, project = projects.get_by_id_or_name(tx, person.id, new.project)
-                sessions.move_to_project(tx, row, project.id, project_no, now, person.id)
+                move_to_project(tx, self._build_scope(person.principal), row, new.project, now)
             for setting in ("model", "profile", "personality", "workspace"):
                 if (value := getattr(new, setting)) is not None:
                     session_settings.change(tx, row.no, setting, value, now, person.id)
@@ -118,9 +119,7 @@ class Conversations:
 
         def run(tx: Transaction) -> SessionSummary:
             scope = self._build_scope(principal)
-            parent = scope.get_session_row(tx, session_id, Action.FORK)
-            row = _fork(tx, scope, parent, at, now)
-            session_settings.copy_settings(tx, parent.no, row.no, now, principal.person_id)
+            row = fork_session(tx, scope, scope.get_session_row(tx, session_id, Action.FORK), at, now)
             if title is not None:
                 sessions.rename(tx, row, title, now, principal.person_id)
             return _load_summary(tx, row, principal)
@@ -150,7 +149,6 @@ class Conversations:
             if receipt is not None:
                 return self._open_view(tx, principal).summaries.get(receipt["session_id"])
             row = _fork_before(tx, scope, parent, at, now)
-            session_settings.copy_settings(tx, parent.no, row.no, now, principal.person_id)
             inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
             return _load_summary(tx, row, principal)
 
@@ -169,27 +167,18 @@ class Conversations:
         return ViewScope(principal=principal, clock=self._store.clock)
 
 
-def _fork(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int | None, now: int) -> SessionRow:
-    audience_no = scope.find_fork_audience(tx, parent)
-    return sessions.fork(tx, parent, at, now, person_id=scope.person_id, audience_no=audience_no)
-
-
 def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int, now: int) -> SessionRow:
     if transcript_pages.find_question(tx, parent.no, at) is None:
         raise InvalidInput(f"Message {at} is not a message of a person in this conversation.", at=at)
     earlier = events.list_messages(tx, parent.no, before=at, limit=1)
-    if earlier:
-        return _fork(tx, scope, parent, earlier[0].seq, now)
-    audience_no = scope.find_fork_audience(tx, parent)
-    return sessions.fork_without_messages(tx, parent, at, now, person_id=scope.person_id, audience_no=audience_no)
+    if not earlier:
+        return fork_session(tx, scope, parent, at, now, is_empty=True)
+    return fork_session(tx, scope, parent, earlier[0].seq, now)
 
 
 def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:
     return session_summaries.load_summaries(tx, [sessions.get_by_no(tx, row.no).session], principal.person_id)[0]
 
-
-# --------------------------------------------------------------------------------------------------
-# Explains automatic restarts to people: why a conversation was started by a reset policy, and who set the policy.
 
 _CHAT_TYPES: Final = {
     ChatType.DM: "direct messages",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.sessions import delivery_queries
 
 if TYPE_CHECKING:
@@ -41,11 +41,10 @@ def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
     """Delete a session, or let it disappear if it is long. A later write to it finds no session."""
     no = session_row.no
     lock = f"SELECT last_seq FROM session WHERE no = $1 AND is_deleted = 0 {tx.for_update}"  # others can't add to it
-    session = tx.fetch_one(lock, no)
-    if session is None:  # another process was faster
+    last_seq = fetch_value(tx, lock, no)
+    if last_seq is None:  # another process was faster
         return DeletedRows(0, 0, 0)
-    counted = tx.fetch_one("SELECT COUNT(*) FROM delivery WHERE session_no = $1", no)
-    delivery_count = 0 if counted is None else int(counted[0])
+    delivery_count = fetch_value(tx, "SELECT COUNT(*) FROM delivery WHERE session_no = $1", no)
     addresses = delivery_queries.lock_open_addresses(tx, no)
     if _is_short(tx, no):
         if tx.name == "sqlite":  # in PostgreSQL the search rows are deleted by a foreign key
@@ -54,20 +53,20 @@ def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
     else:
         _hide(tx, no)
     delivery_queries.make_next_due(tx, addresses)
-    return DeletedRows(session_row.session.message_count, delivery_count, min(int(session[0]), MAX_SHORT_ROWS))
+    return DeletedRows(session_row.session.message_count, delivery_count, min(last_seq, MAX_SHORT_ROWS))
 
 
 def find_hidden(tx: Transaction) -> int | None:
     """Return the number of a session that has disappeared and still has rows; None if there is none."""
-    row = tx.fetch_one("SELECT MIN(no) FROM session WHERE is_deleted = 1")
-    return None if row is None else row[0]
+    no: int | None = fetch_value(tx, "SELECT MIN(no) FROM session WHERE is_deleted = 1")
+    return no
 
 
 def delete_piece(tx: Transaction, session_no: int) -> None:
     """Delete the next rows of a session that has disappeared; when none are left, the session."""
     lock = f"SELECT audience_no FROM session WHERE no = $1 AND is_deleted = 1 {tx.for_update}"
-    session = tx.fetch_one(lock, session_no)
-    if session is None:  # another process was faster
+    audience_no = fetch_value(tx, lock, session_no)
+    if audience_no is None:  # another process was faster
         return
     left = ROWS_PER_PIECE
     for table, key in (("delivery", "no"), ("turn", "no"), ("attachment_use", "attachment_no")):
@@ -82,7 +81,7 @@ def delete_piece(tx: Transaction, session_no: int) -> None:
     left -= _delete_events(tx, session_no, left)
     if left == ROWS_PER_PIECE:
         tx.execute("DELETE FROM session WHERE no = $1", session_no)
-        tx.execute("DELETE FROM audience WHERE no = $1", session[0])
+        tx.execute("DELETE FROM audience WHERE no = $1", audience_no)
 
 
 def _is_short(tx: Transaction, session_no: int) -> bool:
@@ -104,10 +103,9 @@ def _hide(tx: Transaction, session_no: int) -> None:
     tx.execute("UPDATE session SET parent_no = NULL WHERE parent_no = $1", session_no)
     tx.execute("UPDATE job SET proposed_session_no = NULL WHERE proposed_session_no = $1", session_no)
     tx.execute("UPDATE job_run SET session_no = NULL WHERE session_no = $1", session_no)
-    audience = tx.fetch_one(
-        "INSERT INTO audience (created_at) SELECT created_at FROM session WHERE no = $1 RETURNING no", session_no
+    audience_no = fetch_value(
+        tx, "INSERT INTO audience (created_at) SELECT created_at FROM session WHERE no = $1 RETURNING no", session_no
     )
-    assert audience is not None  # noqa: S101
     tx.execute(
         "UPDATE session SET is_deleted = 1, id = $2, audience_no = $3, key = $2, source = '{}', title = NULL,"
         " title_base = NULL, title_number = NULL, auto_title = NULL, preview = '', project_no = NULL, parent_no = NULL,"
@@ -116,7 +114,7 @@ def _hide(tx: Transaction, session_no: int) -> None:
         " WHERE no = $1",
         session_no,
         f"deleted-{session_no}",
-        audience[0],
+        audience_no,
     )
 
 

@@ -50,8 +50,6 @@ def delete_piece(tx: Transaction, hidden: HiddenRow, pieces: Pieces) -> None:
     pieces[hidden.table](tx, hidden.no)
 
 
-# --------------------------------------------------------------------------------------------------
-
 T = TypeVar("T")
 
 PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
 from palaver.core.ids import DeliveryId, SessionId, TurnId
 from palaver.core.source import Platform
 from palaver.sessions.delivery import Address, Button, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
@@ -22,12 +22,45 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import AccountKey
 
 
-# The columns that `delivery_from_row` reads.
-DELIVERY_COLUMNS = """delivery.no, delivery.id, delivery.address, delivery.content, delivery.kind, delivery.attempts,
-    (SELECT s.id FROM session s WHERE s.no = delivery.session_no), delivery.reply_to, delivery.state, delivery.error,
-    delivery.created_at, delivery.turn_no, delivery.attachment_ids, delivery.buttons"""
-_SELECT_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d.state, d.error, d.created_at,
-    d.ended_at, d.message_seq, d.address FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
+class _DeliveryColumns(NamedTuple):
+    no: int
+    id: str
+    address: str
+    content: str
+    kind: str
+    attempts: int
+    session_id: SessionId | None
+    reply_to: str | None
+    state: str
+    error: str | None
+    created_at: int
+    turn_no: int | None
+    attachment_ids: str | None
+    buttons: str | None
+
+
+DELIVERY_COLUMNS = list_columns(
+    _DeliveryColumns, "delivery", session_id="(SELECT s.id FROM session s WHERE s.no = delivery.session_no)"
+)
+
+
+class _StatusColumns(NamedTuple):
+    no: int
+    id: str
+    turn_id: str | None
+    input_seq: int | None
+    facts: str | None
+    platform: str
+    state: str
+    error: str | None
+    created_at: int
+    ended_at: int | None
+    message_seq: int | None
+    address: str
+
+
+_STATUS_COLUMNS = list_columns(_StatusColumns, "d", turn_id="t.id", input_seq="t.input_seq", facts="t.facts")
+_SELECT_STATUS = f"""SELECT {_STATUS_COLUMNS} FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
     WHERE (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL)"""
 
 
@@ -46,17 +79,15 @@ def list_latest_statuses(
 
 def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
     """Return the number of a delivery in a session."""
-    row = tx.fetch_one("SELECT no FROM delivery WHERE id = $1 AND session_no = $2", delivery_id, session_no)
-    return None if row is None else int(row[0])
+    sql = "SELECT no FROM delivery WHERE id = $1 AND session_no = $2"
+    no: int | None = fetch_value(tx, sql, delivery_id, session_no)
+    return no
 
 
 def count_statuses(tx: Transaction, session_no: int) -> int:
     """Return how many deliveries of answers a session has."""
-    row = tx.fetch_one(
-        "SELECT COUNT(*) FROM delivery WHERE session_no = $1 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)",
-        session_no,
-    )
-    return int(row[0]) if row else 0
+    sql = "SELECT COUNT(*) FROM delivery WHERE session_no = $1 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)"
+    return fetch_value(tx, sql, session_no) or 0
 
 
 def list_statuses_after(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
@@ -126,7 +157,8 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
     )
     problems = {}
     for platform, account, failed, count, last_at in rows:
-        last = tx.fetch_one(
+        last_error = fetch_value(
+            tx,
             "SELECT error FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at = $1 AND platform = $2"
             " AND account = $3 ORDER BY no DESC LIMIT 1",
             last_at,
@@ -136,45 +168,47 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
         problems[(Platform(platform), str(account))] = DeliveryProblems(
             uncertain=int(count) - int(failed),
             failed=int(failed),
-            last_error=last[0] if last else None,
+            last_error=last_error,
             last_at=from_micros(last_at),
         )
     return problems
 
 
-def delivery_from_row(row: Row) -> Delivery:
+def delivery_from_row(columns: Row) -> Delivery:
     """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
+    row = _DeliveryColumns._make(columns[: len(_DeliveryColumns._fields)])
     return Delivery(
-        id=row[1],
-        address=Address.from_text(row[2]),
-        content=row[3],
-        kind=DeliveryKind(row[4]),
-        attempt=row[5],
-        session_id=None if row[6] is None else SessionId(row[6]),
-        reply_to=row[7],
-        state=DeliveryState(row[8]),
-        error=row[9],
-        created_at=from_micros(row[10]),
-        turn_no=row[11],
-        attachment_ids=tuple(json.loads(row[12])) if row[12] else (),
-        buttons=tuple(Button(label, data) for label, data in json.loads(row[13])) if row[13] else (),
+        id=DeliveryId(row.id),
+        address=Address.from_text(row.address),
+        content=row.content,
+        kind=DeliveryKind(row.kind),
+        attempt=row.attempts,
+        session_id=row.session_id,
+        reply_to=row.reply_to,
+        state=DeliveryState(row.state),
+        error=row.error,
+        created_at=from_micros(row.created_at),
+        turn_no=row.turn_no,
+        attachment_ids=tuple(json.loads(row.attachment_ids or "[]")),
+        buttons=tuple(Button(label, data) for label, data in json.loads(row.buttons or "[]")),
     )
 
 
-def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
-    is_answer = row[10] is None
-    return row[0], DeliveryStatus(
-        id=DeliveryId(row[1]),
-        turn_id=TurnId(row[2]) if is_answer else None,
-        input_seq=row[3] if is_answer else None,
-        message_seq=row[10],
-        quoted_seqs=get_quoted_seqs(json.loads(row[4])) if row[4] and is_answer else (),
-        platform=Platform(row[5]),
-        state=DeliveryState(row[6]),
-        error=row[7],
-        created_at=from_micros(row[8]),
-        ended_at=from_micros_or_none(row[9]),
-        target=_format_target(Address.from_text(row[11])),
+def _numbered_status_from_row(columns: Row) -> tuple[int, DeliveryStatus]:
+    row = _StatusColumns._make(columns)
+    is_answer = row.message_seq is None
+    return row.no, DeliveryStatus(
+        id=DeliveryId(row.id),
+        turn_id=TurnId(row.turn_id) if is_answer and row.turn_id else None,
+        input_seq=row.input_seq if is_answer else None,
+        message_seq=row.message_seq,
+        quoted_seqs=get_quoted_seqs(json.loads(row.facts)) if row.facts and is_answer else (),
+        platform=Platform(row.platform),
+        state=DeliveryState(row.state),
+        error=row.error,
+        created_at=from_micros(row.created_at),
+        ended_at=from_micros_or_none(row.ended_at),
+        target=_format_target(Address.from_text(row.address)),
     )
 
 

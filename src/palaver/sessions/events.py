@@ -7,23 +7,30 @@ affected.
 
 One exception: when a person is erased (`accounts/erasures_table.py`), the content of their entries in conversations of
 others is removed, and what is left is an entry of kind `erased`.
+
+A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log.
+
+If no summary could be made, the older messages leave the agent's view without one (`omitted_count`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.sessions.json import event_to_json
+from palaver.core.clock import format_time
+from palaver.core.ids import PersonId
+from palaver.sessions.message import message_from_json, message_to_json
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from palaver.core.ids import PersonId
-    from palaver.sessions.json import EventJson
     from palaver.sessions.message import Message
+    from palaver.sessions.wire import EventJson, EventPersonJson
 
 
 class EventKind(StrEnum):
@@ -78,16 +85,35 @@ class Event:
     person_id: PersonId | None = None  # who did it, if known
     hidden: bool = False  # an undo, a rewrite or another version removed it from the conversation
 
-    def to_dict(self) -> EventJson:
-        """Return the event as JSON-ready data: the same keys as in the API and in exports, without people's names."""
-        return event_to_json(self, {})
+    def to_dict(self, person_names: Mapping[PersonId, str] = MappingProxyType({})) -> EventJson:
+        """Return the event as JSON-ready data: the same keys as in the API and in exports."""
+        person: EventPersonJson | None = None
+        if self.person_id is not None:
+            person = {"id": self.person_id, "name": person_names.get(self.person_id, "")}
+        return {
+            "seq": self.seq,
+            "kind": self.kind.value,
+            "at": format_time(self.at),
+            "hidden": self.hidden,
+            "person": person,
+            "message": None if self.message is None else message_to_json(self.message),
+            "facts": dict(self.facts),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Event:
         """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
-        from palaver.sessions.json_reading import event_from_json  # it imports this module
-
-        return event_from_json(data)
+        reader = JsonReader("event", data)
+        person, message = reader.read_optional_object("person"), reader.read_optional_object("message")
+        return cls(
+            seq=reader.read("seq", int),
+            kind=reader.read_choice("kind", EventKind),
+            at=reader.read_time("at"),
+            hidden=reader.read("hidden", bool),
+            person_id=None if person is None else PersonId(JsonReader("event.person", person).read("id", str)),
+            message=None if message is None else message_from_json(message),
+            facts=dict(reader.read_object("facts")),
+        )
 
 
 ERASED_KIND_FACT: Final = "stored_kind"  # of an erased entry: what it was
@@ -100,12 +126,6 @@ def is_shown_erased(event: Event) -> bool:
     """Whether people are shown that an erased entry was there: a message that was visible."""
     facts = event.facts
     return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True
-
-
-# --------------------------------------------------------------------------------------------------
-# A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log.
-#
-# If no summary could be made, the older messages leave the agent's view without one (`omitted_count`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.source import decode_source
 from palaver.sessions import (
     activity_table as session_activity,
@@ -101,13 +102,14 @@ def list_open_sessions(
 
 def find_first_activity(tx: Transaction, place_type: PlaceType, since: int) -> int | None:
     """Return the oldest last activity, at a time or later, of the open sessions from a type of chats."""
-    row = tx.fetch_one(
+    activity: int | None = fetch_value(
+        tx,
         f"SELECT {_ACTIVITY} FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL"
         f" AND {_ACTIVITY} >= $3 ORDER BY {_ACTIVITY} LIMIT 1",
         *place_type,
         since,
     )
-    return int(row[0]) if row else None
+    return activity
 
 
 def check_session(

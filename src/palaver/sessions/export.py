@@ -1,4 +1,9 @@
-"""A session and its complete log as JSON-ready data."""
+"""A session and its complete log as JSON-ready data.
+
+The words that exported documents share: who spoke, where and when, and one line for each event beside messages.
+
+A conversation as a Markdown document: what people see of it, with times in UTC.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.people import table as people
 from palaver.sessions import log_table as events, transcript_table as transcript_pages
 from palaver.sessions.events import EventKind, is_shown_erased
-from palaver.sessions.json import event_to_json, session_to_json
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 
@@ -34,8 +38,6 @@ class DocumentEntry(NamedTuple):
     event: Event
     version: VersionInfo | None = None  # of a message that has other versions, which are not in the document
 
-
-# --------------------------------------------------------------------------------------------------
 
 EXPORT_FORMAT = "palaver.session/1"
 _BATCH_EVENTS = 100
@@ -68,18 +70,15 @@ def iterate_visible_entries(tx: Transaction, row: SessionRow) -> Iterator[Docume
 
 
 def export_session(tx: Transaction, row: SessionRow) -> dict[str, Any]:
-    """Export a session: the keys of `session_to_json`, and its complete log as `events`."""
+    """Export a session: the keys of `Session.to_dict`, and its complete log as `events`."""
     log = list(iterate_log(tx, row))
     names = people.load_names(tx, (event.person_id for event in log if event.person_id is not None))
     return {
         "format": EXPORT_FORMAT,
-        **session_to_json(row.session),
-        "events": [event_to_json(event, names) for event in log],
+        **row.session.to_dict(),
+        "events": [event.to_dict(names) for event in log],
     }
 
-
-# --------------------------------------------------------------------------------------------------
-# The words that exported documents share: who spoke, where and when, and one line for each event beside messages.
 
 MAX_NAME_CHARS = 100
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -196,9 +195,6 @@ def _add_reason(text: str, reason: object) -> str:
     return f"{text}: {to_line(reason, 300)}" if isinstance(reason, str) and reason.strip() else f"{text}."
 
 
-# --------------------------------------------------------------------------------------------------
-# A conversation as a Markdown document: what people see of it, with times in UTC.
-
 MAX_ARGUMENTS_CHARS = 200  # of a tool call
 _BACKTICKS = re.compile("`+")
 
@@ -267,10 +263,6 @@ def _format_tool_call(call: object) -> str:
 def _fence_text(text: str) -> str:
     fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
     return f"{fence}\n{text.strip()}\n{fence}"
-
-
-# --------------------------------------------------------------------------------------------------
-# The formats in which a conversation is one file.
 
 
 class DocumentFormat(StrEnum):

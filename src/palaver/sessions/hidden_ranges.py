@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.ids import PersonId
-from palaver.sessions.message_table import SELECT_EVENT
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from palaver.core.engines.base import Row, Transaction
 
@@ -26,7 +27,6 @@ BY_ID: Final = "session_no = (SELECT no FROM session WHERE id = $1)"  # a subque
 MAX_ROWS_PER_READ: Final = 1000
 _MAX_FIRST_ROWS: Final = 100  # more are read as long as nothing hidden is among them
 _SPARE_ROWS: Final = 8
-_HIDDEN_BY: Final = 8  # the column of `SELECT_EVENT`
 IS_NEAR_HIDDEN: Final = "near.is_near_hidden = 1 AND near.hidden_by IS NULL"
 
 
@@ -51,56 +51,47 @@ def iterate_backwards(
     session_condition: str = BY_NO,
     first_seq: int = 0,
     select: str = SELECT_EVENT,
-) -> Iterator[Row]:
+) -> Iterator[EventColumns]:
     """Yield the visible events from before `before` back to `first_seq`, newest first, as rows of `select`."""
     is_before = f"near.{session_condition} AND near.seq < $2"
     previous = f"(SELECT MAX(near.seq) FROM event near WHERE {is_before} AND {IS_NEAR_HIDDEN})"
-    row_limit, end = _get_first_limit(expected), "< $2"
-    while True:
-        rows = tx.fetch_all(
-            f"{select} WHERE {session_condition} AND seq {end} AND seq >= $3 ORDER BY seq DESC LIMIT $4",
-            session,
-            before,
-            first_seq,
-            row_limit,
-        )
-        visible = [row for row in rows if row[_HIDDEN_BY] is None]
-        yield from visible
-        if len(rows) < row_limit:
-            return
-        before, is_hidden = rows[-1][0], rows[-1][_HIDDEN_BY] is not None
+
+    def read(position: int, is_hidden: bool, row_limit: int) -> list[Row]:
         end = f"<= {previous}" if is_hidden else "< $2"
-        row_limit = _get_next_limit(row_limit, len(visible), ends_hidden=is_hidden)
+        sql = f"{select} WHERE {session_condition} AND seq {end} AND seq >= $3 ORDER BY seq DESC LIMIT $4"
+        return tx.fetch_all(sql, session, position, first_seq, row_limit)
+
+    return _iterate_visible(read, before, expected)
 
 
-def iterate_forwards(tx: Transaction, session_no: int, after: int, expected: int) -> Iterator[Row]:
-    """Yield the visible events after `after`, oldest first, as rows of `SELECT_EVENT`."""
+def iterate_forwards(tx: Transaction, session_no: int, after: int, expected: int) -> Iterator[EventColumns]:
+    """Yield the visible events after `after`, oldest first."""
     following = f"(SELECT MIN(near.seq) FROM event near WHERE near.{BY_NO} AND near.seq > $2 AND {IS_NEAR_HIDDEN})"
-    row_limit, start = _get_first_limit(expected), "> $2"
+
+    def read(position: int, is_hidden: bool, row_limit: int) -> list[Row]:
+        start = f">= {following}" if is_hidden else "> $2"
+        sql = f"{SELECT_EVENT} WHERE {BY_NO} AND seq {start} ORDER BY seq LIMIT $3"
+        return tx.fetch_all(sql, session_no, position, row_limit)
+
+    return _iterate_visible(read, after, expected)
+
+
+def _iterate_visible(
+    read: Callable[[int, bool, int], list[Row]], position: int, expected: int
+) -> Iterator[EventColumns]:
+    """Yield visible events. `read` returns at most so many from a position on, which may be that of a hidden event.
+
+    More are read at once as long as nothing is hidden; else about as much as was visible.
+    """
+    row_limit, is_hidden = min(expected + _SPARE_ROWS, _MAX_FIRST_ROWS), False
     while True:
-        rows = tx.fetch_all(
-            f"{SELECT_EVENT} WHERE {BY_NO} AND seq {start} ORDER BY seq LIMIT $3", session_no, after, row_limit
-        )
-        visible = [row for row in rows if row[_HIDDEN_BY] is None]
+        rows = list(map(EventColumns._make, read(position, is_hidden, row_limit)))
+        visible = [row for row in rows if row.hidden_by is None]
         yield from visible
         if len(rows) < row_limit:
             return
-        after, is_hidden = rows[-1][0], rows[-1][_HIDDEN_BY] is not None
-        start = f">= {following}" if is_hidden else "> $2"
-        row_limit = _get_next_limit(row_limit, len(visible), ends_hidden=is_hidden)
-
-
-def _get_first_limit(expected: int) -> int:
-    return min(expected + _SPARE_ROWS, _MAX_FIRST_ROWS)
-
-
-def _get_next_limit(row_limit: int, visible_count: int, *, ends_hidden: bool) -> int:
-    """Read more at once as long as nothing is hidden; else about as much as was visible."""
-    return min(visible_count + _SPARE_ROWS if ends_hidden else row_limit * 2, MAX_ROWS_PER_READ)
-
-
-# --------------------------------------------------------------------------------------------------
-# How far each person has read in a session.
+        position, is_hidden = rows[-1].seq, rows[-1].hidden_by is not None
+        row_limit = min(len(visible) + _SPARE_ROWS if is_hidden else row_limit * 2, MAX_ROWS_PER_READ)
 
 
 def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, now: int) -> int:
@@ -108,7 +99,8 @@ def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, n
 
     The mark never moves back, nor past the end of the log.
     """
-    row = tx.fetch_one(
+    read_seq: int | None = fetch_value(
+        tx,
         "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at) SELECT no, $2,"
         " CASE WHEN last_seq < $3 THEN last_seq ELSE CAST($3 AS BIGINT) END, $4 FROM session WHERE no = $1"
         " ON CONFLICT (session_no, person_id) DO UPDATE SET"
@@ -119,7 +111,7 @@ def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, n
         seq,
         now,
     )
-    return int(row[0]) if row else 0
+    return read_seq or 0
 
 
 def move_from_end(tx: Transaction, session_no: int, last_seq: int) -> None:
@@ -131,8 +123,8 @@ def move_from_end(tx: Transaction, session_no: int, last_seq: int) -> None:
 
 def get_read_seq(tx: Transaction, session_no: int, person_id: PersonId) -> int:
     """Return the last event that a person has read; 0 if they have read nothing yet."""
-    row = tx.fetch_one("SELECT read_seq FROM read_mark WHERE session_no = $1 AND person_id = $2", session_no, person_id)
-    return int(row[0]) if row else 0
+    sql = "SELECT read_seq FROM read_mark WHERE session_no = $1 AND person_id = $2"
+    return fetch_value(tx, sql, session_no, person_id) or 0
 
 
 def list_read_seqs(tx: Transaction, session_no: int) -> dict[PersonId, int]:

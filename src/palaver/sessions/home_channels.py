@@ -1,4 +1,7 @@
-"""Home channels that owners chose with /sethome: one chat for each platform."""
+"""Home channels that owners chose with /sethome: one chat for each platform.
+
+Home channels: the default chat of each platform. What an owner chose with /sethome wins over config.yaml.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +47,6 @@ def remove(tx: Transaction, platform: Platform, set_by: PersonId | None = None) 
             "DELETE FROM home_channel WHERE platform = $1 AND ($2 = '' OR set_by = $2)", str(platform), set_by or ""
         )
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Home channels: the default chat of each platform. What an owner chose with /sethome wins over config.yaml.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,10 @@
-"""A message that arrives at the gateway, and the receipt that says what happened to it."""
+"""A message that arrives at the gateway, and the receipt that says what happened to it.
+
+What a platform reports besides a new message: edits, deletions, reactions, pressed buttons, moved chats, members.
+
+`Inbound` (in `inbound.py`) is a new message. Every update names its source, which has the platform, our account there,
+the chat and who did it.
+"""
 
 from __future__ import annotations
 
@@ -146,13 +152,6 @@ class Receipt:
     def is_stored(self) -> bool:
         """Whether the message is in the log."""
         return self.seq is not None
-
-
-# --------------------------------------------------------------------------------------------------
-# What a platform reports besides a new message: edits, deletions, reactions, pressed buttons, moved chats, members.
-#
-# `Inbound` (in `inbound.py`) is a new message. Every update names its source, which has the platform, our account
-# there, the chat and who did it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,10 @@
 """Messages that were sent to us, so that the same message twice is handled once.
 
 Always true: a key that a person chose finds only what that person sent, in the place where they sent it.
+
+Messages in groups that were not addressed to the agent: what people said there before they turned to it.
+
+Only the newest are kept, and none for long. They belong to the chat, not to a session.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.core.engines.base import Conflict
+from palaver.core.engines.base import Conflict, fetch_value
 from palaver.core.text import make_storable
 
 if TYPE_CHECKING:
@@ -20,22 +24,21 @@ if TYPE_CHECKING:
 
 _KEY_COLUMNS = "platform, account, chat, sender, message_id"
 _IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND sender = $4 AND message_id = $5"
-_IS_REFUSAL = """receipt LIKE '{"outcome":"rejected"%'"""
 
 
 def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
     """Return what was answered when this message came before; None if it is new or has no id to recognize it by."""
-    if inbound.message_id is None:
-        return None
-    row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
-    return None if row is None else dict(json.loads(row[0]))
+    return None if inbound.message_id is None else _find_receipt(tx, _build_key(inbound))
 
 
 def find_platform_receipt(tx: Transaction, source: SessionSource, message_id: str) -> dict[str, Any] | None:
     """Return what was answered to the message with this id of a platform, in this chat and on this account."""
-    key = (str(source.platform), source.account, source.chat_id, "", message_id)
-    row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *key)
-    return None if row is None else dict(json.loads(row[0]))
+    return _find_receipt(tx, (str(source.platform), source.account, source.chat_id, "", message_id))
+
+
+def _find_receipt(tx: Transaction, key: tuple[str, ...]) -> dict[str, Any] | None:
+    receipt = fetch_value(tx, f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *key)
+    return None if receipt is None else dict(json.loads(receipt))
 
 
 def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now: int) -> None:
@@ -48,10 +51,11 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
         " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
         *params,
     )
-    if not saved and inbound.can_be_repeated:  # an earlier version has kept a refusal
-        saved = tx.execute(
-            f"UPDATE inbound_message SET receipt = $6, received_at = $7 WHERE {_IS_SAME} AND {_IS_REFUSAL}", *params
-        )
+    if not saved and inbound.can_be_repeated:
+        previous = fetch_value(tx, f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
+        if json.loads(previous or "{}").get("outcome") == "rejected":  # an earlier version has kept a refusal
+            update = "UPDATE inbound_message SET receipt = $6, received_at = $7"
+            saved = tx.execute(f"{update} WHERE {_IS_SAME} AND receipt = $8", *params, previous)
     if not saved:  # another process was faster: run again and find its receipt
         raise Conflict
 
@@ -75,11 +79,6 @@ def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
     account = inbound.source.account or inbound.message_id_namespace
     return str(inbound.source.platform), account, chat, inbound.message_id_owner, inbound.message_id or ""
 
-
-# --------------------------------------------------------------------------------------------------
-# Messages in groups that were not addressed to the agent: what people said there before they turned to it.
-#
-# Only the newest are kept, and none for long. They belong to the chat, not to a session.
 
 MAX_MESSAGES_PER_CHAT = 50  # in each thread of a chat
 MAX_MESSAGE_CHARS = 4000
@@ -184,8 +183,7 @@ def delete_older(tx: Transaction, before: int, limit: int) -> int:
 
 def get_last_seen(tx: Transaction, lane_key: str) -> int:
     """Return the number of the last message of its chat that a lane has seen; 0 if it has seen none."""
-    row = tx.fetch_one("SELECT group_message_no FROM lane WHERE key = $1", lane_key)
-    return int(row[0]) if row else 0
+    return fetch_value(tx, "SELECT group_message_no FROM lane WHERE key = $1", lane_key) or 0
 
 
 def mark_seen(tx: Transaction, lane_key: str, no: int) -> None:

@@ -2,6 +2,11 @@
 
 A lane's key is its address (`sessions/keys.py`). A move ends the old session with a reason and never deletes it; it is
 recorded, so that `restore_session` can undo the moves one after the other.
+
+Reads of lanes by chat: who has written in a chat, and which chats a person has written in.
+
+Always true: each read is a range of an index, and skips the conversations on the page and in apps, where every
+conversation has a lane of its own. So its cost does not grow with the number of conversations.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import BEGINNING_OF_TIME, to_micros
-from palaver.core.engines.base import Conflict
+from palaver.core.engines.base import Conflict, fetch_value
 from palaver.core.errors import NothingToRestore
 from palaver.core.ids import SessionId, SessionKey
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, decode_source, encode_source
@@ -60,8 +65,7 @@ class Arrival:
 
 # -- the session of a lane ----------------------------------------------------------------------------------
 
-_SELECT_CURRENT = f"""SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM lane l JOIN session s ON s.no = l.session_no
-    WHERE l.key = $1"""
+_SELECT_CURRENT = f"SELECT {SESSION_COLUMNS} FROM lane l JOIN session s ON s.no = l.session_no WHERE l.key = $1"
 
 
 def resolve_key(tx: Transaction, arrival: Arrival) -> SessionKey:
@@ -95,8 +99,7 @@ def list_on_session(tx: Transaction, session_no: int) -> list[tuple[SessionKey, 
 
 def get_audience_no(tx: Transaction, key: str) -> int:
     """Return the audience of a lane; 0, an audience without members, if there is no such lane."""
-    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1", key)
-    return int(row[0]) if row else 0
+    return fetch_value(tx, "SELECT audience_no FROM lane WHERE key = $1", key) or 0
 
 
 # A fork has the key of its original, but the people in that lane do not know the fork until they continue it there.
@@ -210,8 +213,9 @@ def _get_new_session_audience(tx: Transaction, key: str, arrival: Arrival, *, sh
     person_row = people.find_or_add_by_source(tx, arrival.source, arrival.now_micros)
     if not shared and person_row is not None:
         return person_row.audience_no
-    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1 AND shared = 1", key)
-    audience_no = int(row[0]) if row else people.create_audience(tx, arrival.now_micros)
+    audience_no: int | None = fetch_value(tx, "SELECT audience_no FROM lane WHERE key = $1 AND shared = 1", key)
+    if audience_no is None:
+        audience_no = people.create_audience(tx, arrival.now_micros)
     if person_row is not None:
         people.join_audience(tx, audience_no, person_row.person.id, arrival.now_micros)
     return audience_no
@@ -307,18 +311,19 @@ def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | N
 
 def find_last_move_time(tx: Transaction, key: str) -> int | None:
     """Return when the lane made the move that `restore_session` would undo; None if there is none."""
-    row = tx.fetch_one(
+    moved_at: int | None = fetch_value(
+        tx,
         "SELECT m.moved_at FROM lane_move m JOIN lane l ON l.key = m.lane_key WHERE m.lane_key = $1"
         " AND m.undone_at IS NULL AND m.from_session_no <> l.session_no ORDER BY m.no DESC LIMIT 1",
         key,
     )
-    return int(row[0]) if row else None
+    return moved_at
 
 
-def find_left_session(tx: Transaction, key: str) -> SessionRow | None:
+def find_session_before_move(tx: Transaction, key: str) -> SessionRow | None:
     """Return the session that a lane was on before its last move; None if there is none."""
     row = tx.fetch_one(
-        f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM lane_move m JOIN session s ON s.no = m.from_session_no"
+        f"SELECT {SESSION_COLUMNS} FROM lane_move m JOIN session s ON s.no = m.from_session_no"
         " WHERE m.lane_key = $1 ORDER BY m.no DESC LIMIT 1",
         key,
     )
@@ -480,12 +485,6 @@ def delete_undone_moves(tx: Transaction, before: int, limit: int) -> int:
         limit,
     )
 
-
-# --------------------------------------------------------------------------------------------------
-# Reads of lanes by chat: who has written in a chat, and which chats a person has written in.
-#
-# Always true: each read is a range of an index, and skips the conversations on the page and in apps, where every
-# conversation has a lane of its own. So its cost does not grow with the number of conversations.
 
 MAX_LANES_PER_NETWORK: Final = 300  # that are read for a list
 MAX_SHARED_LANES: Final = 300  # that are read for a list

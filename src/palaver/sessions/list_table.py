@@ -1,12 +1,15 @@
-"""Lists of sessions: newest first, page by page, at the same cost however many there are."""
+"""Lists of sessions: newest first, page by page, at the same cost however many there are.
+
+Entries of a person's list of sessions, and how far each person has read in a session.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
 from palaver.core.operation import Page
@@ -16,12 +19,12 @@ from palaver.sessions import settings_table as session_settings
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.lanes_table import BELONGS_TO_ITS_LANE
 from palaver.sessions.model import SessionSummary
-from palaver.sessions.table import SESSION_COLUMN_COUNT, SESSION_COLUMNS, session_from_row
+from palaver.sessions.table import SELECT_SESSION, SessionColumns, session_from_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.sessions.model import Session
     from palaver.sessions.table import SessionRow
@@ -66,7 +69,7 @@ class SessionFilter:
 def list_sessions(tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
     """Return a page of sessions, newest first, in these audiences (None: in all)."""
     rows, cursor = _read_page(tx, session_filter, audiences)
-    return Page([session_from_row(row) for row in rows], cursor)
+    return Page(map(session_from_columns, rows), cursor)
 
 
 def list_matching_sessions(
@@ -81,7 +84,7 @@ def list_matching_sessions(
     while examined < MAX_SESSIONS_EXAMINED:
         rows, cursor = _read_page(tx, replace(session_filter, cursor=cursor, limit=_ROWS_PER_READ), audiences)
         for row in rows:
-            session = session_from_row(row)
+            session = session_from_columns(row)
             if matches(session):
                 found.append(session)
                 if len(found) == session_filter.limit:
@@ -94,13 +97,14 @@ def list_matching_sessions(
 
 def _read_page(
     tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
-) -> tuple[list[Row], str | None]:
+) -> tuple[list[SessionColumns], str | None]:
     """Return the rows of a page, and the cursor that continues it."""
     session_filter.check()
     bounds, limit = _find_bounds(tx, session_filter, audiences), session_filter.limit
     filter_params = [value for _, value in _list_conditions(session_filter)]
     if audiences is None:
-        rows = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *filter_params)
+        found = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *filter_params)
+        rows = list(map(SessionColumns._make, found))
     else:
         rows = []
         for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
@@ -110,21 +114,22 @@ def _read_page(
                 f"SELECT * FROM ({_build_page_statement(session_filter, f'AND s.audience_no = ${first + i}')}) AS a{i}"
                 for i in range(len(batch))
             )
-            rows += tx.fetch_all(
-                f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {SESSION_COLUMN_COUNT + 1} DESC LIMIT $4",
+            found = tx.fetch_all(
+                f"SELECT * FROM ({statement}) AS page ORDER BY active_at DESC, no DESC LIMIT $4",
                 *bounds,
                 limit,
                 *filter_params,
                 *batch,
             )
-        rows.sort(key=lambda row: (row[9], row[SESSION_COLUMN_COUNT]), reverse=True)
+            rows += map(SessionColumns._make, found)
+        rows.sort(key=lambda row: (row.active_at, row.no), reverse=True)
         del rows[limit:]
     return rows, _make_cursor(rows[-1]) if len(rows) == limit else None
 
 
-def _make_cursor(row: Row) -> str:
+def _make_cursor(row: SessionColumns) -> str:
     """Return when the last session was active, and its id. Its number would tell how many sessions others have."""
-    return f"{row[9]}.{row[0]}"
+    return f"{row.active_at}.{row.id}"
 
 
 def _find_bounds(
@@ -133,10 +138,10 @@ def _find_bounds(
     """Return the bounds of a page: rows come before (active_at, no), and not before `active_since`."""
     end = (_AFTER_ALL, _AFTER_ALL) if session_filter.active_before is None else (session_filter.active_before, 0)
     if match := _CURSOR.fullmatch(session_filter.cursor or ""):
-        row = tx.fetch_one("SELECT no, audience_no FROM session WHERE id = $1", match[2])
-        is_known = row is not None and (audiences is None or row[1] in audiences)
+        no, audience_no = tx.fetch_one("SELECT no, audience_no FROM session WHERE id = $1", match[2]) or (None, None)
+        is_known = no is not None and (audiences is None or audience_no in audiences)
         # Without the session, which may have been deleted, those active at the same moment are listed again.
-        end = min(end, (int(match[1]), row[0] if row is not None and is_known else _AFTER_ALL))
+        end = min(end, (int(match[1]), no if is_known else _AFTER_ALL))
     return *end, session_filter.active_since or 0
 
 
@@ -144,7 +149,7 @@ def _build_page_statement(session_filter: SessionFilter, audience_condition: str
     state_condition = _STATE_CONDITIONS[session_filter.state]
     conditions = "".join(f" AND {sql.format(n)}" for n, (sql, _) in enumerate(_list_conditions(session_filter), 5))
     return (
-        f"SELECT {SESSION_COLUMNS}, s.no FROM session s WHERE {state_condition}{conditions}"
+        f"{SELECT_SESSION} WHERE {state_condition}{conditions}"
         f" {audience_condition} AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3"
         " ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
     )
@@ -165,28 +170,43 @@ def has_any_messages(tx: Transaction) -> bool:
     return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
 
 
-# --------------------------------------------------------------------------------------------------
-# Entries of a person's list of sessions, and how far each person has read in a session.
+class _SummaryColumns(NamedTuple):
+    id: str
+    no: int
+    last_seq: int
+    read_seq: int
+    owner_name: str | None
+    belongs_to_its_lane: int
+    chosen_model: str | None
+    profile: str | None
+    personality: str | None
+    workspace: str | None
+    busy_policy: str | None
+    disabled_toolsets: str | None
+
+
+_SUMMARY_COLUMNS = list_columns(
+    _SummaryColumns,
+    "s",
+    read_seq="COALESCE(m.read_seq, 0)",
+    owner_name=f"CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END",
+    belongs_to_its_lane=f"CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END",
+)
 
 
 def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: PersonId) -> list[SessionSummary]:
     """Return the list entries of these sessions for one person, in order; it takes two statements for any number."""
     if not sessions:
         return []
-    rows = {
-        row[0]: row
-        for row in tx.fetch_all(
-            "SELECT s.id, s.last_seq, COALESCE(m.read_seq, 0), s.no,"
-            f" CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END,"
-            f" CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END,"
-            " s.chosen_model, s.profile, s.personality, s.workspace, s.busy_policy, s.disabled_toolsets FROM session s"
-            " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
-            f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
-            person_id,
-            *(session.id for session in sessions),
-        )
-    }
-    turn_counts = _count_open_turns(tx, [row[3] for row in rows.values()])
+    found = tx.fetch_all(
+        f"SELECT {_SUMMARY_COLUMNS} FROM session s"
+        " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
+        f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
+        person_id,
+        *(session.id for session in sessions),
+    )
+    rows = {row.id: row for row in map(_SummaryColumns._make, found)}
+    turn_counts = _count_open_turns(tx, [row.no for row in rows.values()])
     return [_make_summary(session, rows[session.id], turn_counts) for session in sessions if session.id in rows]
 
 
@@ -202,28 +222,22 @@ def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple
     return {(no, state): count for no, state, count in rows}
 
 
-def _make_summary(session: Session, row: Row, turn_counts: dict[tuple[int, str], int]) -> SessionSummary:
-    _, last_seq, read_seq, no, owner_name, belongs_to_its_lane, *setting_columns = row
-    settings = session_settings.settings_from_columns(*setting_columns)
+def _make_summary(session: Session, row: _SummaryColumns, turn_counts: dict[tuple[int, str], int]) -> SessionSummary:
     return SessionSummary(
         session=session,
-        last_seq=last_seq,
-        read_seq=min(read_seq, last_seq),
-        chosen_model=settings.model,
-        profile=settings.profile,
-        personality=settings.personality,
-        workspace=settings.workspace,
-        busy_policy=settings.busy_policy,
-        disabled_toolsets=settings.disabled_toolsets,
-        running=bool(turn_counts.get((no, "running"))),
-        queued=turn_counts.get((no, "queued"), 0),
-        owner_name=owner_name,
-        has_delivery_address=bool(belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
+        last_seq=row.last_seq,
+        read_seq=min(row.read_seq, row.last_seq),
+        chosen_model=row.chosen_model,
+        profile=row.profile,
+        personality=row.personality,
+        workspace=row.workspace,
+        busy_policy=session_settings.parse_busy_policy(row.busy_policy),
+        disabled_toolsets=session_settings.parse_toolset_names(row.disabled_toolsets),
+        running=bool(turn_counts.get((row.no, "running"))),
+        queued=turn_counts.get((row.no, "queued"), 0),
+        owner_name=row.owner_name,
+        has_delivery_address=bool(row.belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Checks whether people outside a session's audience read along.
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:

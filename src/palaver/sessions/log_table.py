@@ -9,6 +9,7 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
 from palaver.core.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.core.ids import parse_session_id
 from palaver.core.text import make_json_storable, make_storable
@@ -29,16 +30,16 @@ from palaver.sessions.message_table import (
     INSERT_MESSAGE,
     PREVIEW_ROLES,
     SELECT_EVENT,
-    SELECT_EVENT_SIZES,
+    EventColumns,
     UnreadableRow,
     decode_body,
     decode_message,
     encode_message,
     event_from_row,
     find_facts,
-    get_text,
 )
 from palaver.sessions.model import UndoResult
+from palaver.sessions.sent_message import SENT_BY_KEY, find_sent_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,11 +56,11 @@ MAX_CHANGED_BYTES = 1_000_000
 UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
-# Sent by a job, or by the agent from another conversation: it is part of no turn here. In JSON, only a key has these
-# characters; in a text the quotation marks would be escaped.
-_IS_POST = """(role = 'assistant' AND COALESCE(body, '') LIKE '%"sent_by":{%')"""
-
 _EVENT_BYTES = "COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0)"
+# The columns of `SELECT_EVENT` with the size instead of the texts, which are not read.
+_SELECT_EVENT_SIZES = (
+    f"SELECT {list_columns(EventColumns, content=_EVENT_BYTES, body='NULL', edited_text='NULL')} FROM event"
+)
 
 
 def append_event(
@@ -84,15 +85,17 @@ def append_event_with_text(
     facts: Mapping[str, object],
 ) -> int:
     """Append an event that is not a message, and return its seq. The text is one of its facts."""
-    row = tx.fetch_one(
-        "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq", session_no
+    seq: int | None = fetch_value(
+        tx,
+        "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq",
+        session_no,
     )
-    if row is None:
+    if seq is None:
         raise SessionNotFound
     tx.execute(
         INSERT_EVENT + " VALUES ($1, $2, $3, $4, NULL, $7, $5, $6, NULL)",
         session_no,
-        row[0],
+        seq,
         kind.value,
         now,
         json.dumps(make_json_storable(facts)) if facts else None,
@@ -100,8 +103,8 @@ def append_event_with_text(
         None if text is None else make_storable(text),
     )
     if kind not in UNREAD_KINDS:
-        read_marks.move_from_end(tx, session_no, row[0])
-    return int(row[0])
+        read_marks.move_from_end(tx, session_no, seq)
+    return seq
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -114,7 +117,7 @@ def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) 
     if not rows:
         expected = MAX_ROWS_PER_READ if limit is None else limit
         newest = _iter_newest_messages(tx, session_id, END_OF_LOG, expected, session_condition=BY_ID)
-        rows = [(row[3], row[4], row[5], row[9]) for row in islice(newest, limit)]
+        rows = [(row.role, row.content, row.body, row.edited_text) for row in islice(newest, limit)]
         rows.reverse()
     if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
         raise SessionNotFound.for_id(session_id)
@@ -152,10 +155,10 @@ def _iter_newest_messages(
     *,
     session_condition: str = BY_NO,
     first_seq: int = 0,
-) -> Iterator[Row]:
-    """Yield the visible messages from before `before` back to `first_seq`, newest first, as rows of `SELECT_EVENT`."""
+) -> Iterator[EventColumns]:
+    """Yield the visible messages from before `before` back to `first_seq`, newest first."""
     rows = iterate_backwards(tx, session, before, expected, session_condition=session_condition, first_seq=first_seq)
-    return (row for row in rows if row[1] == "message")
+    return (row for row in rows if row.kind == "message")
 
 
 def list_messages(
@@ -180,12 +183,12 @@ def load_context(
     rows = list(islice(newest, max_messages + 1))
     is_shortened = len(rows) > max_messages
     if is_shortened:
-        row = tx.fetch_one("SELECT message_count FROM session WHERE no = $1", session_no)
-        count, half = row[0] if row else len(rows), max(max_messages // 2, 1)
+        count = fetch_value(tx, "SELECT message_count FROM session WHERE no = $1", session_no) or len(rows)
+        half = max(max_messages // 2, 1)
         # Counted among all visible messages, because only an undo changes their positions.
         begin = -(-(count - max_messages) // half) * half
         rows = rows[: count - begin]
-    messages = [event_from_row(row) for row in reversed(rows) if row[3] != "user" or row[0] <= up_to]
+    messages = [event_from_row(row) for row in reversed(rows) if row.role != "user" or row.seq <= up_to]
     return messages, is_shortened
 
 
@@ -215,11 +218,24 @@ def list_events_at(tx: Transaction, session_no: int, seqs: Sequence[int]) -> lis
     return [event_from_row(row) for row in rows if row is not None]
 
 
-def get_last_seq(tx: Transaction, session_no: int) -> int:
-    row = tx.fetch_one("SELECT last_seq FROM session WHERE no = $1", session_no)
+def load_facts(tx: Transaction, session_no: int, seq: int) -> dict[str, Any]:
+    """Return the facts of an event; empty if there is none, or they cannot be read."""
+    return find_facts(fetch_value(tx, "SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, seq))
+
+
+def lock_session(tx: Transaction, session_no: int, column: str = "no") -> Any:
+    """Keep others from changing a session until this transaction ends, and return one of its columns."""
+    row = tx.fetch_one(f"SELECT {column} FROM session WHERE no = $1 {tx.for_update}", session_no)
     if row is None:
         raise SessionNotFound
-    return int(row[0])
+    return row[0]
+
+
+def get_last_seq(tx: Transaction, session_no: int) -> int:
+    seq: int | None = fetch_value(tx, "SELECT last_seq FROM session WHERE no = $1", session_no)
+    if seq is None:
+        raise SessionNotFound
+    return seq
 
 
 class ExchangeEnd(NamedTuple):
@@ -243,21 +259,38 @@ def find_exchange_end(tx: Transaction, session_no: int, seq: int) -> ExchangeEnd
     if message is None:
         return None
     role, body = message
-    row = tx.fetch_one(
+    next_question: int | None = fetch_value(
+        tx,
         f"SELECT seq FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND role = 'user'"
         " ORDER BY seq LIMIT 1",
         session_no,
         seq if role == "user" else (_find_answered_seq(body) or seq),
     )
-    if row is None:
+    if next_question is None:
         return WHOLE_LOG
-    return ExchangeEnd(row[0], _find_end_of_earlier_answers(tx, session_no, row[0]) or row[0])
+    return ExchangeEnd(next_question, _find_end_of_earlier_answers(tx, session_no, next_question) or next_question)
 
 
 def _find_answered_seq(body: str | None) -> int | None:
     """Return the seq of the message that an answer with this body answers, if it names one."""
     answered_seq = find_facts(body).get("answers") if body and '"answers"' in body else None
     return answered_seq if isinstance(answered_seq, int) else None
+
+
+def _is_post(role: str, body: str | None) -> bool:
+    """Whether a job, or the agent from another conversation, has sent a message: it is part of no turn here."""
+    return role == "assistant" and body is not None and SENT_BY_KEY in body and bool(find_sent_by(find_facts(body)))
+
+
+def _list_posts(tx: Transaction, session_no: int, after: int) -> list[int]:
+    """List the visible messages after an event that are part of no turn."""
+    rows = tx.fetch_all(
+        f"SELECT seq, role, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE}"
+        " AND role = 'assistant' AND body IS NOT NULL ORDER BY seq",
+        session_no,
+        after,
+    )
+    return [seq for seq, role, body in rows if _is_post(role, body)]
 
 
 def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq: int) -> int | None:
@@ -269,20 +302,23 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
     after, row_limit = question_seq, 4
     while True:
         rows = tx.fetch_all(
-            f"SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}"
-            f" AND NOT {_IS_POST} ORDER BY seq LIMIT $3",
+            f"SELECT seq, role, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}"
+            " ORDER BY seq LIMIT $3",
             session_no,
             after,
             row_limit,
         )
-        for seq, body in rows:
+        for seq, role, body in rows:
+            after = seq
+            if _is_post(role, body):
+                continue
             answered_seq = _find_answered_seq(body)
             if answered_seq is None or answered_seq >= question_seq:
                 return end
-            end = after = seq + 1
+            end = seq + 1
         if len(rows) < row_limit:
             return end
-        after, row_limit = rows[-1][0], MAX_ROWS_PER_READ
+        row_limit = MAX_ROWS_PER_READ
 
 
 # -- changing -----------------------------------------------------------------------------------------------
@@ -313,7 +349,7 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
         raise NothingToUndo
     first_seq = seqs[-1]
     check_change_size(tx, session_no, first_seq)
-    prompt = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, first_seq)
+    prompt = find_text(tx, session_no, first_seq)
     kept = find_kept_ranges(tx, session_no, first_seq)
     seq = append_event(
         tx,
@@ -330,7 +366,13 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
     end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
-    return UndoResult(turns=len(seqs), messages=hidden_count, prompt=(prompt and get_text(prompt)) or "")
+    return UndoResult(turns=len(seqs), messages=hidden_count, prompt=prompt)
+
+
+def find_text(tx: Transaction, session_no: int, seq: int) -> str:
+    """Return the text of a message as its author has edited it."""
+    sql = f"SELECT COALESCE({EDITED_TEXT}, content) FROM event WHERE session_no = $1 AND seq = $2"
+    return fetch_value(tx, sql, session_no, seq) or ""
 
 
 def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[int]:
@@ -341,13 +383,13 @@ def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[i
     seqs: list[int] = []
     left_events, left_bytes = MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES
     expected = min(turns * 4, MAX_ROWS_PER_READ)
-    for row in iterate_backwards(tx, session_no, END_OF_LOG, expected, select=SELECT_EVENT_SIZES):
+    for row in iterate_backwards(tx, session_no, END_OF_LOG, expected, select=_SELECT_EVENT_SIZES):
         left_events -= 1
-        left_bytes -= row[4] + row[5]
+        left_bytes -= int(row.content or 0)  # its size
         if left_events < 0 or left_bytes < 0:
             raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
-        if row[1] == "message" and row[3] == "user":
-            seqs.append(row[0])
+        if row.kind == "message" and row.role == "user":
+            seqs.append(row.seq)
             if len(seqs) == turns:
                 break
     return seqs
@@ -356,11 +398,8 @@ def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[i
 def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> UndoResult:
     """Show again what the last undo hid, unless new messages have come since."""
     undo_seq = _lock_redo_seq(tx, session_no)
-    row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, undo_seq or 0)
-    if undo_seq is None or row is None:
-        raise NothingToRedo
-    facts = find_facts(row[0])
-    if not isinstance(facts.get("first_seq"), int) or not isinstance(facts.get("turns"), int):
+    facts = load_facts(tx, session_no, undo_seq or 0)
+    if undo_seq is None or not isinstance(facts.get("first_seq"), int) or not isinstance(facts.get("turns"), int):
         raise NothingToRedo
     shown_count = tx.execute(
         "UPDATE event SET hidden_by = NULL WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by = $3",
@@ -371,16 +410,15 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
     append_event(tx, session_no, EventKind.REDONE, now, person_id, undo_seq=undo_seq, turns=facts["turns"])
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts.get("previous_seq"))
     update_counters(tx, session_no, shown_count)
-    prompt = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, facts["first_seq"])
-    return UndoResult(turns=facts["turns"], messages=shown_count, prompt=(prompt and get_text(prompt)) or "")
+    prompt = find_text(tx, session_no, facts["first_seq"])
+    return UndoResult(turns=facts["turns"], messages=shown_count, prompt=prompt)
 
 
 def rewrite_transcript(
     tx: Transaction, session_no: int, messages: Sequence[Message], now: int, person_id: PersonId | None = None
 ) -> None:
     """Make the visible transcript equal to `messages`: hide from the first difference on, and append the rest."""
-    if tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no) is None:
-        raise SessionNotFound
+    lock_session(tx, session_no)
     old_rows = tx.fetch_all(
         f"SELECT seq, role, content, body FROM event WHERE session_no = $1 AND {_IS_VISIBLE} ORDER BY seq",
         session_no,
@@ -418,33 +456,31 @@ def find_kept_ranges(tx: Transaction, session_no: int, first_seq: int) -> dict[s
     answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
     if answers_kept_before is not None:
         kept["answers_kept_before"] = answers_kept_before
-    last_post = tx.fetch_one(
-        f"SELECT MAX(seq) FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_POST}",
-        session_no,
-        first_seq,
-    )
-    if last_post is not None and last_post[0] is not None:
-        kept["posts_kept_before"] = last_post[0] + 1
+    if posts := _list_posts(tx, session_no, first_seq):
+        kept["posts_kept_before"] = posts[-1] + 1
     return kept
 
 
 def hide_exchanges(tx: Transaction, session_no: int, first_seq: int, hidden_by: int, kept: Mapping[str, int]) -> int:
     """Hide the visible messages from a question on, except those of `find_kept_ranges`; return how many they are."""
     answers_from = kept.get("answers_kept_before", first_seq)
-    return _hide_messages(tx, session_no, first_seq, hidden_by, answers_from=answers_from, condition=f"NOT {_IS_POST}")
+    posts = _list_posts(tx, session_no, first_seq) if "posts_kept_before" in kept else []
+    return _hide_messages(tx, session_no, first_seq, hidden_by, answers_from=answers_from, kept=posts)
 
 
 def _hide_messages(
-    tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int, condition: str = "1 = 1"
+    tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int, kept: Sequence[int] = ()
 ) -> int:
     """Hide the visible messages from `first_seq` on, answers from `answers_from` on, and return how many they are."""
+    is_kept = f"AND seq NOT IN ({build_placeholders(len(kept), first=5)})" if kept else ""
     hidden_count = tx.execute(
         f"UPDATE event SET hidden_by = $3, is_near_hidden = 1 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
-        f" AND (seq >= $4 OR NOT {_IS_ANSWER}) AND {condition}",
+        f" AND (seq >= $4 OR NOT {_IS_ANSWER}) {is_kept}",
         session_no,
         first_seq,
         hidden_by,
         answers_from,
+        *kept,
     )
     if hidden_count:
         mark_near_hidden(tx, session_no, first_seq, hidden_by)
@@ -457,7 +493,10 @@ def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -
         "SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq WHERE s.no = $1",
         session_no,
     )
-    first_kept_seq = find_facts(row[0]).get("first_kept_seq") if row else first_seq
+    if row is None:
+        return
+    (body,) = row
+    first_kept_seq = find_facts(body).get("first_kept_seq")
     if not isinstance(first_kept_seq, int) or first_kept_seq > first_seq:
         tx.execute("UPDATE session SET compaction_seq = NULL WHERE no = $1", session_no)
 
@@ -478,8 +517,8 @@ def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str
     """Return when the newest visible message was stored, and the preview of the newest one that has a text."""
     last_message_at, preview = None, ""
     for row in _iter_newest_messages(tx, session_no, END_OF_LOG, 8):
-        last_message_at = row[2] if last_message_at is None else last_message_at
-        if (text := get_text(row)) and row[3] in PREVIEW_ROLES and (preview := make_preview(text)):
+        last_message_at = row.created_at if last_message_at is None else last_message_at
+        if (text := row.text) and row.role in PREVIEW_ROLES and (preview := make_preview(text)):
             break
     return last_message_at, preview
 
@@ -496,8 +535,7 @@ def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end
 
     Of a very long log, the newest ones: other writers would wait for the rest.
     """
-    row = tx.fetch_one("SELECT last_seq FROM session WHERE no = $1", to_session_no)
-    assert row is not None  # noqa: S101
+    last_seq = get_last_seq(tx, to_session_no)
     first_seq = _find_copy_start(tx, from_session_no, end)
     count = tx.execute(
         INSERT_EVENT
@@ -506,11 +544,11 @@ def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end
         f" AND (seq < $4 OR (seq < $5 AND {_IS_ANSWER})) ORDER BY seq",
         from_session_no,
         to_session_no,
-        row[0],
+        last_seq,
         *end,
         first_seq,
     )
-    _renumber_answers(tx, from_session_no, to_session_no, row[0], first_seq, end)
+    _renumber_answers(tx, from_session_no, to_session_no, last_seq, first_seq, end)
     tx.execute("UPDATE session SET last_seq = last_seq + $2, unindexed = 1 WHERE no = $1", to_session_no, count)
     update_counters(tx, to_session_no, count)
     return CopiedMessages(count, is_shortened=first_seq > 0)
@@ -565,7 +603,5 @@ def _renumber_answers(
 
 def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:
     """Return the undo that a redo would revert, and keep others from changing it until this transaction ends."""
-    row = tx.fetch_one(f"SELECT redo_seq FROM session WHERE no = $1 {tx.for_update}", session_no)
-    if row is None:
-        raise SessionNotFound
-    return None if row[0] is None else int(row[0])
+    seq: int | None = lock_session(tx, session_no, "redo_seq")
+    return seq

@@ -3,16 +3,24 @@
 A message is read from a plain dict in the format of chat models and is written back in the same format, with
 nothing lost: keys that this module does not know are kept in `extra`. Invalid input is rejected here, before
 anything is stored. Two messages with equal content are two messages; the log gives each its number.
+
+The parts of a message that people send: text, and files that they uploaded.
+
+A part is a closed type. Whatever else a sender writes into it would be stored and shown to everyone in the
+conversation. A part with the URL of some other server would make us, or a provider, fetch that URL for the sender.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 
+from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage
 from palaver.core.text import MAX_JSON_DEPTH, JsonTooDeep, is_storable, measure_json, strip_markdown
+from palaver.sessions.sent_message import find_sent_by
 from palaver.sessions.speech import ATTACHMENT_PART_TYPE, MAX_TRANSCRIPT_CHARS, TRANSCRIPT_ERROR_KEY, TRANSCRIPT_KEY
 
 MESSAGE_ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -111,6 +119,71 @@ class Message:
         return data
 
 
+def message_to_json(message: Message) -> dict[str, Any]:
+    """Convert a message; keys that Palaver does not know are included as they were stored."""
+    extra, author, content = message.extra, message.author, message.content
+    answered_seq, duration_ms = extra.get("answers"), extra.get("duration_ms")
+    sent_by = find_sent_by(extra)
+    data = {
+        "role": message.role,
+        "content": list(content) if isinstance(content, tuple) else content,
+        "author": None if author is None else {"name": author.name, "id": author.id},
+        "tool_calls": list(extra["tool_calls"]) if extra.get("tool_calls") else None,
+        "tool_call_id": _get_text(extra, "tool_call_id"),
+        "tool_name": _get_text(extra, "tool_name"),
+        "reasoning": _get_text(extra, "reasoning"),
+        "interrupted": bool(extra.get("interrupted")),
+        "is_error": bool(extra.get("is_error")),
+        "duration_ms": duration_ms if isinstance(duration_ms, int) else None,
+        "answers_seq": answered_seq if isinstance(answered_seq, int) else None,
+        "platform_message_id": message.platform_message_id,
+        "edited": extra.get("edited") is True,
+        "sent_at": _get_time(extra.get("sent_at")),
+        "context": _get_quotes(extra.get("context")),
+        "replied_message": _get_quote(extra.get("replied_message")),
+        "sent_by": None if sent_by is None else sent_by.to_dict(),
+    }
+    return data | {key: value for key, value in extra.items() if key not in data and key != "answers"}
+
+
+def message_from_json(data: Mapping[str, Any]) -> Message:
+    """Read a message; keys that Palaver does not know belong to it."""
+    fields = {key: value for key, value in data.items() if value is not None}
+    for flag in ("interrupted", "is_error", "edited"):
+        if fields.get(flag) is False:
+            del fields[flag]
+    if "answers_seq" in fields:
+        fields["answers"] = fields.pop("answers_seq")
+    return Message.from_dict({"content": None, **fields})
+
+
+def _get_quotes(value: object) -> list[dict[str, Any]] | None:
+    """Return what was said in a group before a message; None if a program uses the key for something else."""
+    quotes = [_get_quote(entry) for entry in value] if isinstance(value, list | tuple) else []
+    return [quote for quote in quotes if quote is not None] or None
+
+
+def _get_quote(value: object) -> dict[str, Any] | None:
+    if not isinstance(value, Mapping):
+        return None
+    author, text = value.get("author"), value.get("text")
+    is_valid = isinstance(text, str) and (author is None or isinstance(author, str))
+    return dict(value) if is_valid else None
+
+
+def _get_time(value: object) -> str | None:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return None if moment is None or moment.tzinfo is None else format_time(moment)
+
+
+def _get_text(extra: Mapping[str, Any], key: str) -> str | None:
+    value = extra.get(key)
+    return value if isinstance(value, str) else None
+
+
 def join_text_parts(parts: Sequence[Any]) -> str:
     """Return the text in the parts of a message, and what was said in its recordings, joined by spaces."""
     texts = []
@@ -190,12 +263,6 @@ def _read_extra(data: Mapping[str, Any]) -> dict[str, Any]:
         extra[key] = value
     return extra
 
-
-# --------------------------------------------------------------------------------------------------
-# The parts of a message that people send: text, and files that they uploaded.
-#
-# A part is a closed type. Whatever else a sender writes into it would be stored and shown to everyone in the
-# conversation. A part with the URL of some other server would make us, or a provider, fetch that URL for the sender.
 
 MAX_MESSAGE_CHARS: Final = 200_000  # of its text
 MAX_MESSAGE_PARTS: Final = 100

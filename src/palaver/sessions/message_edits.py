@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.core.engines.base import fetch_value
 from palaver.sessions import log_table as events
 from palaver.sessions.delivery import Address
 from palaver.sessions.events import EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
-from palaver.sessions.message_table import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
 
@@ -39,7 +40,7 @@ class MessagePlace(NamedTuple):
 def find_current_place(tx: Transaction, place: MessagePlace, platform_message_id: str) -> MessagePlace:
     """Return where a message of a platform stands now: if it was asked again, its visible copy."""
     row = _find_message(tx, place)
-    if row is not None and row[8] is None:
+    if row is not None and row.hidden_by is None:
         return place
     newest = events.list_messages(tx, place.session_no, limit=_MAX_COPIES_READ)
     for event in reversed(newest):
@@ -50,17 +51,17 @@ def find_current_place(tx: Transaction, place: MessagePlace, platform_message_id
 
 def find_edit(tx: Transaction, place: MessagePlace) -> int | None:
     """Return the number of the edit whose text a message has now; None if it was not edited."""
-    row = tx.fetch_one("SELECT edited_by FROM event WHERE session_no = $1 AND seq = $2", *place)
-    return None if row is None or row[0] is None else int(row[0])
+    seq: int | None = fetch_value(tx, "SELECT edited_by FROM event WHERE session_no = $1 AND seq = $2", *place)
+    return seq
 
 
 def edit_message(tx: Transaction, place: MessagePlace, text: str, actor: Actor, now: int) -> bool:
     """Give a message the text that its author has changed it to; False if it has that text, or is hidden."""
     row = _lock_message(tx, place)
-    if row is None or row[8] is not None or get_text(row) == text:
+    if row is None or row.hidden_by is not None or row.text == text:
         return False
     session_no, seq = place
-    facts = {"seq": seq, "previous_text": get_text(row), "platform": actor.platform}
+    facts = {"seq": seq, "previous_text": row.text, "platform": actor.platform}
     edit_seq = events.append_event_with_text(
         tx, session_no, EventKind.MESSAGE_EDITED, now, actor.person_id, text, facts
     )
@@ -97,8 +98,11 @@ def delete_message(tx: Transaction, place: MessagePlace, actor: Actor, now: int,
     `first_seq` is the number of the message as it arrived; later ones with its id are copies in other versions.
     """
     row = _lock_message(tx, place)
-    copies = [] if row is None or row[7] is None else _find_hidden_copies(tx, place.session_no, first_seq, row[7])
-    if row is None or (row[8] is not None and not copies):
+    if row is None:
+        return False
+    message_id = row.platform_message_id
+    copies = [] if message_id is None else _find_hidden_copies(tx, place.session_no, first_seq, message_id)
+    if row.hidden_by is not None and not copies:
         return False
     session_no, seq = place
     facts = {"seq": seq, "platform": actor.platform}
@@ -108,7 +112,7 @@ def delete_message(tx: Transaction, place: MessagePlace, actor: Actor, now: int,
     tx.execute_many(update, [(session_no, each, hidden_by) for each in hidden])
     for each in hidden:
         mark_near_hidden(tx, session_no, each, each)
-    if row[8] is None:
+    if row.hidden_by is None:
         events.end_compaction_of_hidden(tx, session_no, seq)
         events.update_counters(tx, session_no, -1)
     return True
@@ -199,11 +203,12 @@ def _find_answer(tx: Transaction, session_no: int, input_seq: int) -> MessagePla
     return MessagePlace(session_no, seqs[-1]) if seqs else None
 
 
-def _lock_message(tx: Transaction, place: MessagePlace) -> Row | None:
+def _lock_message(tx: Transaction, place: MessagePlace) -> EventColumns | None:
     """Return a message, and keep others from changing its session until this transaction ends."""
     tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", place.session_no)
     return _find_message(tx, place)
 
 
-def _find_message(tx: Transaction, place: MessagePlace) -> Row | None:
-    return tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2 AND kind = 'message'", *place)
+def _find_message(tx: Transaction, place: MessagePlace) -> EventColumns | None:
+    row = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2 AND kind = 'message'", *place)
+    return None if row is None else EventColumns._make(row)

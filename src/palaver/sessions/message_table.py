@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import PersonId, SessionId, parse_session_id
 from palaver.core.text import is_too_deep, make_json_storable, make_storable
@@ -30,14 +31,31 @@ if TYPE_CHECKING:
 # role, content, body, person_id, platform_message_id
 MessageRow = tuple[str, str | None, str | None, str | None, str | None]
 
-# Its rows are what `event_from_row` reads.
 EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
     WHERE edit.session_no = event.session_no AND edit.seq = event.edited_by) END"""
-SELECT_EVENT = f"""SELECT seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by,
-    {EDITED_TEXT} FROM event"""
-# The same columns with sizes instead of texts, which are not read.
-SELECT_EVENT_SIZES = """SELECT seq, kind, created_at, role, COALESCE(octet_length(content), 0),
-    COALESCE(octet_length(body), 0), person_id, platform_message_id, hidden_by, NULL FROM event"""
+
+
+class EventColumns(NamedTuple):
+    """What is read of an entry of the log."""
+
+    seq: int
+    kind: str
+    created_at: int
+    role: str | None
+    content: str | None
+    body: str | None
+    person_id: str | None
+    platform_message_id: str | None
+    hidden_by: int | None
+    edited_text: str | None
+
+    @property
+    def text(self) -> str | None:
+        """The text of a message as its author has edited it."""
+        return self.content if self.edited_text is None else self.edited_text
+
+
+SELECT_EVENT = f"SELECT {list_columns(EventColumns, edited_text=EDITED_TEXT)} FROM event"  # for `event_from_row`
 
 
 class UnreadableRow(Exception):
@@ -117,11 +135,6 @@ def decode_message(
     return message if edited_text is None else message.with_edited_text(edited_text)
 
 
-def get_text(row: Row) -> str | None:
-    """Return the text of a message from a row of `SELECT_EVENT`, as its author has edited it."""
-    return row[4] if row[9] is None else str(row[9])
-
-
 def decode_body(body: str | None) -> dict[str, Any]:
     """Read the JSON of an event; raises `UnreadableRow`."""
     if not body:
@@ -167,8 +180,6 @@ def _parse_finite(text: str) -> float:
 
 _DECODER = json.JSONDecoder(parse_float=_parse_finite, parse_constant=_parse_finite)
 
-
-# --------------------------------------------------------------------------------------------------
 
 # Reserves seqs and updates the counters. Parameters (`_SessionUpdate`): session id, number of messages, now, 1 if a
 # human wrote them, preview or NULL, number of tool calls, automatic title or NULL.
@@ -295,8 +306,8 @@ def _append_in_one_statement(
     columns = [list(column) for column in zip(*rows, strict=True)] if is_batch else rows[0]
     usage_values = () if usage is None else usages.get_values(usage)
     statement = _build_whole_append(has_usage=usage is not None, is_batch=is_batch)
-    row = tx.fetch_one(statement, *update, *columns, *usage_values)
-    return None if row is None else int(row[0])
+    last_seq: int | None = fetch_value(tx, statement, *update, *columns, *usage_values)
+    return last_seq
 
 
 @cache

@@ -2,6 +2,13 @@
 
 A `Session` keeps its id for its whole life. A `SessionEntry` is a lane with its current session: the conversation
 that the next message in that lane joins.
+
+Versions of an exchange: a message was edited or its answer regenerated, and the other version is kept.
+
+Always true: of the versions of a message one is chosen, and only that one, with everything that followed it, is part
+of the conversation. The others are hidden in the same log.
+
+A conversation as one person sees it: the session, how far they have read it, and whether the agent is busy.
 """
 
 from __future__ import annotations
@@ -12,21 +19,24 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from palaver.core.clock import format_optional_time, format_time
+from palaver.core.ids import ProjectId, SessionId, SessionKey
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.titles import clean_long_text
-from palaver.sessions.json import session_to_json
+from palaver.sessions.message import message_to_json
+from palaver.sessions.usage import UsageTotals
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey
+    from palaver.core.ids import PersonId
     from palaver.sessions.events import Event
-    from palaver.sessions.json import SessionJson
     from palaver.sessions.message import Message
     from palaver.sessions.search_text import Snippet
     from palaver.sessions.turn import BusyPolicy
-    from palaver.sessions.usage import UsageTotals
+    from palaver.sessions.wire import HitJson, SessionJson
 
 
 T = TypeVar("T")
@@ -98,14 +108,74 @@ class Session:
 
     def to_dict(self) -> SessionJson:
         """Return the session as JSON-ready data: the same keys as in the API and in exports."""
-        return session_to_json(self)
+        return {
+            "id": self.id,
+            "title": self.title,
+            "auto_title": self.auto_title,
+            "display_name": self.display_name,
+            "preview": self.preview,
+            "platform": str(self.platform),
+            "chat_type": self.chat_type.value,
+            "key": self.key,
+            "source": self.origin.to_dict(),
+            "shared": self.shared,
+            "pinned": self.pinned,
+            "archived": self.archived,
+            "project_id": self.project_id,
+            "parent_id": self.parent_id,
+            "message_count": self.message_count,
+            "tool_call_count": self.tool_call_count,
+            "created_at": format_time(self.created_at),
+            "active_at": format_optional_time(self.active_at),
+            "last_message_at": format_optional_time(self.last_message_at),
+            "last_human_at": format_optional_time(self.last_human_at),
+            "start_reason": self.start_reason.value,
+            "previous_had_messages": self.previous_had_messages,
+            "is_first_contact": self.is_first_contact,
+            "ended_at": format_optional_time(self.ended_at),
+            "end_reason": self.end_reason and self.end_reason.value,
+            "model": self.model,
+            "model_provider": self.model_provider,
+            "context_tokens": self.last_prompt_tokens,
+            "usage": self.usage.to_dict(),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Session:
         """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
-        from palaver.sessions.json_reading import session_from_json  # it imports this module
-
-        return session_from_json(data)
+        reader = JsonReader("session", data)
+        source = SessionSource.from_dict(reader.read_object("source"))
+        project_id, parent_id = reader.read_optional("project_id", str), reader.read_optional("parent_id", str)
+        return cls(
+            id=SessionId(reader.read("id", str)),
+            key=SessionKey(reader.read("key", str)),
+            platform=source.platform,
+            chat_type=source.chat_type,
+            title=reader.read_optional("title", str),
+            auto_title=reader.read_optional("auto_title", str),
+            preview=reader.read("preview", str),
+            shared=reader.read("shared", bool),
+            message_count=reader.read("message_count", int),
+            tool_call_count=reader.read("tool_call_count", int),
+            created_at=reader.read_time("created_at"),
+            active_at=reader.read_optional_time("active_at"),
+            last_message_at=reader.read_optional_time("last_message_at"),
+            last_human_at=reader.read_optional_time("last_human_at"),
+            ended_at=reader.read_optional_time("ended_at"),
+            end_reason=reader.read_optional_choice("end_reason", EndReason),
+            start_reason=reader.read_choice("start_reason", StartReason),
+            previous_had_messages=reader.read("previous_had_messages", bool),
+            is_first_contact=reader.read("is_first_contact", bool),
+            pinned=reader.read("pinned", bool),
+            archived=reader.read("archived", bool),
+            project_id=None if project_id is None else ProjectId(project_id),
+            parent_id=None if parent_id is None else SessionId(parent_id),
+            model=reader.read_optional("model", str),
+            model_provider=reader.read_optional("model_provider", str),
+            last_prompt_tokens=reader.read("context_tokens", int),
+            usage=UsageTotals.from_dict(reader.read_object("usage")),
+            source_json=json.dumps(source.to_dict(), separators=(",", ":")),
+        )
 
     @property
     def origin(self) -> SessionSource:
@@ -235,6 +305,20 @@ class SearchHit:
         """Continues the search after this message. It contains nothing that the reader does not know of the message."""
         return f"{self.session_id}.{self.seq}"
 
+    def to_dict(self) -> HitJson:
+        """Return the hit as JSON-ready data: the same keys as in the API."""
+        return {
+            "session_id": self.session_id,
+            "title": self.title,
+            "seq": self.seq,
+            "at": format_time(self.at),
+            "role": self.message.role,
+            "snippet": self.snippet.text,
+            "highlights": self.snippet.highlights,
+            "archived": self.archived,
+            "message": message_to_json(self.message),
+        }
+
 
 class SearchHits(list[SearchHit]):
     """What a search has found, newest first."""
@@ -264,12 +348,6 @@ def clean_project_instructions(text: str) -> str | None:
     return clean_long_text("instructions", text, MAX_PROJECT_INSTRUCTION_CHARS) if text.strip() else None
 
 
-# --------------------------------------------------------------------------------------------------
-# Versions of an exchange: a message was edited or its answer regenerated, and the other version is kept.
-#
-# Always true: of the versions of a message one is chosen, and only that one, with everything that followed it, is part
-# of the conversation. The others are hidden in the same log.
-
 MAX_VERSIONS: Final = 200  # of one message
 
 
@@ -292,10 +370,6 @@ class Version:
     is_chosen: bool
     question: str
     answer: str  # empty if there is none
-
-
-# --------------------------------------------------------------------------------------------------
-# A conversation as one person sees it: the session, how far they have read it, and whether the agent is busy.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

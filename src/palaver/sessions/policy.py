@@ -16,12 +16,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, assert_never
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from zoneinfo import ZoneInfo
 
 MAX_BACKGROUND_AGE: Final = timedelta(hours=24)  # older background work is abandoned and does not prevent a reset
 MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years; for longer, use the mode `none`
@@ -58,6 +58,8 @@ class ResetPolicy:
 
     @property
     def zone(self) -> ZoneInfo:
+        from zoneinfo import ZoneInfo  # most programs that use the library need no time zones
+
         return ZoneInfo(self.timezone)
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,6 +231,8 @@ def _format_minutes(minutes: int) -> str:
 def _is_timezone(value: object) -> bool:
     if not isinstance(value, str):
         return False
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown; not a name; a folder or unreadable

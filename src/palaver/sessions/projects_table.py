@@ -10,9 +10,10 @@ Always true: a project that has disappeared is found by nothing that looks for p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
@@ -25,15 +26,26 @@ if TYPE_CHECKING:
 
 SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at once
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
-_SELECT = """SELECT p.id, p.name, p.color, p.created_at,
-    (SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL), p.no, p.instructions
-    FROM project p"""
+
+
+class _ProjectColumns(NamedTuple):
+    no: int
+    id: str
+    name: str
+    color: str | None
+    instructions: str | None
+    created_at: int
+    session_count: int
+
+
+_SESSION_COUNT = "(SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL)"
+_SELECT = f"SELECT {list_columns(_ProjectColumns, 'p', session_count=_SESSION_COUNT)} FROM project p"
 
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
     """List a person's projects by name."""
     rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 AND p.is_deleted = 0 ORDER BY p.name_key", person_id)
-    return [_project_from_row(row) for row in rows]
+    return [_project_from_row(row)[1] for row in rows]
 
 
 def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
@@ -41,7 +53,7 @@ def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
     row = is_storable(project_id) and tx.fetch_one(f"{_SELECT} WHERE p.id = $1 AND p.is_deleted = 0", project_id)
     if not row:
         raise ProjectNotFound(f"Project {project_id!r} not found.", project=project_id)
-    return row[5], _project_from_row(row)
+    return _project_from_row(row)
 
 
 def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
@@ -54,14 +66,14 @@ def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[
     )
     if not row:
         raise ProjectNotFound(f"Project {text!r} not found.", project=text)
-    return row[5], _project_from_row(row)
+    return _project_from_row(row)
 
 
 def find_id(tx: Transaction, person_id: PersonId, name: str) -> tuple[int, ProjectId] | None:
     """Find the number and the id of a person's project by its name, without counting its conversations."""
     sql = "SELECT no, id FROM project WHERE person_id = $1 AND name_key = $2"
-    row = tx.fetch_one(sql, person_id, name.casefold())
-    return (row[0], ProjectId(row[1])) if row else None
+    row: tuple[int, ProjectId] | None = tx.fetch_one(sql, person_id, name.casefold())
+    return row
 
 
 def create(tx: Transaction, person_id: PersonId, name: str, color: str | None, now: int) -> Project:
@@ -131,25 +143,27 @@ def delete_piece(tx: Transaction, project_no: int) -> None:
 
 def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
     """Return the instructions of a session's project if it is this person's."""
-    row = tx.fetch_one(
+    instructions: str | None = fetch_value(
+        tx,
         "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
         " WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0",
         session_no,
         person_id,
     )
-    return None if row is None else row[0]
+    return instructions
 
 
 def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:
     clean = clean_title(name)
-    existing = tx.fetch_one(
+    existing = fetch_value(
+        tx,
         "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3",
         person_id,
         clean.casefold(),
         except_no,
     )
     if existing is not None:
-        raise ProjectNameTaken(f"You already have a project named {existing[0]!r}. Choose another name.", name=clean)
+        raise ProjectNameTaken(f"You already have a project named {existing!r}. Choose another name.", name=clean)
     return clean
 
 
@@ -159,12 +173,13 @@ def _check_color(color: str | None) -> str | None:
     return color
 
 
-def _project_from_row(row: Row) -> Project:
-    return Project(
-        id=ProjectId(row[0]),
-        name=row[1],
-        color=row[2],
-        created_at=from_micros(row[3]),
-        session_count=row[4],
-        instructions=row[6],
+def _project_from_row(columns: Row) -> tuple[int, Project]:
+    row = _ProjectColumns._make(columns)
+    return row.no, Project(
+        id=ProjectId(row.id),
+        name=row.name,
+        color=row.color,
+        created_at=from_micros(row.created_at),
+        session_count=row.session_count,
+        instructions=row.instructions,
     )

@@ -4,6 +4,10 @@ Both are stored with the message, so that the log alone decides what the agent s
 each line begins with `>`, and nothing in it can end the quote.
 
 Always true: `context` has at most `MAX_CONTEXT_MESSAGES` messages and `MAX_CONTEXT_CHARS` characters.
+
+Says in words who has sent a message that is no answer: for people, and for the agent.
+
+The name of a job or a person is text from a chat: it is cleaned for people and quoted for the agent.
 """
 
 from __future__ import annotations
@@ -108,11 +112,6 @@ def _get_text(fields: Mapping[str, Any], key: str) -> str:
 def _cut(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
-
-# --------------------------------------------------------------------------------------------------
-# Says in words who has sent a message that is no answer: for people, and for the agent.
-#
-# The name of a job or a person is text from a chat: it is cleaned for people and quoted for the agent.
 
 MAX_NAME_CHARS: Final = 60
 

@@ -5,15 +5,22 @@ search first lets it catch up for a moment with what its reader may see, and tel
 `indexed_seq` changes in the same transaction as the index, so a crash leaves no hole. Every indexed message carries its
 audience, so a search reads nothing that its reader may not see. Newest first; nothing is ranked, nothing is scanned.
 Filters are words of the index too (`search_scope.py`).
+
+Merges SQLite's search index a few pages at a time, so that no writer waits for a merge.
+
+Every transaction that indexes messages adds a part to the index, and a search looks into all parts. By itself, FTS5
+merges hundreds of pages in the transaction that happens to come then, so that is off (migration 21), and the indexer
+calls `merge_parts` instead. FTS5 also keeps the words of a deleted message until the part that has them is merged:
+`merge_piece` does that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
 from palaver.core.ids import SessionId
 from palaver.people.table import AUDIENCE_OWNER_NAME
 from palaver.sessions import deletion_table as session_deletion
@@ -166,17 +173,47 @@ def _get_next_month(micros: int) -> tuple[int, int]:
     return (year, month + 1) if month < 12 else (year + 1, 1)
 
 
-# --------------------------------------------------------------------------------------------------
+class _NewEvent(NamedTuple):
+    no: int
+    seq: int
+    content: str | None
+    role: str | None
+    created_at: int
+    kind: str
+    body: str | None
+    person_id: str | None
+
+
+class _HitColumns(NamedTuple):
+    session_id: str
+    title: str | None
+    seq: int
+    created_at: int
+    role: str
+    content: str | None
+    body: str | None
+    platform_message_id: str | None
+    archived_at: int | None
+    edited_text: str | None
+    owner_name: str | None
+
 
 _SELECT_UNINDEXED = "SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1"
 # An edit is indexed as its message: with the edited message's number, role, time and person.
-_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at, kind, body, person_id FROM event
+_SELECT_NEW_EVENTS = f"""SELECT {list_columns(_NewEvent)} FROM event
     WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
 _SELECT_EDITED = "SELECT no, role, created_at, person_id FROM event WHERE session_no = $1 AND seq = $2"
-_SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
-    e.platform_message_id, s.archived_at, CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
-    WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END,
-    CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END FROM"""
+_HIT_COLUMNS = list_columns(
+    _HitColumns,
+    "e",
+    session_id="s.id",
+    title="COALESCE(s.title, s.auto_title)",
+    archived_at="s.archived_at",
+    edited_text="""CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
+        WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END""",
+    owner_name=f"CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END",
+)
+_SELECT_HIT = f"SELECT {_HIT_COLUMNS} FROM"
 
 # PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
 # sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
@@ -261,20 +298,21 @@ class _BatchBuilder:
         after = None
         for event in self._iterate_new_events(session_no, indexed_seq):
             self._add_event(session_no, session_scope, own_audience_no, event)
-            after = event[1]
+            after = event.seq
             if self.is_full:
                 break
         self.progress.append((session_no, indexed_seq, last_seq if after is None else after))
 
-    def _iterate_new_events(self, session_no: int, after: int) -> Iterator[Row]:
-        while len(events := self._tx.fetch_all(_SELECT_NEW_EVENTS, session_no, after, _EVENTS_PER_READ)) > 0:
-            yield from events
-            if len(events) < _EVENTS_PER_READ:
+    def _iterate_new_events(self, session_no: int, after: int) -> Iterator[_NewEvent]:
+        while len(rows := self._tx.fetch_all(_SELECT_NEW_EVENTS, session_no, after, _EVENTS_PER_READ)) > 0:
+            for event in map(_NewEvent._make, rows):
+                yield event
+                after = event.seq
+            if len(rows) < _EVENTS_PER_READ:
                 return
-            after = events[-1][1]
 
     def _add_event(
-        self, session_no: int, session_scope: Sequence[str], own_audience_no: int | None, event: Row
+        self, session_no: int, session_scope: Sequence[str], own_audience_no: int | None, event: _NewEvent
     ) -> None:
         no, _, text, role, created_at, kind, body, person_id = event
         if kind == EventKind.MESSAGE_EDITED:
@@ -351,8 +389,8 @@ def _find_kept_events(tx: Transaction, event_nos: Sequence[int]) -> set[int]:
 
 def find_event_no(tx: Transaction, session_no: int, seq: int) -> int | None:
     """Return the number of an event among all events."""
-    row = tx.fetch_one("SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
-    return None if row is None else int(row[0])
+    no: int | None = fetch_value(tx, "SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
+    return no
 
 
 def find_messages(
@@ -427,32 +465,24 @@ def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
     return " & ".join(parts)
 
 
-def _hit_from_row(row: Row, query: Query) -> SearchHit:
-    session_id, title, seq, at, role, content, body, platform_message_id, archived_at, edited_text, owner_name = row
+def _hit_from_row(columns: Row, query: Query) -> SearchHit:
+    row = _HitColumns._make(columns)
     try:
-        message = decode_message(role, content, body, platform_message_id, edited_text)
+        message = decode_message(row.role, row.content, row.body, row.platform_message_id, row.edited_text)
     except UnreadableRow:  # the text that was found is all that can be shown of it
-        message = Message(role if role in MESSAGE_ROLES else "system", content)
-    content = content if edited_text is None else edited_text
+        message = Message(row.role if row.role in MESSAGE_ROLES else "system", row.content)
+    text = row.content if row.edited_text is None else row.edited_text
     return SearchHit(
-        session_id=SessionId(session_id),
-        title=title,
-        seq=seq,
-        at=from_micros(at),
+        session_id=SessionId(row.session_id),
+        title=row.title,
+        seq=row.seq,
+        at=from_micros(row.created_at),
         message=message,
-        snippet=build_snippet(content or "", query),
-        archived=archived_at is not None,
-        owner_name=owner_name,
+        snippet=build_snippet(text or "", query),
+        archived=row.archived_at is not None,
+        owner_name=row.owner_name,
     )
 
-
-# --------------------------------------------------------------------------------------------------
-# Merges SQLite's search index a few pages at a time, so that no writer waits for a merge.
-#
-# Every transaction that indexes messages adds a part to the index, and a search looks into all parts. By itself, FTS5
-# merges hundreds of pages in the transaction that happens to come then, so that is off (migration 21), and the indexer
-# calls `merge_parts` instead. FTS5 also keeps the words of a deleted message until the part that has them is merged:
-# `merge_piece` does that.
 
 MERGED_PAGES: Final = 20  # in one transaction
 MAX_MERGE_STEPS: Final = 100_000  # one after the other, also of a very large index
@@ -471,19 +501,19 @@ def merge_piece(tx: Transaction) -> bool:
     """Merge a few pages of the parts of which much is deleted; return whether there may be more to merge."""
     if tx.name != "sqlite":  # in PostgreSQL the words are deleted with their message
         return False
-    before = tx.fetch_one("SELECT v FROM search_config WHERE k = 'deletemerge'")
+    before = fetch_value(tx, "SELECT v FROM search_config WHERE k = 'deletemerge'")
     set_delete_merge(tx, MERGED_DELETIONS_PERCENT)
     has_merged = merge_pages(tx, MERGED_PAGES)
-    set_delete_merge(tx, int(before[0]) if before else 0)  # an erasure, too, may be merging
+    set_delete_merge(tx, int(before or 0))  # an erasure, too, may be merging
     return has_merged
 
 
 def merge_pages(tx: Transaction, pages: int) -> bool:
     """Merge about so many pages (negative: begin to merge everything); return whether anything was merged."""
-    before = tx.fetch_one("SELECT total_changes()")
+    before = fetch_value(tx, "SELECT total_changes()")
     tx.execute("INSERT INTO search (search, rank) VALUES ('merge', $1)", pages)
-    after = tx.fetch_one("SELECT total_changes()")
-    return before is not None and after is not None and after[0] - before[0] >= 2  # so says the documentation of FTS5
+    after = fetch_value(tx, "SELECT total_changes()")
+    return bool(after - before >= 2)  # so says the documentation of FTS5
 
 
 def set_delete_merge(tx: Transaction, percent: int) -> None:

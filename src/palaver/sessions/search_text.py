@@ -7,6 +7,12 @@ Text is folded first: compatibility forms and letter case are unified, accents a
 letters, digits and their combining marks, cut to `MAX_WORD_CHARS` characters. Scripts written without spaces
 between words (Han, kana, Hangul, Thai, Lao, Khmer, Myanmar) give one word per character, and a query in them is a
 phrase of such words: so a word of two characters is found in a sentence.
+
+Filters of searches and lists: platform, role, person, date, project, archive and words to leave out.
+
+lisbon -porto platform:telegram person:Ada after:2026-01-01 project:"Night trains" archived:without
+
+Always true: a filter only takes matches away. Who may see a message is decided elsewhere, and always applies as well.
 """
 
 from __future__ import annotations
@@ -357,16 +363,6 @@ def _combining_marks() -> str:
     codes = [c for c in candidates if unicodedata.category(chr(c))[0] == "M" and not single_char.match(chr(c))]
     return format_char_class(codes)
 
-
-# --------------------------------------------------------------------------------------------------
-# Filters of searches and lists: platform, role, person, date, project, archive and words to leave out.
-#
-# People type them like this:
-#
-#     lisbon -porto platform:telegram person:Ada after:2026-01-01 project:"Night trains" archived:without
-#
-# Always true: a filter only takes matches away. Who may see a message is decided elsewhere, and always applies as
-# well.
 
 FILTER_ROLES: Final = ("user", "assistant", "tool")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2100

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import SessionNotFound
 from palaver.sessions import log_table as events
 from palaver.sessions.events import EventKind
@@ -51,7 +52,15 @@ def load(tx: Transaction, session_no: int) -> SessionSettings:
     )
     if row is None:
         raise SessionNotFound
-    return settings_from_columns(*row)
+    model, profile, personality, workspace, busy_policy, disabled_toolsets = row
+    return SessionSettings(
+        model=model,
+        profile=profile,
+        personality=personality,
+        workspace=workspace,
+        busy_policy=parse_busy_policy(busy_policy),
+        disabled_toolsets=parse_toolset_names(disabled_toolsets),
+    )
 
 
 def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
@@ -59,8 +68,8 @@ def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
     has chosen none.
     """
     number = "$1" if isinstance(session, int) else "(SELECT session_no FROM lane WHERE key = $1)"
-    row = tx.fetch_one(f"SELECT profile FROM session WHERE no = {number}", session)
-    return row[0] if row else None
+    profile: str | None = fetch_value(tx, f"SELECT profile FROM session WHERE no = {number}", session)
+    return profile
 
 
 def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | SessionKey) -> str | None:
@@ -68,25 +77,11 @@ def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | Se
     return find_profile(tx, session) if config.reset_by_profile else None
 
 
-def settings_from_columns(
-    model: str | None,
-    profile: str | None,
-    personality: str | None,
-    workspace: str | None,
-    busy_policy: str | None,
-    disabled_toolsets: str | None,
-) -> SessionSettings:
-    return SessionSettings(
-        model=model,
-        profile=profile,
-        personality=personality,
-        workspace=workspace,
-        busy_policy=None if busy_policy is None else BusyPolicy(busy_policy),
-        disabled_toolsets=_parse_toolset_names(disabled_toolsets),
-    )
+def parse_busy_policy(column: str | None) -> BusyPolicy | None:
+    return None if column is None else BusyPolicy(column)
 
 
-def _parse_toolset_names(column: str | None) -> tuple[str, ...]:
+def parse_toolset_names(column: str | None) -> tuple[str, ...]:
     return () if column is None else tuple(json.loads(column))
 
 
@@ -100,10 +95,7 @@ def change(
 ) -> None:
     """Set a setting; None resets it. The caller has checked the value."""
     column, text = _COLUMNS[setting], None if value is None else str(value)  # an enum as plain text
-    row = tx.fetch_one(f"SELECT {column} FROM session WHERE no = $1 {tx.for_update}", session_no)
-    if row is None:
-        raise SessionNotFound
-    previous = row[0]
+    previous = events.lock_session(tx, session_no, column)
     if previous == text:
         return
     tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", session_no, text)
@@ -120,10 +112,7 @@ def switch_toolsets(
     person_id: PersonId | None = None,
 ) -> None:
     """Enable (True) and disable (False) toolsets by name; the others stay as they are. None enables all."""
-    row = tx.fetch_one(f"SELECT disabled_toolsets FROM session WHERE no = $1 {tx.for_update}", session_no)
-    if row is None:
-        raise SessionNotFound
-    previous = _parse_toolset_names(row[0])
+    previous = parse_toolset_names(events.lock_session(tx, session_no, "disabled_toolsets"))
     disabled = apply_switches(previous, switches)
     if previous == disabled:
         return

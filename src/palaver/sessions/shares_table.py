@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.core.clock import from_micros
+from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import InvalidInput
-from palaver.core.ids import PersonId
 from palaver.core.operation import Page
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
@@ -21,12 +22,26 @@ from palaver.sessions.share import (
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
 
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
 _END_OF_LIST = 2**62
 
-_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at, h.secret,
-    h.expires_at FROM share h JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
+
+class _ShareColumns(NamedTuple):
+    id: str
+    session_id: str
+    person_id: PersonId
+    person_name: str
+    title: str
+    message_count: int
+    created_at: int
+    expires_at: int | None
+    secret: str
+
+
+_SELECT = f"""SELECT {list_columns(_ShareColumns, "h", session_id="s.id", person_name="p.name")} FROM share h
+    JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
 
 
 def add(
@@ -56,8 +71,7 @@ def add(
 
 
 def count_shares(tx: Transaction, person_id: PersonId) -> int:
-    row = tx.fetch_one("SELECT COUNT(*) FROM share WHERE person_id = $1", person_id)
-    return int(row[0]) if row else 0
+    return fetch_value(tx, "SELECT COUNT(*) FROM share WHERE person_id = $1", person_id) or 0
 
 
 def has_content_of_others(tx: Transaction, session_no: int) -> bool:
@@ -84,7 +98,8 @@ def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor:
         rows = tx.fetch_all(
             f"{_SELECT} WHERE h.person_id = $3 AND h.no < $1 ORDER BY h.no DESC LIMIT $2", before, limit, person_id
         )
-    return Page([_share_from_row(row) for row in rows], rows[-1][1] if len(rows) == limit else None)
+    shares = list(map(_share_from_row, rows))
+    return Page(shares, shares[-1].id if len(shares) == limit else None)
 
 
 def open_share(tx: Transaction, secret: str, now: int) -> dict[str, Any]:
@@ -92,9 +107,10 @@ def open_share(tx: Transaction, secret: str, now: int) -> dict[str, Any]:
     row = tx.fetch_one("SELECT body, created_at, expires_at FROM share WHERE secret = $1", parse_share_secret(secret))
     if row is None:
         raise ShareNotFound
-    if row[2] is not None and row[2] <= now:
+    body, created_at, expires_at = row
+    if expires_at is not None and expires_at <= now:
         raise ShareExpired
-    return {**json.loads(row[0]), "shared_at": from_micros(row[1])}
+    return {**json.loads(body), "shared_at": from_micros(created_at)}
 
 
 def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:
@@ -131,29 +147,16 @@ def delete_expired_before(tx: Transaction, before: int, limit: int) -> int:
 
 def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> int:
     """Return the number of the share that a cursor names: the last one of the page before."""
-    try:
-        share_id = parse_share_id(cursor)
-    except ShareNotFound:
-        row = None
-    else:
-        row = tx.fetch_one(
-            "SELECT no FROM share WHERE id = $1 AND ($2 = '' OR person_id = $2)", share_id, person_id or ""
-        )
-    if row is None:
+    no: int | None = None
+    with suppress(ShareNotFound):
+        sql = "SELECT no FROM share WHERE id = $1 AND ($2 = '' OR person_id = $2)"
+        no = fetch_value(tx, sql, parse_share_id(cursor), person_id or "")
+    if no is None:
         raise InvalidInput("cursor: this share no longer exists. List the shares from the beginning.", key="cursor")
-    return int(row[0])
+    return no
 
 
-def _share_from_row(row: Row) -> Share:
-    _, share_id, session_id, person_id, person_name, title, message_count, created_at, secret, expires_at = row
-    return Share(
-        id=share_id,
-        session_id=session_id,
-        person_id=PersonId(person_id),
-        person_name=person_name,
-        title=title,
-        message_count=message_count,
-        created_at=from_micros(created_at),
-        expires_at=None if expires_at is None else from_micros(expires_at),
-        secret=secret,
-    )
+def _share_from_row(columns: Row) -> Share:
+    row = _ShareColumns._make(columns)
+    times = {"created_at": from_micros(row.created_at), "expires_at": from_micros_or_none(row.expires_at)}
+    return Share(**{**row._asdict(), **times})

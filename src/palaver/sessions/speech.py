@@ -1,6 +1,11 @@
 """Speech: recordings that become text, and answers that are read aloud. The rules, the limits and the texts; pure.
 
 Always true: everything here takes time in proportion to its text.
+
+Attachments: the files people send, which types are accepted, and how a message refers to them.
+
+The type of a file is detected from its bytes; neither its name nor the sender is trusted. Text is always served as
+plain text, whatever language it is written in, so nothing that was uploaded can run in a browser.
 """
 
 from __future__ import annotations
@@ -128,12 +133,6 @@ class SpokenAudio:
     data: bytes = field(repr=False)
     media_type: str
 
-
-# --------------------------------------------------------------------------------------------------
-# Attachments: the files people send, which types are accepted, and how a message refers to them.
-#
-# The type of a file is detected from its bytes; neither its name nor the sender is trusted. Text is always served as
-# plain text, whatever language it is written in, so nothing that was uploaded can run in a browser.
 
 MAX_FILE_BYTES: Final = 20_000_000
 MAX_FILES_PER_PERSON: Final = 100_000

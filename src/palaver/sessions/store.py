@@ -19,10 +19,8 @@ from palaver.core.errors import InvalidInput, InvalidSource, SessionNotFound
 from palaver.core.operation import (
     AsyncRunner,
     BlockingRunner,
-    Operations,
     R,
     ReadAfterWork,
-    WriteThenWork,
     check_count,
     check_minutes,
     operation,
@@ -31,24 +29,19 @@ from palaver.core.source import SessionSource
 from palaver.core.text import is_storable
 from palaver.people import table as people
 from palaver.sessions import (
-    deletion_table as session_deletion,
     lanes_table as lanes,
     list_table as session_lists,
     log_table as events,
     message_table as message_log,
-    projects_table as projects,
-    settings_table as session_settings,
     table as sessions,
     usage_table as usage,
 )
-from palaver.sessions.deletions import build_deletion
-from palaver.sessions.events import EventKind
-from palaver.sessions.export import export_session
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.sessions.indexer import Indexer, build_search
 from palaver.sessions.message import Message
 from palaver.sessions.usage import TurnUsage
-from palaver.sessions.view import AsyncSessionView, SessionView, ViewScope
+from palaver.sessions.view import AsyncSessionView, SessionView, TrustedScope, ViewScope
+from palaver.sessions.view.session_view import SessionOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,21 +52,21 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.operation import Page
     from palaver.people.model import Person, Principal
-    from palaver.sessions.deletions import HiddenRow
     from palaver.sessions.events import Event
-    from palaver.sessions.model import RecordedMessage, SearchHits, Session, SessionEntry, UndoResult
+    from palaver.sessions.model import RecordedMessage, SearchHits, Session, SessionEntry
 
     MessageInput = str | Mapping[str, Any] | Message
     IsBusy = Callable[[str], bool | datetime | None]
 
 
-class StoreOperations(Operations[R]):
+class StoreOperations(SessionOperations[R]):
     """The operations of a store: `SessionStore` blocks, `AsyncSessionStore` is awaited."""
 
     def __init__(
         self, runner: R, engine: Engine, config: GatewayConfig, clock: Clock, is_busy: IsBusy | None, indexer: Indexer
     ) -> None:
         super().__init__(runner)
+        self._scope = TrustedScope(clock)
         self._engine = engine
         self._config = config
         self._clock = clock
@@ -109,19 +102,19 @@ class StoreOperations(Operations[R]):
     @operation
     def reset_session(self, key: str) -> Work[SessionEntry]:
         """End the lane's session and start a new one. `restore` reverts it."""
-        now = self._now()
+        now = self._scope.now()
         return Write(lambda tx: _require_entry(lanes.reset_session(tx, key, now), key))
 
     @operation
     def switch_session(self, key: str, session_id: str) -> Work[SessionEntry]:
         """Move the lane to another session, which keeps its own totals. `restore` reverts it."""
-        now = self._now()
+        now = self._scope.now()
         return Write(lambda tx: _require_entry(lanes.switch_session(tx, key, sessions.get(tx, session_id), now), key))
 
     @operation
     def restore(self, key: str) -> Work[SessionEntry]:
         """Revert the lane's last reset or switch; called again, the one before it."""
-        now = self._now()
+        now = self._scope.now()
         return Write(lambda tx: lanes.restore_session(tx, key, now))
 
     # -- the transcript ------------------------------------------------------------------------------------
@@ -144,7 +137,7 @@ class StoreOperations(Operations[R]):
             raise InvalidInput("There is no message to append.")
         if from_human is None:
             from_human = any(each.role == "user" for each in messages)
-        now = self._now()
+        now = self._scope.now()
         appended_usage = usage if usage is not None and usage.has_usage else None
 
         def run(tx: Transaction) -> int:
@@ -168,7 +161,7 @@ class StoreOperations(Operations[R]):
     def rewrite_transcript(self, session_id: str, messages: Sequence[MessageInput]) -> Work[None]:
         """Replace the transcript. Messages that differ are hidden, not deleted; all of it happens, or nothing."""
         replacement = [_to_message(each, "user") for each in messages]
-        now = self._now()
+        now = self._scope.now()
         self._indexer.notify()
         return Write(lambda tx: events.rewrite_transcript(tx, sessions.get(tx, session_id).no, replacement, now))
 
@@ -178,34 +171,6 @@ class StoreOperations(Operations[R]):
         check_count("after", after, minimum=0)
         check_count("limit", limit)
         return Read(lambda tx: events.list_events(tx, sessions.get(tx, session_id).no, after=after, limit=limit))
-
-    @operation
-    def undo(self, session_id: str, turns: int = 1) -> Work[UndoResult]:
-        """Hide the last complete turns; `redo` shows them again."""
-        check_count("turns", turns)
-        now = self._now()
-        return Write(lambda tx: events.undo_turns(tx, sessions.get(tx, session_id).no, turns, now))
-
-    @operation
-    def redo(self, session_id: str) -> Work[UndoResult]:
-        """Show again what the last undo hid."""
-        now = self._now()
-        return Write(lambda tx: events.redo_turns(tx, sessions.get(tx, session_id).no, now))
-
-    @operation
-    def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
-        """Start a new session as a copy of this one, up to and including the turn of message number `at`."""
-        check_count("at", at, minimum=0)
-        now = self._now()
-        self._indexer.notify()
-
-        def run(tx: Transaction) -> Session:
-            row = sessions.get(tx, session_id)
-            fork = sessions.fork(tx, row, at, now, person_id=None, audience_no=row.audience_no)
-            session_settings.copy_settings(tx, row.no, fork.no, now)
-            return fork.session
-
-        return Write(run)
 
     # -- usage ---------------------------------------------------------------------------------------------
 
@@ -217,7 +182,7 @@ class StoreOperations(Operations[R]):
         added before.
         """
         turn_usage = _build_usage(usage, fields)
-        now = self._now()
+        now = self._scope.now()
 
         def run(tx: Transaction) -> None:
             session_id = id_or_key
@@ -230,9 +195,7 @@ class StoreOperations(Operations[R]):
 
     # -- finding and organizing ----------------------------------------------------------------------------
 
-    @operation
-    def get_session(self, session_id: str) -> Work[Session]:
-        return Read(lambda tx: sessions.get(tx, session_id).session)
+    get_session = operation(SessionOperations._get)
 
     @operation
     def find_entry(self, key: str) -> Work[SessionEntry | None]:
@@ -261,40 +224,14 @@ class StoreOperations(Operations[R]):
         """Return whether any session of the store has messages."""
         return Read(session_lists.has_any_messages)
 
-    @operation
-    def rename_session(self, session_id: str, title: str | None) -> Work[Session]:
-        """Set the title of a session, unique for its owner; None removes it."""
-        now = self._now()
-        return Write(lambda tx: sessions.rename(tx, sessions.get(tx, session_id), title, now, None))
+    rename_session = operation(SessionOperations._rename)
+    move_to_project = operation(SessionOperations._move)
+    delete_session = operation(SessionOperations._delete_completely)
 
     @operation
     def find_free_title(self, session_id: str, title: str) -> Work[str]:
         """Return the title itself if it is free for this session's owner, or its next free number (`My Project #2`)."""
         return Read(lambda tx: sessions.find_free_title(tx, sessions.get(tx, session_id), title))
-
-    @operation
-    def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:
-        """Pin or unpin a session."""
-        return self._set_pinned_or_archived(session_id, EventKind.PINNED if pinned else EventKind.UNPINNED)
-
-    @operation
-    def archive(self, session_id: str, archived: bool = True) -> Work[Session]:
-        """Archive or unarchive a session."""
-        return self._set_pinned_or_archived(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
-
-    @operation
-    def move_to_project(self, session_id: str, project_id: str | None) -> Work[Session]:
-        """Move a session into a project; None takes it out of any."""
-        now = self._now()
-
-        def run(tx: Transaction) -> Session:
-            row = sessions.get(tx, session_id)
-            if project_id is None:
-                return sessions.move_to_project(tx, row, None, None, now, None)
-            project_no, project = projects.get_by_id(tx, project_id)
-            return sessions.move_to_project(tx, row, project.id, project_no, now, None)
-
-        return Write(run)
 
     @operation
     def search(self, text: str, *, limit: int = 20, cursor: str | None = None) -> ReadAfterWork[Any, SearchHits]:
@@ -308,20 +245,6 @@ class StoreOperations(Operations[R]):
 
         return build_search(text, lambda _tx: None, find_session_no, limit=limit, cursor=cursor, max_seconds=math.inf)
 
-    @operation
-    def export(self, session_id: str) -> Work[dict[str, Any]]:
-        """Export a session with its complete log as JSON-ready data."""
-        return Read(lambda tx: export_session(tx, sessions.get(tx, session_id)))
-
-    @operation
-    def delete_session(self, session_id: str) -> WriteThenWork[HiddenRow, None]:
-        """Delete a session and its log permanently. It disappears at once; a later write to it is refused."""
-
-        def run(tx: Transaction) -> None:
-            session_deletion.delete(tx, sessions.get(tx, session_id))
-
-        return build_deletion(run)
-
     # -- people --------------------------------------------------------------------------------------------
 
     @operation
@@ -330,7 +253,7 @@ class StoreOperations(Operations[R]):
         return self._get_or_create_person(_check_source(source))
 
     def _get_or_create_person(self, source: SessionSource) -> Write[Person]:
-        now = self._now()
+        now = self._scope.now()
 
         def find(tx: Transaction) -> Person | None:
             row = people.find_by_source(tx, source)
@@ -360,9 +283,6 @@ class StoreOperations(Operations[R]):
             busy_since=self.get_busy_since,
         )
 
-    def _now(self) -> int:
-        return to_micros(self._clock.now())
-
     def _build_scope(self, principal: Principal, everything: bool) -> ViewScope:
         return ViewScope(principal=principal, clock=self._clock, everything=everything)
 
@@ -373,9 +293,8 @@ class StoreOperations(Operations[R]):
             return busy
         return self._clock.now() if busy else None
 
-    def _set_pinned_or_archived(self, session_id: str, kind: EventKind) -> Write[Session]:
-        now = self._now()
-        return Write(lambda tx: sessions.set_pinned_or_archived(tx, sessions.get(tx, session_id), kind, now, None))
+    def _expect_messages(self) -> None:
+        self._indexer.notify()
 
 
 class AsyncSessionStore(StoreOperations[AsyncRunner]):

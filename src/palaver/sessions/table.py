@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import Conflict
+from palaver.core.engines.base import Conflict, fetch_value, list_columns
 from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.core.ids import SessionId, SessionKey, new_session_id, parse_session_id
 from palaver.core.source import ChatType, Platform, encode_source
@@ -26,15 +26,62 @@ if TYPE_CHECKING:
     from palaver.core.titles import TitleSlot
 
 
-SESSION_COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
-    s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
-    s.previous_had_messages, s.pinned_at, s.archived_at,
-    (SELECT p.id FROM project p WHERE p.no = s.project_no AND p.is_deleted = 0),
-    (SELECT f.id FROM session f WHERE f.no = s.parent_no),
-    s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
-    s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source,
-    s.tool_call_count, s.auto_title, s.is_first_contact"""
-SESSION_COLUMN_COUNT = 36
+_IS_VISIBLE = """($2 = '' OR EXISTS
+    (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))"""
+_MAX_SAME_TITLES = 50
+
+
+class SessionColumns(NamedTuple):
+    """What is read of a session."""
+
+    no: int
+    audience_no: int
+    id: str
+    key: str
+    platform: str
+    chat_type: str
+    title: str | None
+    title_number: int | None
+    auto_title: str | None
+    preview: str
+    shared: int
+    message_count: int
+    tool_call_count: int
+    created_at: int
+    active_at: int | None
+    last_message_at: int | None
+    last_human_at: int | None
+    ended_at: int | None
+    end_reason: str | None
+    start_reason: str
+    previous_had_messages: int
+    is_first_contact: int
+    pinned_at: int | None
+    archived_at: int | None
+    project_id: ProjectId | None
+    parent_id: SessionId | None
+    model: str | None
+    provider: str | None
+    last_prompt_tokens: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_nanos: int | None
+    cost_status: str
+    cost_source: str | None
+    unpriced_turns: int
+    source: str
+
+
+SESSION_COLUMNS = list_columns(
+    SessionColumns,
+    "s",
+    project_id="(SELECT p.id FROM project p WHERE p.no = s.project_no AND p.is_deleted = 0)",
+    parent_id="(SELECT f.id FROM session f WHERE f.no = s.parent_no)",
+)
+SELECT_SESSION = f"SELECT {SESSION_COLUMNS} FROM session s"  # for `make_session_row`
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,60 +94,52 @@ class SessionRow:
 
 
 def make_session_row(row: Row) -> SessionRow:
-    """Read a row that consists of `SESSION_COLUMNS`, s.no and s.audience_no."""
-    return SessionRow(row[SESSION_COLUMN_COUNT], row[SESSION_COLUMN_COUNT + 1], session_from_row(row))
+    """Read a row of `SESSION_COLUMNS`."""
+    columns = SessionColumns._make(row)
+    return SessionRow(columns.no, columns.audience_no, session_from_columns(columns))
 
 
-def session_from_row(row: Row) -> Session:
-    """Read a session from a row that begins with `SESSION_COLUMNS`."""
+def session_from_columns(row: SessionColumns) -> Session:
     return Session(
-        id=SessionId(row[0]),
-        key=SessionKey(row[1]),
-        platform=Platform(row[2]),
-        chat_type=ChatType(row[3]),
-        title=row[4],
-        auto_title=row[34],
-        preview=row[5],
-        shared=bool(row[6]),
-        message_count=row[7],
-        created_at=from_micros(row[8]),
-        active_at=from_micros_or_none(row[9]),
-        last_message_at=from_micros_or_none(row[10]),
-        last_human_at=from_micros_or_none(row[11]),
-        ended_at=from_micros_or_none(row[12]),
-        end_reason=None if row[13] is None else EndReason(row[13]),
-        start_reason=StartReason(row[14]),
-        previous_had_messages=bool(row[15]),
-        pinned=row[16] is not None,
-        archived=row[17] is not None,
-        project_id=row[18],
-        parent_id=row[19],
-        model=row[20],
-        model_provider=row[21],
-        last_prompt_tokens=row[22],
+        id=SessionId(row.id),
+        key=SessionKey(row.key),
+        platform=Platform(row.platform),
+        chat_type=ChatType(row.chat_type),
+        title=row.title,
+        auto_title=row.auto_title,
+        preview=row.preview,
+        shared=bool(row.shared),
+        message_count=row.message_count,
+        tool_call_count=row.tool_call_count,
+        created_at=from_micros(row.created_at),
+        active_at=from_micros_or_none(row.active_at),
+        last_message_at=from_micros_or_none(row.last_message_at),
+        last_human_at=from_micros_or_none(row.last_human_at),
+        ended_at=from_micros_or_none(row.ended_at),
+        end_reason=None if row.end_reason is None else EndReason(row.end_reason),
+        start_reason=StartReason(row.start_reason),
+        previous_had_messages=bool(row.previous_had_messages),
+        is_first_contact=bool(row.is_first_contact),
+        pinned=row.pinned_at is not None,
+        archived=row.archived_at is not None,
+        project_id=row.project_id,
+        parent_id=row.parent_id,
+        model=row.model,
+        model_provider=row.provider,
+        last_prompt_tokens=row.last_prompt_tokens,
         usage=UsageTotals(
-            input_tokens=row[23],
-            output_tokens=row[24],
-            cache_read_tokens=row[25],
-            cache_write_tokens=row[26],
-            reasoning_tokens=row[27],
-            cost_nanos=row[28],
-            cost_status=CostStatus(row[29]),
-            cost_source=row[30],
-            unpriced_turns=row[31],
+            input_tokens=row.input_tokens,
+            output_tokens=row.output_tokens,
+            cache_read_tokens=row.cache_read_tokens,
+            cache_write_tokens=row.cache_write_tokens,
+            reasoning_tokens=row.reasoning_tokens,
+            cost_nanos=row.cost_nanos,
+            cost_status=CostStatus(row.cost_status),
+            cost_source=row.cost_source,
+            unpriced_turns=row.unpriced_turns,
         ),
-        source_json=row[32],
-        tool_call_count=row[33],
-        is_first_contact=bool(row[35]),
+        source_json=row.source,
     )
-
-
-# --------------------------------------------------------------------------------------------------
-
-_SELECT = f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s"  # for `make_session_row`
-_IS_VISIBLE = """($2 = '' OR EXISTS
-    (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))"""
-_MAX_SAME_TITLES = 50
 
 
 # -- beginning and end --------------------------------------------------------------------------------------
@@ -151,7 +190,8 @@ def _insert_session(
     previous: Session | None,
     parent_no: int | None,
 ) -> int:
-    row = tx.fetch_one(
+    no: int = fetch_value(
+        tx,
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
         " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
         " CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $6 AND e.active_at IS NOT NULL) THEN 0 ELSE 1"
@@ -168,8 +208,7 @@ def _insert_session(
         int(previous is not None and previous.message_count > 0),
         parent_no,
     )
-    assert row is not None  # noqa: S101
-    return int(row[0])
+    return no
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
@@ -207,7 +246,7 @@ def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | Non
 
 
 def get(tx: Transaction, session_id: str) -> SessionRow:
-    row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1", parse_session_id(session_id))
+    row = tx.fetch_one(f"{SELECT_SESSION} WHERE s.id = $1", parse_session_id(session_id))
     if row is None:
         raise SessionNotFound.for_id(session_id)
     return make_session_row(row)
@@ -215,28 +254,30 @@ def get(tx: Transaction, session_id: str) -> SessionRow:
 
 def get_no(tx: Transaction, session_id: str) -> int:
     """Return the number of a session."""
-    row = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
-    if row is None:
+    no: int | None = fetch_value(tx, "SELECT no FROM session WHERE id = $1", session_id)
+    if no is None:
         raise SessionNotFound
-    return int(row[0])
+    return no
 
 
 def get_by_no(tx: Transaction, session_no: int) -> SessionRow:
-    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 AND s.is_deleted = 0", session_no)
+    row = find_by_no(tx, session_no)
     if row is None:
         raise SessionNotFound
-    return make_session_row(row)
+    return row
 
 
 def find_by_no(tx: Transaction, session_no: int, lock: str = "") -> SessionRow | None:
     """Return a session; None if it was deleted. `lock` is what the transaction offers, such as `for_update`."""
-    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 AND s.is_deleted = 0 {lock}", session_no)
+    row = tx.fetch_one(f"{SELECT_SESSION} WHERE s.no = $1 AND s.is_deleted = 0 {lock}", session_no)
     return make_session_row(row) if row else None
 
 
 def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
     """Return a session if this person may see it (None: the asker may see everything)."""
-    row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or "")
+    row = tx.fetch_one(
+        f"{SELECT_SESSION} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or ""
+    )
     if row is None:
         raise SessionNotFound.for_id(session_id)
     return make_session_row(row)
@@ -244,12 +285,11 @@ def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) ->
 
 def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
     """Return the number of a session if this person may see it (None: the asker may see everything)."""
-    row = tx.fetch_one(
-        f"SELECT s.no FROM session s WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or ""
-    )
-    if row is None:
+    sql = f"SELECT s.no FROM session s WHERE s.id = $1 AND {_IS_VISIBLE}"
+    no: int | None = fetch_value(tx, sql, parse_session_id(session_id), person_id or "")
+    if no is None:
         raise SessionNotFound.for_id(session_id)
-    return int(row[0])
+    return no
 
 
 def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
@@ -262,7 +302,7 @@ def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | N
     end_of_range = prefix + "\uffff"
     if audiences is None:
         rows = tx.fetch_all(
-            f"{_SELECT} WHERE s.id >= $1 AND s.id < $2 AND s.is_deleted = 0 ORDER BY s.id DESC LIMIT $3",
+            f"{SELECT_SESSION} WHERE s.id >= $1 AND s.id < $2 AND s.is_deleted = 0 ORDER BY s.id DESC LIMIT $3",
             prefix,
             end_of_range,
             limit,
@@ -271,7 +311,7 @@ def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | N
     session_rows: list[SessionRow] = []
     for audience_no in audiences:
         rows = tx.fetch_all(
-            f"{_SELECT} WHERE s.audience_no = $4 AND s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
+            f"{SELECT_SESSION} WHERE s.audience_no = $4 AND s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
             prefix,
             end_of_range,
             limit,
@@ -291,20 +331,20 @@ def list_by_title(
     number_condition = "AND s.title_number = $2" if exact else "AND s.title_number >= $2"
     number = slot.number if exact else 1
     newest_first = "ORDER BY s.title_number DESC, s.active_at DESC"
-    select = (
-        f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no, s.title_number FROM session s"
-        f" WHERE s.title_base = $1 {number_condition}"
-    )
+    select = f"{SELECT_SESSION} WHERE s.title_base = $1 {number_condition}"
     if audiences is None:
-        rows = tx.fetch_all(f"{select} {newest_first} LIMIT {_MAX_SAME_TITLES}", slot.base, number)
-        rows = list({row[SESSION_COLUMN_COUNT + 1]: row for row in reversed(rows)}.values())
+        newest = map(
+            SessionColumns._make,
+            tx.fetch_all(f"{select} {newest_first} LIMIT {_MAX_SAME_TITLES}", slot.base, number),
+        )
+        rows = list({row.audience_no: row for row in reversed(list(newest))}.values())
     else:
         newest_rows = (
             tx.fetch_one(f"{select} AND s.audience_no = $3 {newest_first} LIMIT 1", slot.base, number, audience_no)
             for audience_no in audiences
         )
-        rows = [row for row in newest_rows if row is not None]
-    rows.sort(key=lambda row: (row[SESSION_COLUMN_COUNT + 2], row[9] or 0), reverse=True)
+        rows = [SessionColumns._make(row) for row in newest_rows if row is not None]
+    rows.sort(key=lambda row: (row.title_number, row.active_at or 0), reverse=True)
     return [make_session_row(row) for row in rows]
 
 
@@ -352,8 +392,7 @@ def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) 
     if session.title is not None:
         _set_title(tx, fork_row.no, find_free_title(tx, fork_row, session.title))
     if session.auto_title is not None:
-        row = tx.fetch_one("SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no)
-        copies = 0 if row is None else int(row[0])  # with the new one
+        copies = fetch_value(tx, "SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no)  # with the new
         number = min(parse_title_slot(session.auto_title).number + copies, MAX_TITLE_NUMBER)
         auto_titles.set_copied_title(tx, fork_row.no, number_title(session.auto_title, number))
 
@@ -435,7 +474,13 @@ def fork(
 
 
 def fork_without_messages(
-    tx: Transaction, session_row: SessionRow, at_seq: int, now: int, *, person_id: PersonId | None, audience_no: int
+    tx: Transaction,
+    session_row: SessionRow,
+    at_seq: int | None,
+    now: int,
+    *,
+    person_id: PersonId | None,
+    audience_no: int,
 ) -> SessionRow:
     """Create a fork for another version of the first message, `at_seq`."""
     nothing = events.ExchangeEnd(0, 0)

@@ -1,4 +1,7 @@
-"""Pages of a session's log for people to read: without what is hidden, such as messages of other versions."""
+"""Pages of a session's log for people to read: without what is hidden, such as messages of other versions.
+
+Reads for the OpenAI-compatible API: the usage of a turn, and the messages of a session.
+"""
 
 from __future__ import annotations
 
@@ -88,10 +91,6 @@ def _make_page(
         person_names=names,
         versions=versions.load_infos(tx, session_no, [event for event in events if not event.hidden]),
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Reads for the OpenAI-compatible API: the usage of a turn, and the messages of a session.
 
 
 def get_turn_usage(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:

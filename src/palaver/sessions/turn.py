@@ -3,6 +3,11 @@
 queued ──claim──▶ running ──▶ done
    ▲                 │ ├────▶ interrupted   stopped, or its worker died after a tool had side effects
    └──worker died────┘ └────▶ failed        the agent could not answer, or too many workers died on it
+
+Codes of what people are told about a turn: why it failed, and notices while it runs.
+
+Every such text is stored or sent in English, together with its code and its facts. A page that knows the code writes
+the text in the reader's language; everyone else shows the text as it is.
 """
 
 from __future__ import annotations
@@ -138,13 +143,6 @@ def compute_requeue_delay(attempt: int) -> timedelta:
     if attempt <= MAX_QUICK_ATTEMPTS:
         return timedelta(0)
     return min(timedelta(seconds=2 ** min(attempt - MAX_QUICK_ATTEMPTS - 1, 10)), MAX_REQUEUE_DELAY)
-
-
-# --------------------------------------------------------------------------------------------------
-# Codes of what people are told about a turn: why it failed, and notices while it runs.
-#
-# Every such text is stored or sent in English, together with its code and its facts. A page that knows the code writes
-# the text in the reader's language; everyone else shows the text as it is.
 
 
 class FailureCode(StrEnum):

@@ -3,14 +3,21 @@
 Always true: a session has at most one running turn, by a unique index. A worker holds a lease on each turn it runs;
 once the lease has gone to another worker, every change it makes is refused (`LeaseLost`). Sessions take turns: one
 turn of each session that waits comes before a second turn of any.
+
+Drafts: the answer of a running turn so far, stored so that a crash does not lose what the person has seen.
+
+The open turns of a person who loses access: the queued ones end, with the reason in the log; a running one stops.
+
+What is queued later, or by a message that is being stored at this moment, is refused when it is claimed.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.ids import PersonId, SessionId, TurnId
 from palaver.core.text import make_storable
@@ -25,7 +32,7 @@ from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, get_quoted_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
 
 
 CLAIM_LOCK = "palaver turns"  # one process claims at a time, so that the limits hold exactly
@@ -92,8 +99,10 @@ def find_work(tx: Transaction, owner: str, now: int) -> WorkSummary:
     first = tx.fetch_one(
         f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT 1", now
     )
-    next_due = tx.fetch_one(
-        f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1", now
+    next_due_at = fetch_value(
+        tx,
+        f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1",
+        now,
     )
     stop_rows = tx.fetch_all(
         "SELECT id, stop_request FROM turn WHERE state = 'running' AND lease_owner = $1 AND stop_request IS NOT NULL",
@@ -101,7 +110,7 @@ def find_work(tx: Transaction, owner: str, now: int) -> WorkSummary:
     )
     return WorkSummary(
         has_queued=first is not None,
-        next_due_at=next_due[0] if next_due else None,
+        next_due_at=next_due_at,
         stop_requests={TurnId(turn_id): StopRequest(request) for turn_id, request in stop_rows},
     )
 
@@ -111,14 +120,15 @@ def find_longest_wait(tx: Transaction, now: int) -> int:
 
     Turns behind a running one in the same session wait for that.
     """
-    row = tx.fetch_one(
+    since: int | None = fetch_value(
+        tx,
         "SELECT MIN(since) FROM"
         " (SELECT session_no, CASE WHEN due_at > created_at THEN due_at ELSE created_at END AS since"
         f" FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT {_PAGE_SIZE}) q"
         " WHERE NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')",
         now,
     )
-    return 0 if row is None or row[0] is None else max(0, now - int(row[0]))
+    return 0 if since is None else max(0, now - since)
 
 
 def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLease]:
@@ -163,16 +173,34 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
     return claimed
 
 
-# The columns that `_lease_from_row` reads.
-_LEASE_COLUMNS = (
-    "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, crash_count,"
-    " (SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
-    " WHERE p.id = turn.person_id), "
-    + ", ".join(
-        f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)"
-        for column in ("id", "platform", "audience_no")
-    )
-)
+class _LeaseColumns(NamedTuple):
+    no: int
+    id: str
+    session_no: int
+    session_id: str
+    platform: str
+    audience_no: int
+    lease_owner: str
+    attempt: int
+    kind: str
+    input_seq: int
+    person_id: PersonId | None
+    address: str | None
+    reply_to: str | None
+    facts: str | None
+    crash_count: int
+    person_role: str | None
+
+
+_OF_SESSION = "(SELECT s.{} FROM session s WHERE s.no = turn.session_no)"
+_LEASE_EXPRESSIONS = {
+    "session_id": _OF_SESSION.format("id"),
+    "platform": _OF_SESSION.format("platform"),
+    "audience_no": _OF_SESSION.format("audience_no"),
+    "person_role": "(SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
+    " WHERE p.id = turn.person_id)",
+}
+_LEASE_COLUMNS = list_columns(_LeaseColumns, **_LEASE_EXPRESSIONS)
 
 
 def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> TurnLease | None:
@@ -186,27 +214,28 @@ def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> Tu
         request.lease_until,
         now,
     )
-    return _lease_from_row(turn_no, request.owner, row) if row else None
+    return _lease_from_row(row) if row else None
 
 
-def _lease_from_row(turn_no: int, owner: str, row: Sequence[Any]) -> TurnLease:
+def _lease_from_row(columns: Sequence[Any]) -> TurnLease:
+    row = _LeaseColumns._make(columns)
     return TurnLease(
-        turn_no=turn_no,
-        turn_id=TurnId(row[0]),
-        session_no=row[1],
-        session_id=SessionId(row[11]),
-        platform=row[12],
-        audience_no=row[13],
-        owner=owner,
-        attempt=row[2],
-        kind=TurnKind(row[3]),
-        input_seq=row[4],
-        person_id=row[5],
-        address=row[6],
-        reply_to=row[7],
-        facts=json.loads(row[8]) if row[8] else {},
-        crash_count=row[9],
-        person_role=None if row[10] is None else Role(row[10]),
+        turn_no=row.no,
+        turn_id=TurnId(row.id),
+        session_no=row.session_no,
+        session_id=SessionId(row.session_id),
+        platform=row.platform,
+        audience_no=row.audience_no,
+        owner=row.lease_owner,
+        attempt=row.attempt,
+        kind=TurnKind(row.kind),
+        input_seq=row.input_seq,
+        person_id=row.person_id,
+        address=row.address,
+        reply_to=row.reply_to,
+        facts=json.loads(row.facts) if row.facts else {},
+        crash_count=row.crash_count,
+        person_role=None if row.person_role is None else Role(row.person_role),
     )
 
 
@@ -217,6 +246,12 @@ _HAS_LEASE = "no = $1 AND state = 'running' AND lease_owner = $2 AND attempt = $
 
 def _make_lease_params(lease: TurnLease) -> tuple[int, str, int]:
     return lease.turn_no, lease.owner, lease.attempt
+
+
+def _change(tx: Transaction, lease: TurnLease, assignments: str, *params: object) -> None:
+    """Change a turn; raise `LeaseLost` if the lease has gone to another worker. The parameters begin at `$4`."""
+    if not tx.execute(f"UPDATE turn SET {assignments} WHERE {_HAS_LEASE}", *_make_lease_params(lease), *params):
+        raise LeaseLost
 
 
 def extend_leases(tx: Transaction, leases: Iterable[TurnLease], until: int) -> set[int]:
@@ -247,14 +282,12 @@ def check_lease(tx: Transaction, lease: TurnLease) -> None:
 
 def mark_begun(tx: Transaction, lease: TurnLease) -> None:
     """Record that this attempt calls the agent: if its process dies now, that counts."""
-    if not tx.execute(f"UPDATE turn SET begun_attempt = attempt WHERE {_HAS_LEASE}", *_make_lease_params(lease)):
-        raise LeaseLost
+    _change(tx, lease, "begun_attempt = attempt")
 
 
 def mark_side_effects(tx: Transaction, lease: TurnLease) -> None:
     """Record that a tool with side effects has started: from now on this turn is not repeated automatically."""
-    if not tx.execute(f"UPDATE turn SET has_side_effects = 1 WHERE {_HAS_LEASE}", *_make_lease_params(lease)):
-        raise LeaseLost
+    _change(tx, lease, "has_side_effects = 1")
 
 
 # Messages that the person whom a run answers sends meanwhile, from the address that the answer goes to. The run does
@@ -287,57 +320,44 @@ def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int
     own = tx.fetch_one(f"SELECT facts FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease))
     if own is None:
         raise LeaseLost
+    (own_facts,) = own
     quoted_seqs = [seq for _, _, facts in rows if facts for seq in get_quoted_seqs(json.loads(facts))]
-    tx.execute(
-        f"UPDATE turn SET input_seq = $4, facts = $5 WHERE {_HAS_LEASE}",
-        *_make_lease_params(lease),
-        rows[-1][1],
-        add_quoted_seqs(own[0], quoted_seqs),
-    )
+    _, last_seq, _ = rows[-1]
+    _change(tx, lease, "input_seq = $4, facts = $5", last_seq, add_quoted_seqs(own_facts, quoted_seqs))
     return [int(input_seq) for _, input_seq, _ in rows]
 
 
 def find_stopper(tx: Transaction, lease: TurnLease) -> PersonId | None:
     """Return the person who asked to stop a running turn, or whose message interrupted it."""
-    row = tx.fetch_one("SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
-    return PersonId(row[0]) if row and row[0] is not None else None
+    person_id: PersonId | None = fetch_value(tx, "SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
+    return person_id
 
 
 def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, error: str | None = None) -> None:
-    ended = tx.execute(
-        "UPDATE turn SET state = $4, ended_at = $5, error = $6, lease_owner = NULL, lease_until = NULL,"
-        f" stop_request = NULL WHERE {_HAS_LEASE}",
-        *_make_lease_params(lease),
+    _change(
+        tx,
+        lease,
+        "state = $4, ended_at = $5, error = $6, lease_owner = NULL, lease_until = NULL, stop_request = NULL",
         state.value,
         now,
         None if error is None else make_storable(error),
     )
-    if not ended:
-        raise LeaseLost
 
 
 def has_ended_at(tx: Transaction, lease: TurnLease, ended_at: int) -> bool:
     """Whether the run with this lease has ended its turn at this time."""
-    return (
-        tx.fetch_one(
-            "SELECT 1 FROM turn WHERE no = $1 AND attempt = $2 AND ended_at = $3",
-            lease.turn_no,
-            lease.attempt,
-            ended_at,
-        )
-        is not None
-    )
+    sql = "SELECT 1 FROM turn WHERE no = $1 AND attempt = $2 AND ended_at = $3"
+    return tx.fetch_one(sql, lease.turn_no, lease.attempt, ended_at) is not None
 
 
 def release_turn(tx: Transaction, lease: TurnLease) -> None:
     """Put a turn back into the queue as if it had never started."""
-    released = tx.execute(
-        "UPDATE turn SET state = 'queued', attempt = attempt - 1, begun_attempt = 0, has_side_effects = 0,"
-        f" lease_owner = NULL, lease_until = NULL, started_at = NULL WHERE {_HAS_LEASE}",
-        *_make_lease_params(lease),
+    _change(
+        tx,
+        lease,
+        "state = 'queued', attempt = attempt - 1, begun_attempt = 0, has_side_effects = 0, lease_owner = NULL,"
+        " lease_until = NULL, started_at = NULL",
     )
-    if not released:
-        raise LeaseLost
 
 
 # -- after a worker died ------------------------------------------------------------------------------------
@@ -359,15 +379,14 @@ _HAS_BEGUN = """(begun_attempt = attempt
     OR EXISTS (SELECT 1 FROM model_call c
         WHERE c.turn_id = turn.id AND c.owner = turn.lease_owner AND c.attempt = turn.attempt)
     OR EXISTS (SELECT 1 FROM draft d WHERE d.turn_no = turn.no AND d.attempt = turn.attempt))"""
-_SELECT_RUNNING = (
-    f"SELECT no, lease_owner, lease_until, has_side_effects, stop_request, {_HAS_BEGUN}, {_LEASE_COLUMNS} FROM turn"
-)
+_SELECT_RUNNING = f"SELECT lease_until, has_side_effects, stop_request, {_HAS_BEGUN}, {_LEASE_COLUMNS} FROM turn"
 
 
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[OrphanTurn]:
     """List and lock the turns whose lease has expired or whose worker is known to be dead."""
     rows = tx.fetch_all(f"{_SELECT_RUNNING} WHERE state = 'running' {tx.skip_locked}")
-    return [_orphan_from_row(row) for row in rows if row[2] < now or is_owner_dead(row[1])]
+    orphans = ((lease_until, _orphan_from_row(row)) for lease_until, *row in rows)
+    return [orphan for lease_until, orphan in orphans if lease_until < now or is_owner_dead(orphan.lease.owner)]
 
 
 def load_orphan(tx: Transaction, lease: TurnLease) -> OrphanTurn:
@@ -375,13 +394,14 @@ def load_orphan(tx: Transaction, lease: TurnLease) -> OrphanTurn:
     row = tx.fetch_one(f"{_SELECT_RUNNING} WHERE {_HAS_LEASE} {tx.for_update}", *_make_lease_params(lease))
     if row is None:
         raise LeaseLost
-    return _orphan_from_row(row)
+    _, *columns = row
+    return _orphan_from_row(columns)
 
 
-def _orphan_from_row(row: Row) -> OrphanTurn:
-    no, owner, _, has_side_effects, stop_request, has_begun, *lease_columns = row
+def _orphan_from_row(row: Sequence[Any]) -> OrphanTurn:
+    has_side_effects, stop_request, has_begun, *lease_columns = row
     return OrphanTurn(
-        lease=_lease_from_row(no, owner, lease_columns),
+        lease=_lease_from_row(lease_columns),
         has_begun=bool(has_begun or has_side_effects),
         has_side_effects=bool(has_side_effects),
         stop_request=None if stop_request is None else StopRequest(stop_request),
@@ -395,19 +415,8 @@ def has_orphan(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) 
 
 def requeue_turn(tx: Transaction, lease: TurnLease, crash_count: int, due_at: int) -> None:
     """Let another worker run an orphan again, at once or, with `due_at`, from that time on."""
-    requeued = tx.execute(
-        "UPDATE turn SET state = 'queued', lease_owner = NULL, lease_until = NULL, crash_count = $4, due_at = $5"
-        f" WHERE {_HAS_LEASE}",
-        *_make_lease_params(lease),
-        crash_count,
-        due_at,
-    )
-    if not requeued:
-        raise LeaseLost
-
-
-# --------------------------------------------------------------------------------------------------
-# Drafts: the answer of a running turn so far, stored so that a crash does not lose what the person has seen.
+    released = "state = 'queued', lease_owner = NULL, lease_until = NULL"
+    _change(tx, lease, f"{released}, crash_count = $4, due_at = $5", crash_count, due_at)
 
 
 def append_pieces(tx: Transaction, lease: TurnLease, pieces: Sequence[Piece]) -> None:
@@ -430,7 +439,7 @@ def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -
         attempt,
     )
     pieces = [Piece.from_dict(piece) for _, body in rows for piece in json.loads(body)]
-    return pieces, rows[-1][0] if rows else after
+    return pieces, max((no for no, _ in rows), default=after)
 
 
 def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
@@ -438,8 +447,7 @@ def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
 
     It differs from before if the turn was released and started again, which does not count as another attempt.
     """
-    row = tx.fetch_one("SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt)
-    return int(row[0] or 0) if row else 0
+    return fetch_value(tx, "SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt) or 0
 
 
 def load(tx: Transaction, lease: TurnLease) -> Draft:
@@ -452,12 +460,6 @@ def load(tx: Transaction, lease: TurnLease) -> Draft:
 def delete(tx: Transaction, turn_no: int) -> None:
     """Delete the draft of a turn that has ended or starts again."""
     tx.execute("DELETE FROM draft WHERE turn_no = $1", turn_no)
-
-
-# --------------------------------------------------------------------------------------------------
-# The open turns of a person who loses access: the queued ones end, with the reason in the log; a running one stops.
-#
-# What is queued later, or by a message that is being stored at this moment, is refused when it is claimed.
 
 
 def list_guests_with_open_turns(tx: Transaction) -> list[PersonId]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.ids import PersonId, SessionId, TurnId, new_turn_id
 from palaver.sessions.delivery import Address
 from palaver.sessions.turn import (
@@ -58,8 +59,24 @@ class OpenTurns:
 
 NO_OPEN_TURNS = OpenTurns()
 
-_SELECT_OPEN = """SELECT t.no, t.state, t.created_at, t.due_at, t.person_id, t.address, t.kind, t.facts, t.is_steering
+
+class _OpenTurn(NamedTuple):
+    no: int
+    state: str
+    created_at: int
+    due_at: int
+    person_id: PersonId | None
+    address: str | None
+    kind: str
+    facts: str | None
+    is_steering: int
+
+
+_SELECT_OPEN = (
+    f"SELECT {list_columns(_OpenTurn, 't')}"
+    + """
     FROM turn t WHERE t.session_no = {session} AND t.state IN ('queued', 'running') ORDER BY t.no"""
+)
 _SELECT_OPEN_IN_SESSION = _SELECT_OPEN.format(session="$1")
 _SELECT_OPEN_ON_LANE = _SELECT_OPEN.format(session="(SELECT l.session_no FROM lane l WHERE l.key = $1)")
 
@@ -82,25 +99,30 @@ def summarize_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
 def _summarize(rows: Sequence[Row]) -> OpenTurns:
     if not rows:
         return NO_OPEN_TURNS
-    running = next((row for row in rows if row[1] == "running"), None)
-    queued = [row for row in rows if row[1] == "queued"]
-    last = queued[-1] if queued else None
-    last_facts = json.loads(last[7]) if last and last[7] else {}
-    return OpenTurns(
-        running_no=running[0] if running else None,
-        running_person_id=running[4] if running else None,
-        running_address=running[5] if running else None,
+    open_turns = list(map(_OpenTurn._make, rows))
+    summary = OpenTurns(oldest_created_at=open_turns[0].created_at)
+    for turn in open_turns:
+        if turn.state == "running":
+            summary = replace(
+                summary, running_no=turn.no, running_person_id=turn.person_id, running_address=turn.address
+            )
+    queued = [turn for turn in open_turns if turn.state == "queued"]
+    if not queued:
+        return summary
+    last = queued[-1]
+    facts = json.loads(last.facts) if last.facts else {}
+    return replace(
+        summary,
         queued_count=len(queued),
-        oldest_created_at=rows[0][2],
-        last_queued_no=last[0] if last else None,
-        last_kind=TurnKind(last[6]) if last else TurnKind.ANSWER,
-        last_created_at=last[2] if last else 0,
-        last_due_at=last[3] if last else 0,
-        last_is_steering=bool(last and last[8]),
-        last_merged_count=get_merged_count(last_facts) if last else 0,
-        last_album_id=get_album_id(last_facts),
-        last_person_id=last[4] if last else None,
-        last_address=last[5] if last else None,
+        last_queued_no=last.no,
+        last_kind=TurnKind(last.kind),
+        last_created_at=last.created_at,
+        last_due_at=last.due_at,
+        last_is_steering=bool(last.is_steering),
+        last_merged_count=get_merged_count(facts),
+        last_album_id=get_album_id(facts),
+        last_person_id=last.person_id,
+        last_address=last.address,
     )
 
 
@@ -161,10 +183,11 @@ def enqueue(tx: Transaction, request: TurnRequest, now: int) -> TurnId:
 
 def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId | None:
     """Let a queued turn answer one more message; None if it has started, or belongs to another session."""
-    before = tx.fetch_one(f"SELECT facts FROM turn WHERE no = $1 {tx.for_update}", turn_no)
-    facts: dict[str, Any] = json.loads(before[0]) if before and before[0] else {}
+    before = fetch_value(tx, f"SELECT facts FROM turn WHERE no = $1 {tx.for_update}", turn_no)
+    facts: dict[str, Any] = json.loads(before) if before else {}
     facts[MERGED_COUNT_KEY] = get_merged_count(facts) + 1
-    row = tx.fetch_one(
+    turn_id: TurnId | None = fetch_value(
+        tx,
         "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
         " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
         turn_no,
@@ -174,20 +197,21 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
         request.reply_to,
         add_quoted_seqs(json.dumps(facts), get_quoted_seqs(request.facts)),
     )
-    return TurnId(row[0]) if row else None
+    return turn_id
 
 
 def request_stop(
     tx: Transaction, session_no: int, request: StopRequest, person_id: PersonId | None = None
 ) -> TurnId | None:
     """Ask the running turn of a session to stop, for a person, and return its id; None if nothing runs."""
-    row = tx.fetch_one(
+    turn_id: TurnId | None = fetch_value(
+        tx,
         "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id",
         session_no,
         request.value,
         person_id,
     )
-    return TurnId(row[0]) if row else None
+    return turn_id
 
 
 def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> list[int]:
@@ -226,7 +250,8 @@ def drop_queued_message(
     )
     if row is None:
         return
-    no, facts = row[0], json.loads(row[1]) if row[1] else {}
+    no, stored_facts = row
+    facts = json.loads(stored_facts) if stored_facts else {}
     count = get_merged_count(facts)
     if count > 1 and previous_seq is not None:
         left = json.dumps(facts | {MERGED_COUNT_KEY: count - 1})
@@ -279,25 +304,43 @@ def add_quoted_seqs(facts_json: str | None, seqs: Sequence[int]) -> str | None:
 
 def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
     """Return the messages that a turn quotes before its answer."""
-    row = tx.fetch_one("SELECT facts FROM turn WHERE no = $1", turn_no)
-    return get_quoted_seqs(json.loads(row[0])) if row and row[0] else ()
+    return _parse_quoted_seqs(fetch_value(tx, "SELECT facts FROM turn WHERE no = $1", turn_no))
 
 
 # -- reading ------------------------------------------------------------------------------------------------
 
-_SELECT = """SELECT t.id, s.id, t.kind, t.state, t.input_seq, t.attempt, t.person_id, t.created_at, t.ended_at, t.error,
-    t.no, t.is_steering, t.address, t.facts FROM turn t JOIN session s ON s.no = t.session_no"""
+
+class _TurnColumns(NamedTuple):
+    no: int
+    id: str
+    session_id: str
+    kind: str
+    state: str
+    input_seq: int
+    attempt: int
+    person_id: PersonId | None
+    created_at: int
+    ended_at: int | None
+    error: str | None
+    is_steering: int
+    address: str | None
+    facts: str | None
+
+
+_SELECT = f"""SELECT {list_columns(_TurnColumns, "t", session_id="s.id")} FROM turn t
+    JOIN session s ON s.no = t.session_no"""
 
 
 def find(tx: Transaction, turn_id: str) -> Turn | None:
     row = tx.fetch_one(f"{_SELECT} WHERE t.id = $1", turn_id)
-    return _turn_from_row(row) if row else None
+    return _numbered_turn_from_row(row)[1] if row else None
 
 
 def find_last_address(tx: Transaction, session_no: int) -> str | None:
     """Return where the newest turn of a session is answered; None if it is read here only, or there is none."""
-    row = tx.fetch_one("SELECT address FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1", session_no)
-    return row[0] if row else None
+    sql = "SELECT address FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1"
+    address: str | None = fetch_value(tx, sql, session_no)
+    return address
 
 
 def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
@@ -305,7 +348,7 @@ def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
     rows = tx.fetch_all(
         f"{_SELECT} WHERE t.session_no = $1 AND t.state IN ('queued', 'running') ORDER BY t.no", session_no
     )
-    return [(row[10], _turn_from_row(row)) for row in rows]
+    return [_numbered_turn_from_row(row) for row in rows]
 
 
 def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) -> list[tuple[int, Turn]]:
@@ -313,13 +356,13 @@ def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) 
     rows = tx.fetch_all(
         f"{_SELECT} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit
     )
-    return [(row[10], _turn_from_row(row)) for row in rows]
+    return [_numbered_turn_from_row(row) for row in rows]
 
 
 def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]]:
     """Return turns by their numbers, as (number, turn)."""
     rows = (tx.fetch_one(f"{_SELECT} WHERE t.no = $1", no) for no in numbers)
-    return [(row[10], _turn_from_row(row)) for row in rows if row is not None]
+    return [_numbered_turn_from_row(row) for row in rows if row is not None]
 
 
 def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
@@ -327,32 +370,37 @@ def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
 
     A follower that has read the log up to `seq` needs no turn up to that one.
     """
-    first_open = tx.fetch_one(
-        "SELECT no FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') ORDER BY no LIMIT 1", session_no
-    )
-    row = tx.fetch_one(
+    sql = "SELECT no FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') ORDER BY no LIMIT 1"
+    first_open = fetch_value(tx, sql, session_no)
+    no: int | None = fetch_value(
+        tx,
         "SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL"
         " ORDER BY no DESC LIMIT 1",
         session_no,
         seq,
-        first_open[0] if first_open else 2**62,
+        first_open or 2**62,
     )
-    return int(row[0]) if row else 0
+    return no or 0
 
 
-def _turn_from_row(row: Row) -> Turn:
-    return Turn(
-        id=TurnId(row[0]),
-        session_id=SessionId(row[1]),
-        kind=TurnKind(row[2]),
-        state=TurnState(row[3]),
-        input_seq=row[4],
-        attempt=row[5],
-        person_id=row[6],
-        created_at=from_micros(row[7]),
-        ended_at=from_micros_or_none(row[8]),
-        error=row[9],
-        is_steering=bool(row[11]),
-        delivers_to=Address.from_text(row[12]).platform if row[12] else None,
-        quoted_seqs=get_quoted_seqs(json.loads(row[13])) if row[13] else (),
+def _numbered_turn_from_row(columns: Row) -> tuple[int, Turn]:
+    row = _TurnColumns._make(columns)
+    return row.no, Turn(
+        id=TurnId(row.id),
+        session_id=SessionId(row.session_id),
+        kind=TurnKind(row.kind),
+        state=TurnState(row.state),
+        input_seq=row.input_seq,
+        attempt=row.attempt,
+        person_id=row.person_id,
+        created_at=from_micros(row.created_at),
+        ended_at=from_micros_or_none(row.ended_at),
+        error=row.error,
+        is_steering=bool(row.is_steering),
+        delivers_to=Address.from_text(row.address).platform if row.address else None,
+        quoted_seqs=_parse_quoted_seqs(row.facts),
     )
+
+
+def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:
+    return get_quoted_seqs(json.loads(facts)) if facts else ()

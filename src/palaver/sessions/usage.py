@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from palaver.sessions.wire import SessionUsageJson, UsageJson
 
 
 NANOS_PER_DOLLAR = 1_000_000_000
@@ -130,17 +133,15 @@ class TurnUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageTotals:
-    """The usage of a whole session."""
+class UsageSums:
+    """The usage of several turns."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
-    cost_nanos: int | None = None
-    cost_status: CostStatus = CostStatus.UNKNOWN
-    cost_source: str | None = None
+    cost_nanos: int | None = None  # of the priced turns
     unpriced_turns: int = 0
 
     @property
@@ -152,12 +153,45 @@ class UsageTotals:
         """The cost of the priced turns in US dollars, or None when no turn has a price."""
         return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR
 
+    def to_dict(self) -> UsageJson:
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+            "cost_usd": None if self.cost is None else f"{self.cost:f}",  # without an exponent
+            "unpriced_turns": self.unpriced_turns,
+        }
 
-# --------------------------------------------------------------------------------------------------
-# A usage report: tokens and cost in a period, grouped.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotals(UsageSums):
+    """The usage of a whole session."""
+
+    cost_status: CostStatus = CostStatus.UNKNOWN
+    cost_source: str | None = None
+
+    def to_dict(self) -> SessionUsageJson:
+        sums = UsageSums.to_dict(self)
+        return {**sums, "cost_status": self.cost_status.value, "cost_source": self.cost_source}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> UsageTotals:
+        reader = JsonReader("usage", data)
+        dollars = reader.read_dollars("cost_usd")
+        return cls(
+            **{name: reader.read(name, int) for name in TOKEN_COUNTERS},
+            cost_nanos=None if dollars is None else int(dollars * NANOS_PER_DOLLAR),
+            cost_status=reader.read_choice("cost_status", CostStatus),
+            cost_source=reader.read_optional("cost_source", str),
+            unpriced_turns=reader.read("unpriced_turns", int),
+        )
 
 
 class UsageGrouping(StrEnum):
+    """By what a usage report groups the tokens and cost of a period."""
+
     DAY = "day"  # in UTC
     MODEL = "model"
     PLATFORM = "platform"
@@ -166,24 +200,12 @@ class UsageGrouping(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRow:
+class UsageRow(UsageSums):
     """The usage of one group."""
 
     group: str | None = None  # None: usage that belongs to no group, or the total
     label: str = ""
     turns: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    reasoning_tokens: int = 0
-    cost_nanos: int | None = None  # of the priced turns
-    unpriced_turns: int = 0
-
-    @property
-    def cost(self) -> Decimal | None:
-        """The cost of the priced turns in US dollars, or None when no turn has a price."""
-        return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR
 
 
 @dataclass(frozen=True, slots=True)

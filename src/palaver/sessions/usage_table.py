@@ -1,6 +1,11 @@
 """Usage of turns: one row for each turn and model, and the totals on the session.
 
 Always true, by the primary key: recording the usage of a turn a second time adds nothing.
+
+Usage in a period, grouped by day, model, platform, person or session.
+
+It is read through the index on times, in the asker's audiences only. The usage of a deleted session is included; only
+its name is lost.
 """
 
 from __future__ import annotations
@@ -9,9 +14,9 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
 from palaver.people import table as people
 from palaver.sessions.usage import TOKEN_COUNTERS, UsageGrouping, UsageReport, UsageRow
@@ -29,16 +34,31 @@ _INSERT = (
     " audience_no)"
 )
 
-VALUE_COUNT = 12  # of `get_values`
 NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
 
 # Parameters: session number, now, platform, audience, then the values without the last.
 _INSERT_ORPHAN = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"
 
 
-def get_values(usage: TurnUsage) -> tuple[object, ...]:
-    """Return the usage as parameters of `build_insert` (all but the last) and `build_totals_update`."""
-    return (
+class UsageValues(NamedTuple):
+    """The usage of a turn as parameters: of `build_insert`, all but the last; of `build_totals_update`."""
+
+    turn_id: object
+    model: object
+    provider: object
+    input_tokens: object
+    output_tokens: object
+    cache_read_tokens: object
+    cache_write_tokens: object
+    reasoning_tokens: object
+    cost_nanos: object
+    cost_status: object
+    cost_source: object
+    last_prompt_tokens: object
+
+
+def get_values(usage: TurnUsage) -> UsageValues:
+    return UsageValues(
         usage.turn_id or new_turn_id(),
         usage.model,
         usage.provider,
@@ -54,13 +74,18 @@ def get_values(usage: TurnUsage) -> tuple[object, ...]:
     )
 
 
+def _name_params(first: int) -> UsageValues:
+    return UsageValues._make(f"${first + i}" for i in range(len(UsageValues._fields)))
+
+
 @cache
 def build_insert(first: int, session_id: str, now: str) -> str:
     """Build the statement that records a turn once. Its values begin at parameter `first`."""
-    turn, model, provider, *counters = (f"${first + i}" for i in range(VALUE_COUNT - 1))
+    value = _name_params(first)
+    counters = ", ".join(getattr(value, name) for name in TOKEN_COUNTERS)
     return (
-        f"{_INSERT} SELECT no, {turn}, COALESCE({model}, ''), {provider}, {now}, {', '.join(counters[:5])},"
-        f" CAST({counters[5]} AS BIGINT), {counters[6]}, {counters[7]}, platform, audience_no"
+        f"{_INSERT} SELECT no, {value.turn_id}, COALESCE({value.model}, ''), {value.provider}, {now}, {counters},"
+        f" CAST({value.cost_nanos} AS BIGINT), {value.cost_status}, {value.cost_source}, platform, audience_no"
         f" FROM session WHERE id = {session_id}"
         " ON CONFLICT DO NOTHING"
     )
@@ -69,32 +94,20 @@ def build_insert(first: int, session_id: str, now: str) -> str:
 @cache
 def build_totals_update(first: int, is_new: str) -> str:
     """Build the assignments that add a turn to the totals of its session if the SQL condition `is_new` is true."""
-    _, model, provider, input_, output, cache_read, cache_write, reasoning, nanos, status, source, prompt = (
-        f"${first + i}" for i in range(VALUE_COUNT)
-    )
+    value = _name_params(first)
+    status = value.cost_status
     sums = ", ".join(
-        f"{column} = {column} + CASE WHEN {is_new} THEN {value} ELSE 0 END"
-        for column, value in (
-            ("input_tokens", input_),
-            ("output_tokens", output),
-            ("cache_read_tokens", cache_read),
-            ("cache_write_tokens", cache_write),
-            ("reasoning_tokens", reasoning),
-        )
+        f"{name} = {name} + CASE WHEN {is_new} THEN {getattr(value, name)} ELSE 0 END" for name in TOKEN_COUNTERS
     )
     latest = ", ".join(
-        f"{column} = CASE WHEN {is_new} THEN COALESCE({value}, {column}) ELSE {column} END"
-        for column, value in (
-            ("model", model),
-            ("cost_source", source),
-            ("last_prompt_tokens", prompt),
-        )
+        f"{name} = CASE WHEN {is_new} THEN COALESCE({getattr(value, name)}, {name}) ELSE {name} END"
+        for name in ("model", "cost_source", "last_prompt_tokens")
     )
     return (
         f"{sums}, {latest},"
-        f" provider = CASE WHEN {is_new} AND {model} IS NOT NULL THEN {provider} ELSE provider END,"
+        f" provider = CASE WHEN {is_new} AND {value.model} IS NOT NULL THEN {value.provider} ELSE provider END,"
         f" cost_nanos = CASE WHEN {is_new} AND {status} <> 'unknown'"
-        f" THEN COALESCE(cost_nanos, 0) + CAST({nanos} AS BIGINT) ELSE cost_nanos END,"
+        f" THEN COALESCE(cost_nanos, 0) + CAST({value.cost_nanos} AS BIGINT) ELSE cost_nanos END,"
         f" cost_status = CASE WHEN NOT {is_new} OR {status} IN ('unknown', cost_status) THEN cost_status"
         f" WHEN cost_status = 'unknown' THEN {status} ELSE 'estimated' END,"
         f" unpriced_turns = unpriced_turns + CASE WHEN {is_new} AND {status} = 'unknown' THEN 1 ELSE 0 END"
@@ -154,18 +167,27 @@ def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
     return changed > 0
 
 
-# --------------------------------------------------------------------------------------------------
-# Usage in a period, grouped by day, model, platform, person or session.
-#
-# It is read through the index on times, in the asker's audiences only. The usage of a deleted session is included;
-# only its name is lost.
-
 _MICROS_PER_DAY = 86_400_000_000
-_TOKEN_SUMS = ", ".join(f"COALESCE(SUM(u.{column}), 0)" for column in TOKEN_COUNTERS)
-_USAGE_COLUMNS = (
-    f"COUNT(DISTINCT u.turn_id), {_TOKEN_SUMS}, SUM(u.cost_nanos),"
-    " COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)"
-)
+
+
+class _ReportColumns(NamedTuple):
+    group_key: object
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_nanos: int | None
+    unpriced_turns: int
+
+
+_REPORT_EXPRESSIONS = {
+    "turns": "COUNT(DISTINCT u.turn_id)",
+    **{name: f"COALESCE(SUM(u.{name}), 0)" for name in TOKEN_COUNTERS},
+    "cost_nanos": "SUM(u.cost_nanos)",
+    "unpriced_turns": "COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)",
+}
 
 # Usage belongs to the person whom the turn was for, as long as its session exists; also the usage of orphaned runs,
 # whose ids are longer (`usage.record_orphan_usage`). After that it belongs to the person whose session it was.
@@ -186,18 +208,17 @@ def load_report(
     """Return the usage of each group, the most expensive first (days: the newest first), and the total."""
     audience_condition, audience_params = _build_audience_condition(audiences)
     source = f"FROM usage u WHERE u.created_at >= $1 AND u.created_at < $2 {audience_condition}"
-    order = "1 DESC" if grouping is UsageGrouping.DAY else "8 DESC NULLS LAST, 3 DESC, 1"
-    rows = tx.fetch_all(
-        f"SELECT {_GROUP_COLUMNS[grouping]}, {_USAGE_COLUMNS} {source} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}",
-        begin,
-        end,
-        *audience_params,
+    order = "1 DESC" if grouping is UsageGrouping.DAY else "cost_nanos DESC NULLS LAST, input_tokens DESC, 1"
+    columns = list_columns(_ReportColumns, group_key=_GROUP_COLUMNS[grouping], **_REPORT_EXPRESSIONS)
+    found = tx.fetch_all(
+        f"SELECT {columns} {source} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}", begin, end, *audience_params
     )
-    total = tx.fetch_one(f"SELECT NULL, {_USAGE_COLUMNS} {source}", begin, end, *audience_params)
-    assert total is not None  # noqa: S101
-    labels = _load_labels(tx, grouping, [row[0] for row in rows if row[0] is not None])
+    rows = [_usage_from_row(row) for row in found]
+    columns = list_columns(_ReportColumns, group_key="NULL", **_REPORT_EXPRESSIONS)
+    (total,) = tx.fetch_all(f"SELECT {columns} {source}", begin, end, *audience_params)
+    labels = _load_labels(tx, grouping, [row.group for row in rows if row.group is not None])
     return UsageReport(
-        [_add_label(_usage_from_row(row), grouping, labels) for row in rows],
+        [_add_label(row, grouping, labels) for row in rows],
         replace(_usage_from_row(total), label="total"),
     )
 
@@ -222,17 +243,15 @@ def _load_labels(tx: Transaction, grouping: UsageGrouping, groups: Sequence[str]
     return dict(rows)
 
 
-def _usage_from_row(row: Row) -> UsageRow:
+def _usage_from_row(columns: Row) -> UsageRow:
+    row = _ReportColumns._make(columns)
+    tokens: dict[str, Any] = {name: int(getattr(row, name)) for name in TOKEN_COUNTERS}
     return UsageRow(
-        group=None if row[0] is None else str(row[0]),
-        turns=int(row[1]),
-        input_tokens=int(row[2]),
-        output_tokens=int(row[3]),
-        cache_read_tokens=int(row[4]),
-        cache_write_tokens=int(row[5]),
-        reasoning_tokens=int(row[6]),
-        cost_nanos=None if row[7] is None else int(row[7]),
-        unpriced_turns=int(row[8]),
+        group=None if row.group_key is None else str(row.group_key),
+        turns=int(row.turns),
+        cost_nanos=None if row.cost_nanos is None else int(row.cost_nanos),
+        unpriced_turns=int(row.unpriced_turns),
+        **tokens,
     )
 
 

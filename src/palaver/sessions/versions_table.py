@@ -22,12 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import build_placeholders
-from palaver.core.errors import InvalidInput, NothingToDo, SessionNotFound
+from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.errors import InvalidInput, NothingToDo
 from palaver.sessions import log_table as events
 from palaver.sessions.events import VERSION_KINDS, EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
-from palaver.sessions.message_table import SELECT_EVENT, find_facts, get_text
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
 from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def start_version(
     is_edit: bool = False,
 ) -> VersionInfo:
     """Hide a visible message of a person and everything after it. The caller appends the new version's message next."""
-    _lock_session(tx, session_no)
+    events.lock_session(tx, session_no)
     question = tx.fetch_one(
         "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND kind = 'message' AND role = 'user'"
         " AND hidden_by IS NULL",
@@ -112,7 +112,7 @@ def choose_version(
     tx: Transaction, session_no: int, group: int, number: int, now: int, person_id: PersonId | None = None
 ) -> VersionInfo:
     """Hide the chosen version of a group, and show another one as it was when it was left."""
-    _lock_session(tx, session_no)
+    events.lock_session(tx, session_no)
     changes = _load_changes(tx, session_no, group)
     current = changes[-1] if changes else None
     first_seq = _find_message_seq(changes, group, current.version) if current else group
@@ -146,7 +146,9 @@ def _leave(
 ) -> None:
     """Hide the visible version, which starts with message `first_seq`, and record what it takes to show it again."""
     events.check_change_size(tx, session_no, first_seq)
-    state = tx.fetch_one("SELECT compaction_seq, redo_seq FROM session WHERE no = $1", session_no)
+    compaction_seq, redo_seq = tx.fetch_one(
+        "SELECT compaction_seq, redo_seq FROM session WHERE no = $1", session_no
+    ) or (None, None)
     kept = events.find_kept_ranges(tx, session_no, first_seq)
     seq = events.append_event(
         tx,
@@ -159,8 +161,8 @@ def _leave(
         versions=info.count,
         has_edits=info.has_edits,
         first_seq=first_seq,
-        compaction_seq=state[0] if state else None,
-        redo_seq=state[1] if state else None,
+        compaction_seq=compaction_seq,
+        redo_seq=redo_seq,
         **kept,
     )
     tx.execute("UPDATE event SET version_of = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, info.group)
@@ -201,10 +203,9 @@ def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
 
 def _find_compaction(tx: Transaction, session_no: int, *, first_seq: int) -> int | None:
     """Return the newest compaction, in effect or replaced by it, that summarizes nothing from `first_seq` on."""
-    row = tx.fetch_one("SELECT compaction_seq FROM session WHERE no = $1", session_no)
-    seq = row[0] if row else None
+    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
     while isinstance(seq, int):
-        facts = _load_facts(tx, session_no, seq)
+        facts = events.load_facts(tx, session_no, seq)
         first_kept_seq = facts.get("first_kept_seq")
         if isinstance(first_kept_seq, int) and first_kept_seq <= first_seq:
             return seq
@@ -220,7 +221,7 @@ def _find_own_compaction(tx: Transaction, session_no: int, group: int, left: _Ch
     seq = left.facts.get("compaction_seq")
     if not isinstance(seq, int):
         return None
-    first_kept_seq = _load_facts(tx, session_no, seq).get("first_kept_seq")
+    first_kept_seq = events.load_facts(tx, session_no, seq).get("first_kept_seq")
     if not isinstance(first_kept_seq, int) or first_kept_seq <= group:
         return None
     changed = tx.fetch_one(
@@ -306,13 +307,13 @@ def _load_version(
 def _read_exchange(rows: Sequence[Row], seq: int) -> tuple[str, str]:
     """Return the texts of message `seq` and of the last answer before the next message of a person."""
     question, answer = "", ""
-    for row in rows:
-        text = get_text(row) or ""
-        if row[0] == seq:
+    for row in map(EventColumns._make, rows):
+        text = row.text or ""
+        if row.seq == seq:
             question = text
-        elif row[3] == "user":
+        elif row.role == "user":
             break
-        elif row[3] == "assistant" and text:
+        elif row.role == "assistant" and text:
             answer = text
     return question, answer
 
@@ -338,13 +339,13 @@ def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) 
         return {}
     values = ", ".join(f"(${number})" for number in range(2, len(groups) + 2))
     rows = tx.fetch_all(
-        f"WITH wanted (version_of) AS (VALUES {values}) SELECT e.seq, e.kind, e.body, e.version_of FROM wanted"
+        f"WITH wanted (version_of) AS (VALUES {values}) SELECT e.version_of, e.seq, e.kind, e.body FROM wanted"
         " JOIN event e ON e.session_no = $1 AND e.seq = (SELECT MAX(c.seq) FROM event c WHERE c.session_no = $1"
         " AND c.version_of = wanted.version_of)",
         session_no,
         *groups,
     )
-    return {int(row[3]): change for row in rows if (change := _read_change(row)) is not None}
+    return {int(group): change for group, *row in rows if (change := _read_change(*row)) is not None}
 
 
 def _load_changes(tx: Transaction, session_no: int, group: int) -> list[_Change]:
@@ -352,15 +353,15 @@ def _load_changes(tx: Transaction, session_no: int, group: int) -> list[_Change]
     rows = tx.fetch_all(
         "SELECT seq, kind, body FROM event WHERE session_no = $1 AND version_of = $2 ORDER BY seq", session_no, group
     )
-    return [change for row in rows if (change := _read_change(row)) is not None]
+    return [change for row in rows if (change := _read_change(*row)) is not None]
 
 
-def _read_change(row: Row) -> _Change | None:
-    facts = find_facts(row[2])
+def _read_change(seq: int, kind: str, body: str | None) -> _Change | None:
+    facts = find_facts(body)
     version, count = facts.get("version"), facts.get("versions")
     if not (isinstance(version, int) and isinstance(count, int)):
         return None  # damaged
-    return _Change(seq=row[0], kind=row[1], facts=facts, version=version, count=count)
+    return _Change(seq=seq, kind=kind, facts=facts, version=version, count=count)
 
 
 def _find_message_seq(changes: Sequence[_Change], group: int, number: int) -> int:
@@ -376,16 +377,5 @@ def _find_left(changes: Sequence[_Change], number: int) -> _Change:
 
 
 def _is_visible(tx: Transaction, session_no: int, seq: int) -> bool:
-    row = tx.fetch_one("SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
-    return row is not None and row[0] is None
-
-
-def _load_facts(tx: Transaction, session_no: int, seq: int) -> dict[str, Any]:
-    row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
-    return find_facts(row[0]) if row else {}
-
-
-def _lock_session(tx: Transaction, session_no: int) -> None:
-    """Keep others from changing a session until this transaction ends."""
-    if tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no) is None:
-        raise SessionNotFound
+    sql = "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND hidden_by IS NULL"
+    return tx.fetch_one(sql, session_no, seq) is not None

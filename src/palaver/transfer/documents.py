@@ -25,7 +25,6 @@ from palaver.sessions.export import (
     format_title,
     iterate_markdown,
 )
-from palaver.sessions.json import event_to_json, session_to_json
 from palaver.transfer.exporter import Exporter, ExportScope
 from palaver.transfer.html_export import iterate_html
 from palaver.transfer.own_format import format_lines, keep_visible_records
@@ -128,7 +127,7 @@ class Documents:
 def iterate_json(view: SessionView, session: Session) -> Iterator[str]:
     """Yield a conversation with its complete log, as it is now, as one JSON object with one event a line."""
     last_seq = view.summaries.get(session.id).last_seq
-    fields = json.dumps({"format": EXPORT_FORMAT, **session_to_json(session)}, ensure_ascii=False, indent=2)
+    fields = json.dumps({"format": EXPORT_FORMAT, **session.to_dict()}, ensure_ascii=False, indent=2)
     yield fields.removesuffix("\n}") + ',\n  "events": ['
     after, separator, has_more = 0, "\n    ", True
     while has_more and after < last_seq:
@@ -136,7 +135,7 @@ def iterate_json(view: SessionView, session: Session) -> Iterator[str]:
         for event in page.events:
             if event.seq > last_seq:
                 break
-            yield separator + json.dumps(event_to_json(event, page.person_names), ensure_ascii=False)
+            yield separator + json.dumps(event.to_dict(page.person_names), ensure_ascii=False)
             after, separator = event.seq, ",\n    "
         has_more = page.has_more_after and after < last_seq
     yield "\n  ]\n}\n"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from palaver.sessions.inbound import ReplyTo
-from palaver.sessions.json import event_to_json
 from palaver.sessions.turn import BusyPolicy
 from palaver.web.state import (
     IdempotencyKey,
@@ -231,7 +230,7 @@ def _to_page_event(event: Event, page: TranscriptPage) -> EventOut:
 
 
 def to_event_out(event: Event, names: Mapping[PersonId, str]) -> EventOut:
-    return EventOut.model_validate(event_to_json(event, names))
+    return EventOut.model_validate(event.to_dict(names))
 
 
 def to_receipt_out(receipt: Receipt) -> ReceiptOut:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from palaver.sessions.json import session_to_json
 from palaver.sessions.model import MAX_VERSIONS
 from palaver.sessions.turn import BusyPolicy
 from palaver.web.message_schemas import Content, ReceiptOut
@@ -228,7 +227,7 @@ def to_session_out(summary: SessionSummary, connected: Collection[str], *, with_
     """Convert a conversation; `connected` are the platforms that this server can deliver answers to."""
     session = summary.session
     return SessionOut.model_validate(
-        session_to_json(session)
+        session.to_dict()
         | {
             "chosen_model": summary.chosen_model,
             "profile": summary.profile,

@@ -19,7 +19,6 @@ from palaver.core.errors import StoreClosed
 from palaver.live.feed_events import EventAppended, TurnChanged
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.inbound import Outcome
-from palaver.sessions.json import session_usage_to_json
 from palaver.sessions.turn import BusyPolicy, TurnState
 
 if TYPE_CHECKING:
@@ -231,6 +230,6 @@ async def print_answer_json(answer: Answer, chat: ChatSession) -> None:
             "state": answer.state,
             "text": answer.text,
             "error": answer.error,
-            "usage": None if session is None else session_usage_to_json(session.usage),
+            "usage": None if session is None else session.usage.to_dict(),
         }
     )

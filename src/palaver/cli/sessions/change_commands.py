@@ -23,7 +23,6 @@ from palaver.cli.options import (
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.source import Platform
-from palaver.sessions.json import session_to_json
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -134,7 +133,7 @@ def move(ctx: click.Context, session: str, project: str | None, no_project: bool
 
 def _print_change(before: Session, after: Session, text: str, *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"session": session_to_json(after), "changed": before != after})
+        output.print_json({"session": after.to_dict(), "changed": before != after})
     else:
         click.echo(text if before != after else "Nothing to change.")
 
@@ -157,7 +156,7 @@ def delete(ctx: click.Context, session: str, yes: bool, mine: bool, as_json: boo
         confirm_or_exit(f"Permanently delete {description}?", skip=yes)
         view.delete_completely(found.id)
     if as_json:
-        output.print_json({"deleted": session_to_json(found)})
+        output.print_json({"deleted": found.to_dict()})
     else:
         click.echo(f"Deleted {description}.")
 

@@ -20,7 +20,6 @@ from palaver.cli.options import (
     session_argument,
 )
 from palaver.cli.output import Column
-from palaver.sessions.json import event_to_json, hit_to_json, session_to_json
 from palaver.sessions.search_text import ArchivedFilter, SearchFilter
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def list_sessions(
         )
         only_archived = not page and state == "active" and bool(view.list(state="archived", limit=1))
     if as_json:
-        output.print_json({"sessions": [session_to_json(session) for session in page], "next_cursor": page.cursor})
+        output.print_json({"sessions": [session.to_dict() for session in page], "next_cursor": page.cursor})
     elif page or page.cursor is not None:
         _print_page(page, with_end=expired)
     elif any((platform, after, before, query)):
@@ -213,7 +212,7 @@ def search(
         sessions = {} if as_json else {found: view.get(found) for found in {hit.session_id for hit in hits}}
     next_cursor = hits[-1].cursor if len(hits) == limit else None
     if as_json:
-        found = [hit_to_json(hit) for hit in hits]
+        found = [hit.to_dict() for hit in hits]
         output.print_json({"hits": found, "is_indexing": hits.is_indexing, "next_cursor": next_cursor})
     elif hits:
         _print_hits(hits, sessions, next_cursor)
@@ -293,8 +292,8 @@ def show(
         key = "events" if log else "messages"
         output.print_json(
             {
-                "session": session_to_json(found),
-                key: [event_to_json(event, names) for event in events],
+                "session": found.to_dict(),
+                key: [event.to_dict(names) for event in events],
             }
         )
         return

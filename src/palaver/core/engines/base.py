@@ -3,6 +3,8 @@
 A unit of work is a plain function that takes a transaction. `docs/engine-work.md` explains how to write one and which
 of the fields below to set. The important rule: the engine may run the function more than once (after a conflict with
 another process), so it does nothing but read, decide and write through the transaction it is given.
+
+What keeps a server from serving everything, for monitoring and for `palaver doctor`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,6 @@ class Upgrade(Enum):
     TAKE_OVER = auto()  # yes; servers of older versions stop using it, where they can be told to
 
 
-# --------------------------------------------------------------------------------------------------
-# What keeps a server from serving everything, for monitoring and for `palaver doctor`.
-
 ReadinessCode = Literal[
     "database_slow", "database_locked", "disk_full", "disk_nearly_full", "too_many_connections", "turns_waiting"
 ]
@@ -46,8 +45,6 @@ class ReadinessProblem:
     message: str
     is_blocking: bool  # messages can't be stored, so the server is not ready
 
-
-# --------------------------------------------------------------------------------------------------
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -224,15 +221,22 @@ async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argu
     return await future
 
 
-# --------------------------------------------------------------------------------------------------
-# Small helpers to build SQL statements.
-
-
 def build_placeholders(count: int, first: int = 1) -> str:
     """Return the parameters of an IN list: `$1, $2, $3`."""
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-def list_columns(columns: type[NamedTuple], alias: str = "") -> str:
-    """Return the fields of a NamedTuple as a statement selects them, of the table with this alias."""
-    return ", ".join(f"{alias}.{name}" if alias else name for name in columns._fields)
+def list_columns(columns: type[NamedTuple], alias: str = "", **expressions: str) -> str:
+    """Return the fields of a NamedTuple as a statement selects them: columns of the table with this alias, or an
+    expression that gives the field.
+    """
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(
+        f"{expressions[name]} AS {name}" if name in expressions else f"{prefix}{name}" for name in columns._fields
+    )
+
+
+def fetch_value(tx: Transaction, sql: str, *params: object) -> Any:
+    """Return the first column of the first row; None if there is no row."""
+    row = tx.fetch_one(sql, *params)
+    return None if row is None else row[0]

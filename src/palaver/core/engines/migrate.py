@@ -7,6 +7,8 @@ Programs of older versions must not write to a database that has a migration the
 line `OLDER_MAY_WRITE`. The record of each migration says so, too, for the programs that don't have the file: those
 refuse to open such a database, and those that have it open stop using it. So is a database refused into which `palaver
 migrate` is still copying another: `COPY_MARKER` is among its records until the end.
+
+Migrations of a SQLite file. `PRAGMA user_version` counts them, so that every write can find out about new ones.
 """
 
 from __future__ import annotations
@@ -157,10 +159,6 @@ def _read_files(folder: Path) -> tuple[tuple[str, str | None, str], ...]:
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     matches = [(match, file) for file in files if (match := _FILE_NAME.fullmatch(file.name))]
     return tuple((match["name"], match["engine"], file.read_text(encoding="utf-8")) for match, file in matches)
-
-
-# --------------------------------------------------------------------------------------------------
-# Migrations of a SQLite file. `PRAGMA user_version` counts them, so that every write can find out about new ones.
 
 
 class MustBeAlone(Exception):

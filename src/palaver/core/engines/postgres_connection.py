@@ -4,6 +4,21 @@ Always true: no statement waits for a lock longer than `lock_timeout`, and no tr
 working on (a paused machine, a debugger) keeps its locks longer than `idle_in_transaction_session_timeout`. The limits
 are part of the connection, so they cost no round trip. A pooler such as PgBouncer does not pass them on, and gives
 every transaction another connection: there they are set with BEGIN, in the same message, and nothing is prepared.
+
+A clock that shows the time of a PostgreSQL server, the same for every process that uses its database.
+
+Processes on several machines compare leases, and the clocks of machines differ. So no process uses its own clock: it
+asks the server now and then, on a connection that is in use anyway, and counts on from there with its monotonic clock.
+
+Always true: reading the clock never waits and never asks the server; setting this machine's clock changes nothing.
+
+Which server a connection has reached, and whether it is the one that has the store.
+
+After a failover the new primary is on a higher timeline than the old one. An old primary that comes back accepts
+writes like the new one, and everything written there would be missing from the store. So this process remembers the
+highest timeline that it has seen, also in a file in its home folder, and refuses servers that are behind it.
+
+Two servers that were both promoted from the same timeline have the same number and can't be told apart here.
 """
 
 from __future__ import annotations
@@ -109,15 +124,6 @@ def get_first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-# --------------------------------------------------------------------------------------------------
-# A clock that shows the time of a PostgreSQL server, the same for every process that uses its database.
-#
-# Processes on several machines compare leases, and the clocks of machines differ. So no process uses its own clock: it
-# asks the server now and then, on a connection that is in use anyway, and counts on from there with its monotonic
-# clock.
-#
-# Always true: reading the clock never waits and never asks the server; setting this machine's clock changes nothing.
-
 SYNC_INTERVAL_MICROS = 10_000_000  # so a machine that slept, or a server whose clock was set, is soon right again
 MIN_CORRECTION_MICROS = 250_000  # smaller differences are ignored, so that network delays do not make time jump
 MAX_ROUND_TRIP_MICROS = 1_000_000  # a slower answer is ignored: we do not know when the server gave it
@@ -150,13 +156,12 @@ class ServerClock:
         row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()
         received_at = self._ticks()
         assert row is not None  # noqa: S101
-        offset = row[0] - (sent_at + received_at) // 2
+        (server_time,) = row
+        offset = server_time - (sent_at + received_at) // 2
         is_fast = received_at - sent_at < MAX_ROUND_TRIP_MICROS
         if self._offset is None or (is_fast and abs(offset - self._offset) > MIN_CORRECTION_MICROS):
             self._offset = offset
 
-
-# --------------------------------------------------------------------------------------------------
 
 CONNECT_TIMEOUT_SECONDS: Final = 5
 MAX_NAME_CHARS: Final = 40  # of an application, before our own part
@@ -290,15 +295,6 @@ def list_addresses(url: str) -> list[dict[str, Any]]:
         servers.append(server)
     return servers
 
-
-# --------------------------------------------------------------------------------------------------
-# Which server a connection has reached, and whether it is the one that has the store.
-#
-# After a failover the new primary is on a higher timeline than the old one. An old primary that comes back accepts
-# writes like the new one, and everything written there would be missing from the store. So this process remembers the
-# highest timeline that it has seen, also in a file in its home folder, and refuses servers that are behind it.
-#
-# Two servers that were both promoted from the same timeline have the same number and can't be told apart here.
 
 FILE_NAME: Final = "postgres-timelines.json"
 

@@ -7,6 +7,17 @@ Always true: while the server is away, all callers together wait at most `OUTAGE
 on. After that, callers fail at once, and one of them at a time finds out whether the server is back. Each kind of work
 has connections of its own, so none can take them all. All connections are to the same server on the same timeline, and
 none is lent that was opened before a newer version upgraded the schema, or after it.
+
+The threads on which a server waits for PostgreSQL: some for each kind of work, as many as it has connections.
+
+Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited for,
+because a write may be stored; the pool breaks off connections on which nothing comes back.
+
+Receives changes from PostgreSQL: one connection listens to the notifications that writes send.
+
+Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
+notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the snapshot
+is compared: there, notifications would reach the connections of others.
 """
 
 from __future__ import annotations
@@ -28,7 +39,7 @@ from weakref import WeakValueDictionary
 
 import psycopg
 
-from palaver.core.engines.base import WorkKind
+from palaver.core.engines.base import WorkKind, fetch_value
 from palaver.core.engines.postgres_connection import (
     CONNECT_TIMEOUT_SECONDS,
     ServerAway,
@@ -363,12 +374,6 @@ def _describe_old_primary(found: int, newest: int, file: TimelineFile) -> str:
     return text if file.path is None else f"{text} If you restored this server on purpose, delete {file.path} first."
 
 
-# --------------------------------------------------------------------------------------------------
-# The threads on which a server waits for PostgreSQL: some for each kind of work, as many as it has connections.
-#
-# Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited
-# for, because a write may be stored; the pool breaks off connections on which nothing comes back.
-
 T = TypeVar("T")
 
 
@@ -456,13 +461,6 @@ def _is_being_canceled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-# --------------------------------------------------------------------------------------------------
-# Receives changes from PostgreSQL: one connection listens to the notifications that writes send.
-#
-# Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
-# notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the
-# snapshot is compared: there, notifications would reach the connections of others.
-
 RECONNECT_SECONDS = 0.5  # pause before a new connection when the server has gone away
 CHECK_SECONDS = 1.0  # between two reads of the snapshot
 CLOSE_SECONDS = 2.0  # for the thread to end; then its connection is broken off
@@ -535,6 +533,4 @@ class PostgresWatch:
 
 def _read_snapshot(connection: PooledConnection) -> str:
     """Return which transactions are visible now. It is the same as long as none has committed on this server."""
-    row = connection.tx.fetch_one("SELECT pg_current_snapshot()::text")
-    assert row is not None  # noqa: S101
-    return str(row[0])
+    return str(fetch_value(connection.tx, "SELECT pg_current_snapshot()::text"))

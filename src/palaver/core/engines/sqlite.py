@@ -24,7 +24,7 @@ import apsw
 
 from palaver.core.clock import SystemClock
 from palaver.core.engines import migrate
-from palaver.core.engines.base import Dialect, Read, ReadinessProblem, Row, Upgrade, Work, run_on_thread
+from palaver.core.engines.base import Dialect, Read, ReadinessProblem, Row, Upgrade, Work, fetch_value, run_on_thread
 from palaver.core.engines.group_commit import GroupWriter
 from palaver.core.engines.integrity import check_before_use
 from palaver.core.engines.migrate import MustBeAlone, list_applied, migrate_file, read_version
@@ -32,6 +32,7 @@ from palaver.core.engines.sqlite_file import (
     FolderLock,
     connect,
     create_file,
+    is_file_in_use,
     make_busy_handler,
     refuse_unfinished_restore,
     translate_error,
@@ -270,7 +271,7 @@ class SqliteEngine:
         except apsw.Error as error:
             raise self._translate_error(error) from error
         except SchemaTooNew as error:
-            self._note_upgrade(error)
+            self._stop_after_upgrade(error)
             raise
 
     async def arun(self, work: Work[T]) -> T:
@@ -299,7 +300,7 @@ class SqliteEngine:
         except apsw.Error as error:
             raise self._translate_error(error) from error
         except SchemaTooNew as error:
-            self._note_upgrade(error)
+            self._stop_after_upgrade(error)
             raise
 
     def watch(self, on_change: OnChange) -> Watch:
@@ -333,7 +334,7 @@ class SqliteEngine:
             log.error("store_damaged", extra={"error": str(translated)})
         return translated
 
-    def _note_upgrade(self, error: SchemaTooNew) -> None:
+    def _stop_after_upgrade(self, error: SchemaTooNew) -> None:
         if self._upgrade is None:
             self._upgrade = error
             self._checkpointer.stop()
@@ -353,8 +354,7 @@ class SqliteEngine:
         """Raise `SchemaTooNew` if a newer version has upgraded the file since; the next write would find out, too."""
 
         def check(tx: Transaction) -> None:
-            row = tx.fetch_one("PRAGMA user_version")
-            if row is None or row[0] != self._writer_connection.schema_version:
+            if fetch_value(tx, "PRAGMA user_version") != self._writer_connection.schema_version:
                 migrate.check_still_usable(DIALECT, list_applied(tx))
 
         self.run(Read(check))
@@ -371,7 +371,7 @@ class SqliteEngine:
 
     def _make_room(self) -> None:
         """On a full disk, let SQLite begin its log again; an error means that the next write fails as well."""
-        self._reserve.give_back()
+        self._reserve.free()
         log.warning("disk_full_reserve_used", extra={"path": str(self.path)})
         with contextlib.suppress(apsw.Error), contextlib.closing(self._connect()) as db:
             self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
@@ -529,8 +529,6 @@ class _Checkpointer:
 
 def _take_unused(path: Path, folder: Path) -> FolderLock | None:
     """Lock the folder of a file for this process alone; None if another process uses the file, locked or not."""
-    from palaver.core.engines.sqlite_file import is_file_in_use
-
     lock = FolderLock.take(folder)
     if lock is not None and is_file_in_use(path):  # by a version that locks no folders, or where none can be locked
         lock.close()

@@ -4,6 +4,12 @@ The copy reads one state of the database from beginning to end, in small steps: 
 it start again. Until it has ended, SQLite's log keeps what is written.
 
 Always true: a copy is written to the disk before it is checked, and checking it changes nothing.
+
+Rewrites a SQLite file without what deleted rows have left in it.
+
+SQLite keeps the bytes of deleted rows in pages that it uses again later. A rewritten file has none of them, and is as
+small as its content. Writers wait meanwhile, so it is done only on request. SQLite makes a copy in the folder for
+temporary files and writes it into the log beside the database: both need as much space as the file.
 """
 
 from __future__ import annotations
@@ -189,13 +195,6 @@ def compute_sha256(path: Path, should_stop: Callable[[], bool] = lambda: False) 
                 raise BackupStopped
     return digest.hexdigest()
 
-
-# --------------------------------------------------------------------------------------------------
-# Rewrites a SQLite file without what deleted rows have left in it.
-#
-# SQLite keeps the bytes of deleted rows in pages that it uses again later. A rewritten file has none of them, and is
-# as small as its content. Writers wait meanwhile, so it is done only on request. SQLite makes a copy in the folder for
-# temporary files and writes it into the log beside the database: both need as much space as the file.
 
 FREE_BYTES: Final = 64 * 1024 * 1024  # that are left for the messages of others
 

@@ -1,4 +1,15 @@
-"""The SQLite file: creates it, opens connections to it, and translates SQLite's errors into the store's own."""
+"""The SQLite file: creates it, opens connections to it, and translates SQLite's errors into the store's own.
+
+What Palaver says about a damaged SQLite file: what is wrong, where the newest backup is, and what to do next.
+
+A lock on the folder of a database: every process that uses a database there shares it, a restore needs it alone.
+
+SQLite's own locks guard a file, and a restore puts another file in its place. A process that had opened the old file
+just before would go on with it, and write its log beside the new one. So all processes lock the folder first.
+
+The system releases the lock when the process ends, however it ends. A file system that cannot lock a folder is used
+without: SQLite's locks still guard the file itself.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +72,6 @@ def find_newest_backup(database: Path) -> Path | None:
     return next(iter(list_backup_paths(get_backup_folder(database))), None)
 
 
-# --------------------------------------------------------------------------------------------------
-# What Palaver says about a damaged SQLite file: what is wrong, where the newest backup is, and what to do next.
-
-
 def make_damage_error(database: Path, problem: str) -> StoreDamaged:
     """Build the error for a damaged file. `problem` is a sentence such as "its table event is missing."."""
     backup = find_newest_backup(database)
@@ -89,8 +96,6 @@ def _format_home_command(database: Path, arguments: str) -> str:
     option = "" if database.parent == default else f"--home {shlex.quote(str(database.parent))} "
     return format_command(option + arguments)
 
-
-# --------------------------------------------------------------------------------------------------
 
 # At most: only pages that were touched are cached. The system caches the whole file anyway, so larger caches save no
 # measurable time; they only fill for many minutes, and the process grows with them.
@@ -259,15 +264,6 @@ def is_file_in_use(path: Path) -> bool:
         file.xClose()
     return False
 
-
-# --------------------------------------------------------------------------------------------------
-# A lock on the folder of a database: every process that uses a database there shares it, a restore needs it alone.
-#
-# SQLite's own locks guard a file, and a restore puts another file in its place. A process that had opened the old file
-# just before would go on with it, and write its log beside the new one. So all processes lock the folder first.
-#
-# The system releases the lock when the process ends, however it ends. A file system that cannot lock a folder is used
-# without: SQLite's locks still guard the file itself.
 
 WAIT_SECONDS: Final = 5.0  # for a restore that has nearly ended
 _RETRY_SECONDS: Final = 0.05

@@ -5,6 +5,12 @@ process ends, and SQLite does not report that. So the files behind the names are
 
 Always true: looking for the files opens none of them, because closing one would drop every lock that SQLite holds on
 it in this process.
+
+Space on the disk that is kept for deleting: SQLite must write before it can delete.
+
+A server keeps a file of a fixed size beside its database. When the disk is full, the first work that frees space gives
+the file back. The log can then be written back into the database and begins again, in space that it already has. From
+then on, what is left of that space is for work that frees more, until the disk has room for a new reserve.
 """
 
 from __future__ import annotations
@@ -196,13 +202,6 @@ def list_rescued(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{glob.escape(path.stem)}-rescued-*.db"))
 
 
-# --------------------------------------------------------------------------------------------------
-# Space on the disk that is kept for deleting: SQLite must write before it can delete.
-#
-# A server keeps a file of a fixed size beside its database. When the disk is full, the first work that frees space
-# gives the file back. The log can then be written back into the database and begins again, in space that it already
-# has. From then on, what is left of that space is for work that frees more, until the disk has room for a new reserve.
-
 RESERVE_BYTES = 24 * 1024 * 1024  # a log just before its checkpoint, and some deletions
 FULL_DISK_BYTES = 2 * 1024 * 1024  # a message with its answer may not fit
 NEARLY_FULL_DISK_BYTES = 200_000_000
@@ -232,7 +231,7 @@ class DiskReserve:
         finally:
             os.close(descriptor)
 
-    def give_back(self) -> None:
+    def free(self) -> None:
         self._path.unlink(missing_ok=True)
         self._is_given_back = True
 

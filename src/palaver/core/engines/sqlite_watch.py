@@ -4,6 +4,10 @@ SQLite cannot notify other processes. `data_version` is an integer that changes 
 so it only has to be read at the right moment. Every commit writes to the WAL first, which is an event of the file
 system; the commit becomes visible a moment later, when the WAL is on the disk. So after an event `data_version` is read
 a few times, first often and then less and less. Without file events it is read at a steady interval.
+
+Changes of files, with inotify on Linux: waiting for one costs nothing, and asking for one a microsecond.
+
+Folders are watched, not files, so that a file may be deleted and created again.
 """
 
 from __future__ import annotations
@@ -125,11 +129,6 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     return new_marks, frozenset(changed)
 
 
-# --------------------------------------------------------------------------------------------------
-# Changes of files, with inotify on Linux: waiting for one costs nothing, and asking for one a microsecond.
-#
-# Folders are watched, not files, so that a file may be deleted and created again.
-
 _IN_MODIFY: Final = 0x0002
 _IN_CREATE: Final = 0x0100
 _NAME_CHANGES: Final = 0x0FC0  # of what is in a folder, or of the folder: created, deleted, moved
@@ -250,8 +249,6 @@ def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
         return None
     return fd
 
-
-# --------------------------------------------------------------------------------------------------
 
 POLL_SECONDS = 0.04  # between two reads where the system has no file events
 MIN_WAIT_SECONDS = 0.01  # between two reads right after an event

@@ -5,7 +5,7 @@ sessions through one `ViewScope`, inside the query itself. A session that is not
 not exist give the same answer, `SessionNotFound`. What the principal sees but may not do gives `NotAllowed`.
 """
 
-from palaver.sessions.view.scope import ViewScope as ViewScope
+from palaver.sessions.view.scope import TrustedScope as TrustedScope, ViewScope as ViewScope
 from palaver.sessions.view.session_view import (
     AsyncSessionView as AsyncSessionView,
     SessionView as SessionView,

@@ -1,10 +1,16 @@
-"""Pages of the sessions in a scope, for the lists of a view."""
+"""Pages of the sessions in a scope, for the lists of a view.
+
+Conversations as a list shows them, with unread and busy state: `view.summaries`.
+
+The people whom a principal knows: those who take part in conversations that the view shows.
+
+Always true: a person outside of them and a person who does not exist give the same answer.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read
@@ -18,7 +24,6 @@ from palaver.sessions import (
     activity_table as auto_titles,
     list_table as session_lists,
     list_table as session_summaries,
-    projects_table as projects,
     table as sessions,
 )
 from palaver.sessions.search_text import parse_query, split_words
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction, Work
-    from palaver.core.ids import ProjectId
     from palaver.people.model import Author, NamedPerson
     from palaver.sessions.model import Session, SessionSummary
     from palaver.sessions.view.scope import ViewScope
@@ -49,18 +53,6 @@ def resolve_session(tx: Transaction, scope: ViewScope, text: str) -> Session:
     if session is None:
         raise SessionNotFound(f"No conversation matches {text!r}.", text=text)
     return session
-
-
-def resolve_project_id(tx: Transaction, scope: ViewScope, project: str | None) -> ProjectId | None:
-    """Return the id of one of the person's projects, given by id or name; None stays None."""
-    if project is None:
-        return None
-    return projects.get_by_id_or_name(tx, scope.person_id, project)[1].id
-
-
-def resolve_project_no(tx: Transaction, scope: ViewScope, project: str | None) -> int | None:
-    """Return the number of one of the person's projects, given by id or name; None stays None."""
-    return None if project is None else projects.get_by_id_or_name(tx, scope.person_id, project)[0]
 
 
 def _find_by_id_prefix(tx: Transaction, scope: ViewScope, audiences: Sequence[int] | None, text: str) -> Session | None:
@@ -96,51 +88,55 @@ def _build_ambiguous_match(problem: str, matches: Sequence[Session]) -> Ambiguou
     return AmbiguousMatch(f"{problem}: {', '.join(ids)}.", matches=ids)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListCriteria:
+class ListCriteria(TypedDict, total=False):
     """Which sessions a list contains; None stands for no condition."""
 
-    state: str = "active"  # active, archived, pinned or expired
-    project: str | None = None  # id or name
-    platform: str | None = None
-    person: str | None = None  # a person who takes part: an id or, in the conversations of the scope, a name
-    after: datetime | None = None  # last active at this moment or later
-    before: datetime | None = None  # last active before this moment
-    title: str | None = None  # beginnings of words in the title; `-word` must not occur
-    text: str | None = None  # words in the title, the last line or the name of the place; `-word` must not occur
+    state: str  # active, archived, pinned or expired
+    project: str | None  # id or name
+    platform: str | None
+    person: str | None  # a person who takes part: an id or, in the conversations of the scope, a name
+    after: datetime | None  # last active at this moment or later
+    before: datetime | None  # last active before this moment
+    title: str | None  # beginnings of words in the title; `-word` must not occur
+    text: str | None  # words in the title, the last line or the name of the place; `-word` must not occur
 
 
 def load_session_page(
-    tx: Transaction, scope: ViewScope, criteria: ListCriteria, *, limit: int, cursor: str | None
+    tx: Transaction,
+    scope: ViewScope,
+    *,
+    limit: int,
+    cursor: str | None,
+    state: str = "active",
+    project: str | None = None,
+    platform: str | None = None,
+    person: str | None = None,
+    after: datetime | None = None,
+    before: datetime | None = None,
+    title: str | None = None,
+    text: str | None = None,
 ) -> Page[Session]:
     """Load a page of the sessions that have messages and meet the criteria, newest first.
 
     No index covers `title` and `text`: with one of them, and in a lane's scope, a page may be short or even empty and
     still have a cursor that continues the list.
     """
-    platform = None if criteria.platform is None else criteria.platform.strip().lower()
-    if platform is not None and not is_storable(platform):
-        platform = ""  # no session has this platform
+    if platform is not None:
+        platform = platform.strip().lower() if is_storable(platform) else ""  # no session has the platform ""
     session_filter = session_lists.SessionFilter(
-        state=criteria.state,
+        state=state,
         limit=limit,
         cursor=cursor,
-        project_id=resolve_project_id(tx, scope, criteria.project),
+        project_id=None if project is None else scope.get_project(tx, project)[1].id,
         platform=platform,
-        active_since=None if criteria.after is None else to_micros(criteria.after),
-        active_before=None if criteria.before is None else to_micros(criteria.before),
+        active_since=None if after is None else to_micros(after),
+        active_before=None if before is None else to_micros(before),
     )
     audiences = scope.list_audiences(tx)
-    if criteria.person is not None:
-        audiences = _keep_audiences_of(tx, criteria.person, audiences)
-    conditions = [
-        matches
-        for matches in (_build_text_condition(criteria.text), _build_title_condition(criteria.title))
-        if matches is not None
-    ]
+    if person is not None:
+        audiences = _keep_audiences_of(tx, person, audiences)
+    built = (_build_text_condition(text), _build_title_condition(title))
+    conditions = [matches for matches in built if matches is not None]
     if not conditions and scope.lane_key is None:
         return session_lists.list_sessions(tx, session_filter, audiences)
     return session_lists.list_matching_sessions(
@@ -188,10 +184,6 @@ def _build_title_condition(title: str | None) -> Callable[[Session], bool] | Non
     return matches
 
 
-# --------------------------------------------------------------------------------------------------
-# Conversations as a list shows them, with unread and busy state: `view.summaries`.
-
-
 class SummaryOperations(ViewPart[R]):
     """Summaries for the principal: the read marks in them are theirs."""
 
@@ -205,47 +197,22 @@ class SummaryOperations(ViewPart[R]):
 
     @operation
     def list(
-        self,
-        *,
-        state: str = "active",
-        limit: int = 50,
-        cursor: str | None = None,
-        project: str | None = None,
-        platform: str | None = None,
-        person: str | None = None,
-        after: datetime | None = None,
-        before: datetime | None = None,
-        title: str | None = None,
-        text: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
     ) -> Work[Page[SessionSummary]]:
         """List conversations with messages that meet every given condition, newest first.
 
-        `after` and `before` limit when they were last active. The words of `title` are beginnings of words in it.
-        The words of `text` are looked for in the title, the last line and the name of the place. `-word` must not occur
-        there. With one of the two, a page may be short or even empty and still have a cursor that continues the list.
+        States: active, archived, pinned, expired. `after` and `before` limit when they were last active. The words of
+        `title` are beginnings of words in it. The words of `text` are looked for in the title, the last line and the
+        name of the place. `-word` must not occur there. With one of the two, a page may be short or even empty and
+        still have a cursor that continues the list.
         """
-        criteria = ListCriteria(
-            state=state,
-            project=project,
-            platform=platform,
-            person=person,
-            after=after,
-            before=before,
-            title=title,
-            text=text,
-        )
 
         def run(tx: Transaction) -> Page[SessionSummary]:
-            page = load_session_page(tx, self._scope, criteria, limit=limit, cursor=cursor)
+            page = load_session_page(tx, self._scope, limit=limit, cursor=cursor, **criteria)
             return Page(session_summaries.load_summaries(tx, page, self._scope.person_id), page.cursor)
 
         return Read(run)
 
-
-# --------------------------------------------------------------------------------------------------
-# The people whom a principal knows: those who take part in conversations that the view shows.
-#
-# Always true: a person outside of them and a person who does not exist give the same answer.
 
 MAX_LISTED_PEOPLE = 200
 

@@ -1,16 +1,19 @@
-"""The rules of what one view shows and lets its principal do. Every part of a view finds sessions through them."""
+"""Who asks, and which sessions they may see and change. Every operation finds sessions through a scope.
+
+A `ViewScope` has the rules for one principal; a `TrustedScope` is that of the store, which trusts its caller.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from palaver.core.clock import to_micros
-from palaver.core.errors import SessionNotFound
+from palaver.core.errors import SessionBusy, SessionNotFound
 from palaver.core.operation import Operations, R
 from palaver.people import table as people
-from palaver.people.model import check_action_allowed, check_can_view_all
-from palaver.sessions import table as sessions
+from palaver.people.model import Action, check_action_allowed, check_can_view_all
+from palaver.sessions import projects_table as projects, table as sessions, turns_table as turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,9 +21,57 @@ if TYPE_CHECKING:
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.model import Action, Principal
-    from palaver.sessions.model import Session
+    from palaver.people.model import Principal
+    from palaver.sessions.model import Project, Session
     from palaver.sessions.table import SessionRow
+
+
+class SessionScope(Protocol):
+    """What operations on sessions ask their scope."""
+
+    @property
+    def person_id(self) -> PersonId | None:
+        """Who does it, for the log."""
+        ...
+
+    def now(self) -> int: ...
+
+    def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
+        """Load a session on which this action is allowed."""
+        ...
+
+    def lock_idle_session(self, tx: Transaction, session_id: str) -> int:
+        """Return the number of a session whose last turns may be hidden or shown, and keep it so."""
+        ...
+
+    def get_project(self, tx: Transaction, project: str) -> tuple[int, Project]: ...
+
+    def find_fork_audience(self, tx: Transaction, row: SessionRow) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedScope:
+    """Everything in the store, without checks: for the gateway's own code and programs that use the library."""
+
+    clock: Clock
+    person_id: None = None
+
+    def now(self) -> int:
+        return to_micros(self.clock.now())
+
+    def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
+        del action  # all of them are allowed
+        return sessions.get(tx, session_id)
+
+    def lock_idle_session(self, tx: Transaction, session_id: str) -> int:
+        return sessions.get(tx, session_id).no  # the caller knows whether the agent is answering
+
+    def get_project(self, tx: Transaction, project: str) -> tuple[int, Project]:
+        return projects.get_by_id(tx, project)
+
+    def find_fork_audience(self, tx: Transaction, row: SessionRow) -> int:
+        del tx
+        return row.audience_no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +124,17 @@ class ViewScope:
         check_action_allowed(self.principal, action, shared=row.session.shared)
         return row
 
+    def lock_idle_session(self, tx: Transaction, session_id: str) -> int:
+        """Return the number of a session without open turns, and let no turn open until the transaction ends."""
+        session_no = self.get_session_row(tx, session_id, Action.UNDO).no
+        if turns.lock_and_summarize_open(tx, session_no).is_busy:
+            raise SessionBusy
+        return session_no
+
+    def get_project(self, tx: Transaction, project: str) -> tuple[int, Project]:
+        """Return the number of one of the person's projects, given by id or name, and the project."""
+        return projects.get_by_id_or_name(tx, self.person_id, project)
+
     def find_fork_audience(self, tx: Transaction, row: SessionRow) -> int:
         """Return the audience of a fork that the principal makes for themselves."""
         if not row.session.shared:
@@ -82,9 +144,6 @@ class ViewScope:
             raise SessionNotFound.for_id(row.session.id)
         return person_row.audience_no
 
-
-# --------------------------------------------------------------------------------------------------
-# The base of a view's parts.
 
 P = TypeVar("P")
 

@@ -1,15 +1,16 @@
-"""A principal's view of the store: the verbs on sessions, and the parts with everything else."""
+"""The verbs on sessions: those that the store has as well, and a principal's view with its parts."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import NotFound, SessionBusy, SessionNotFound
+from palaver.core.errors import NotAllowed, NotFound, SessionNotFound
 from palaver.core.operation import (
     AsyncRunner,
     BlockingRunner,
+    Operations,
     R,
     ReadAfterWork,
     TransactionRunner,
@@ -19,6 +20,7 @@ from palaver.core.operation import (
 )
 from palaver.people.model import Action
 from palaver.sessions import (
+    activity_table as session_activity,
     deletion_table as session_deletion,
     lanes_table as lanes,
     list_table as session_summaries,
@@ -32,40 +34,171 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.export import export_markdown, export_session
 from palaver.sessions.indexer import build_search
 from palaver.sessions.search_text import NO_FILTER
-from palaver.sessions.view.changes import apply_changes, check_may_change_settings, move_to_project
 from palaver.sessions.view.listing import (
     ListCriteria,
     SummaryOperations,
     list_visible_people,
     load_session_page,
     resolve_authors,
-    resolve_project_no,
     resolve_session,
 )
 from palaver.sessions.view.scope import ViewPart
 from palaver.sessions.view.transcripts import ProjectOperations, TranscriptOperations, UsageOperations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Mapping, Sequence
 
     from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.operation import Page
-    from palaver.people.model import NamedPerson
+    from palaver.people.model import NamedPerson, Principal
     from palaver.sessions.deletions import HiddenRow
     from palaver.sessions.events import Event
     from palaver.sessions.model import SearchHits, Session, SessionSummary, UndoResult
     from palaver.sessions.search_text import SearchFilter
-    from palaver.sessions.turn import Turn
-    from palaver.sessions.view.changes import SessionChanges
-    from palaver.sessions.view.scope import ViewScope
+    from palaver.sessions.table import SessionRow
+    from palaver.sessions.turn import BusyPolicy, Turn
+    from palaver.sessions.view.scope import SessionScope, ViewScope
 
 
-class ViewOperations(ViewPart[R]):
+# Each setting, its name for people, and the slash command that changes it too: who may use that may change the setting.
+_SETTINGS = (
+    ("model", "model", "model"),
+    ("profile", "profile", "profile"),
+    ("personality", "personality", "personality"),
+    ("workspace", "workspace", "workspace"),
+    ("busy_policy", "busy policy", "busy"),
+    ("toolsets", "tools", "tools"),
+)
+_TEXT_SETTINGS: tuple[session_settings.TextSetting, ...] = (
+    *("model", "profile", "personality", "workspace", "busy_policy"),
+)
+
+
+class SessionChanges(TypedDict, total=False):
+    """What to change in a conversation; a key that is missing changes nothing."""
+
+    title: str | None
+    pinned: bool
+    archived: bool
+    project: str | None
+    model: str | None  # already checked by the agent
+    profile: str | None  # already checked
+    personality: str | None  # already checked
+    workspace: str | None  # already checked
+    busy_policy: BusyPolicy | None
+    toolsets: Mapping[str, bool] | None  # which to turn on or off; None turns all of them on
+
+
+_FLAG_KINDS: Final[Mapping[Literal["pinned", "archived"], tuple[EventKind, EventKind]]] = {
+    "pinned": (EventKind.PINNED, EventKind.UNPINNED),
+    "archived": (EventKind.ARCHIVED, EventKind.UNARCHIVED),
+}
+
+
+class SessionOperations(Operations[R]):
+    """The operations that the store and every view have. Some have another name there: they are described here."""
+
+    _scope: SessionScope
+
+    def _get(self, session_id: str) -> Work[Session]:
+        return Read(lambda tx: self._scope.get_session_row(tx, session_id, Action.READ).session)
+
+    @operation
+    def export(self, session_id: str) -> Work[dict[str, Any]]:
+        """Export a session with its complete log as JSON-ready data."""
+        return Read(lambda tx: export_session(tx, self._scope.get_session_row(tx, session_id, Action.READ)))
+
+    def _rename(self, session_id: str, title: str | None) -> Work[Session]:
+        """Set the title of a session, unique for its owner; None removes it."""
+        now = self._scope.now()
+
+        def run(tx: Transaction) -> Session:
+            row = self._scope.get_session_row(tx, session_id, Action.RENAME)
+            return sessions.rename(tx, row, title, now, self._scope.person_id)
+
+        return Write(run)
+
+    @operation
+    def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:
+        """Pin or unpin a session."""
+        return self._set_pinned_or_archived(session_id, EventKind.PINNED if pinned else EventKind.UNPINNED)
+
+    @operation
+    def archive(self, session_id: str, archived: bool = True) -> Work[Session]:
+        """Archive or unarchive a session."""
+        return self._set_pinned_or_archived(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
+
+    def _set_pinned_or_archived(self, session_id: str, kind: EventKind) -> Write[Session]:
+        now = self._scope.now()
+
+        def run(tx: Transaction) -> Session:
+            row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
+            return sessions.set_pinned_or_archived(tx, row, kind, now, self._scope.person_id)
+
+        return Write(run)
+
+    def _move(self, session_id: str, project: str | None) -> Work[Session]:
+        """Move a session into a project; None takes it out of any."""
+        now = self._scope.now()
+
+        def run(tx: Transaction) -> Session:
+            row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
+            return move_to_project(tx, self._scope, row, project, now)
+
+        return Write(run)
+
+    @operation
+    def undo(self, session_id: str, turns: int = 1) -> Work[UndoResult]:
+        """Hide the last complete turns; `redo` shows them again. A view refuses it while the agent is answering."""
+        check_count("turns", turns)
+        scope, now = self._scope, self._scope.now()
+        return Write(
+            lambda tx: events.undo_turns(tx, scope.lock_idle_session(tx, session_id), turns, now, scope.person_id)
+        )
+
+    @operation
+    def redo(self, session_id: str) -> Work[UndoResult]:
+        """Show again what the last undo hid. A view refuses it while the agent is answering."""
+        scope, now = self._scope, self._scope.now()
+        return Write(lambda tx: events.redo_turns(tx, scope.lock_idle_session(tx, session_id), now, scope.person_id))
+
+    @operation
+    def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
+        """Start a new session as a copy of this one, up to and including the turn of message number `at`.
+
+        In a view, the copy belongs to the person alone.
+        """
+        check_count("at", at, minimum=0)
+        now = self._scope.now()
+        self._expect_messages()
+
+        def run(tx: Transaction) -> Session:
+            row = self._scope.get_session_row(tx, session_id, Action.FORK)
+            return fork_session(tx, self._scope, row, at, now).session
+
+        return Write(run)
+
+    def _delete_completely(self, session_id: str) -> WriteThenWork[HiddenRow, None]:
+        """Delete a session and its log permanently, and return when the last row of a long one is gone, too.
+
+        It disappears at once; a later write to it is refused.
+        """
+        return build_deletion(lambda tx: self._delete_or_hide(tx, session_id))
+
+    def _delete_or_hide(self, tx: Transaction, session_id: str) -> None:
+        session_deletion.delete(tx, self._scope.get_session_row(tx, session_id, Action.DELETE))
+
+    def _expect_messages(self) -> None:
+        """Called before messages are stored that have to be indexed."""
+
+
+class ViewOperations(SessionOperations[R], ViewPart[R]):
     """The operations that every kind of view has."""
 
+    _scope: ViewScope
+
     def __init__(self, runner: R, scope: ViewScope) -> None:
-        super().__init__(runner, scope)
+        ViewPart.__init__(self, runner, scope)
         self.summaries = SummaryOperations(runner, scope)
         self.transcripts = TranscriptOperations(runner, scope)
         self.projects = ProjectOperations(runner, scope)
@@ -75,31 +208,12 @@ class ViewOperations(ViewPart[R]):
 
     @operation
     def list(
-        self,
-        *,
-        state: str = "active",
-        limit: int = 50,
-        cursor: str | None = None,
-        project: str | None = None,
-        platform: str | None = None,
-        person: str | None = None,
-        after: datetime | None = None,
-        before: datetime | None = None,
-        text: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
     ) -> Work[Page[Session]]:
-        """List conversations with messages that meet every given condition, newest first.
+        """List conversations with messages that meet every given condition, newest first; see `summaries.list`."""
+        return Read(lambda tx: load_session_page(tx, self._scope, limit=limit, cursor=cursor, **criteria))
 
-        States: active, archived, pinned. `after` and `before` limit when they were last active. `text` is described in
-        `summaries.list`.
-        """
-        criteria = ListCriteria(
-            state=state, project=project, platform=platform, person=person, after=after, before=before, text=text
-        )
-        return Read(lambda tx: load_session_page(tx, self._scope, criteria, limit=limit, cursor=cursor))
-
-    @operation
-    def get(self, session_id: str) -> Work[Session]:
-        return Read(lambda tx: self._scope.get_session_row(tx, session_id, Action.READ).session)
+    get = operation(SessionOperations._get)
 
     @operation
     def find(self, text: str) -> Work[Session]:
@@ -146,7 +260,8 @@ class ViewOperations(ViewPart[R]):
             return None
 
         def get_project_no(tx: Transaction) -> int | None:
-            return resolve_project_no(tx, self._scope, search_filter.project)
+            project = search_filter.project
+            return None if project is None else self._scope.get_project(tx, project)[0]
 
         def find_session_no(tx: Transaction, session_id: str) -> int:
             return self._scope.get_session_row(tx, session_id, Action.READ).no
@@ -182,11 +297,6 @@ class ViewOperations(ViewPart[R]):
         return Read(run)
 
     @operation
-    def export(self, session_id: str) -> Work[dict[str, Any]]:
-        """Export a conversation with its complete log as JSON-ready data."""
-        return Read(lambda tx: export_session(tx, self._scope.get_session_row(tx, session_id, Action.READ)))
-
-    @operation
     def export_markdown(self, session_id: str) -> Work[str]:
         """Export what people see of a conversation as a Markdown document."""
         return Read(lambda tx: export_markdown(tx, self._scope.get_session_row(tx, session_id, Action.READ)))
@@ -200,106 +310,19 @@ class ViewOperations(ViewPart[R]):
         now = self._scope.now()
 
         def run(tx: Transaction) -> SessionSummary:
-            row = apply_changes(tx, self._scope, session_id, changes, now)
+            row = _apply_changes(tx, self._scope, session_id, changes, now)
             return session_summaries.load_summaries(tx, [row.session], self._scope.person_id)[0]
 
         return Write(run)
 
-    @operation
-    def rename(self, session_id: str, title: str | None) -> Work[Session]:
-        """Set the title of a conversation; None removes it."""
-        now = self._scope.now()
-
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.RENAME)
-            return sessions.rename(tx, row, title, now, self._scope.person_id)
-
-        return Write(run)
-
-    @operation
-    def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:
-        """Pin or unpin a conversation."""
-        return self._set_pinned_or_archived(session_id, EventKind.PINNED if pinned else EventKind.UNPINNED)
-
-    @operation
-    def archive(self, session_id: str, archived: bool = True) -> Work[Session]:
-        """Archive or unarchive a conversation."""
-        return self._set_pinned_or_archived(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
-
-    @operation
-    def move(self, session_id: str, project: str | None) -> Work[Session]:
-        """Move a conversation into one of the person's projects, given by id or name; None takes it out of any."""
-        now = self._scope.now()
-
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
-            return move_to_project(tx, self._scope, row, project, now)
-
-        return Write(run)
-
-    @operation
-    def undo(self, session_id: str, turns: int = 1) -> Work[UndoResult]:
-        """Hide the last complete turns; refused while the agent is answering."""
-        check_count("turns", turns)
-        now = self._scope.now()
-        return Write(
-            lambda tx: events.undo_turns(tx, self._lock_idle_session(tx, session_id), turns, now, self._scope.person_id)
-        )
-
-    @operation
-    def redo(self, session_id: str) -> Work[UndoResult]:
-        """Show again what the last undo hid; refused while the agent is answering."""
-        now = self._scope.now()
-        return Write(
-            lambda tx: events.redo_turns(tx, self._lock_idle_session(tx, session_id), now, self._scope.person_id)
-        )
-
-    @operation
-    def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
-        """Start a conversation of the person's own as a copy, up to and including the turn of message `at`."""
-        check_count("at", at, minimum=0)
-        now = self._scope.now()
-
-        def run(tx: Transaction) -> Session:
-            person_id = self._scope.person_id
-            row = self._scope.get_session_row(tx, session_id, Action.FORK)
-            audience_no = self._scope.find_fork_audience(tx, row)
-            fork = sessions.fork(tx, row, at, now, person_id=person_id, audience_no=audience_no)
-            session_settings.copy_settings(tx, row.no, fork.no, now, person_id)
-            return fork.session
-
-        return Write(run)
+    rename = operation(SessionOperations._rename)
+    move = operation(SessionOperations._move)
+    delete_completely = operation(SessionOperations._delete_completely)
 
     @operation
     def delete(self, session_id: str) -> Work[None]:
         """Delete a conversation and its log permanently. Of a long one, what is left is deleted by the cleanup."""
-        return Write(lambda tx: self._delete(tx, session_id), frees_space=True)
-
-    @operation
-    def delete_completely(self, session_id: str) -> WriteThenWork[HiddenRow, None]:
-        """Delete a conversation and its log permanently, and return when the last row of a long one is gone, too."""
-        return build_deletion(lambda tx: self._delete(tx, session_id))
-
-    # -- shared by the above -------------------------------------------------------------------------------
-
-    def _delete(self, tx: Transaction, session_id: str) -> None:
-        session_deletion.delete(tx, self._scope.get_session_row(tx, session_id, Action.DELETE))
-
-    def _set_pinned_or_archived(self, session_id: str, kind: EventKind) -> Write[Session]:
-        now = self._scope.now()
-
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
-            return sessions.set_pinned_or_archived(tx, row, kind, now, self._scope.person_id)
-
-        return Write(run)
-
-    def _lock_idle_session(self, tx: Transaction, session_id: str) -> int:
-        """Return the number of a session without open turns, and let no turn open until the transaction ends."""
-        session_no = self._scope.get_session_row(tx, session_id, Action.UNDO).no
-        if turns.lock_and_summarize_open(tx, session_no).is_busy:
-            raise SessionBusy
-        return session_no
+        return Write(lambda tx: self._delete_or_hide(tx, session_id), frees_space=True)
 
 
 class SessionView(ViewOperations[BlockingRunner]):
@@ -321,3 +344,57 @@ class SessionViewInTransaction(ViewOperations[TransactionRunner]):
 
     def __init__(self, tx: Transaction, scope: ViewScope) -> None:
         super().__init__(TransactionRunner(tx), scope)
+
+
+def check_may_change_settings(principal: Principal, changes: SessionChanges) -> None:
+    # Imported here: the lists of the terminal start faster without the commands.
+    from palaver.people.model import can_use_command
+
+    for setting, name, command in _SETTINGS:
+        if setting in changes and not can_use_command(principal.role, command):
+            raise NotAllowed(f"Guests can't change the {name} of a conversation.", setting=setting)
+
+
+def _apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: SessionChanges, now: int) -> SessionRow:
+    """Apply every change; raises, and so changes nothing, if the principal may not make one of them."""
+    person_id = scope.person_id
+    row = scope.get_session_row(tx, session_id, Action.READ)
+    if "title" in changes:
+        scope.get_session_row(tx, session_id, Action.RENAME)
+        sessions.rename(tx, row, changes["title"], now, person_id)
+    if changes.keys() & {"pinned", "archived", "project"}:
+        scope.get_session_row(tx, session_id, Action.ORGANIZE)
+    for key, (set_kind, unset_kind) in _FLAG_KINDS.items():
+        if key in changes:
+            kind = set_kind if changes[key] else unset_kind
+            sessions.set_pinned_or_archived(tx, row, kind, now, person_id)
+    if "project" in changes:
+        move_to_project(tx, scope, row, changes["project"], now)
+    for setting in _TEXT_SETTINGS:
+        if setting in changes:
+            session_settings.change(tx, row.no, setting, changes[setting], now, person_id)
+    if "profile" in changes and row.session.last_human_at is not None:  # its reset policy counts from now
+        session_activity.mark_active(tx, row.no, now)
+    if "toolsets" in changes:
+        session_settings.switch_toolsets(tx, row.no, changes["toolsets"], now, person_id)
+    return sessions.get_by_no(tx, row.no)
+
+
+def fork_session(
+    tx: Transaction, scope: SessionScope, row: SessionRow, at: int | None, now: int, *, is_empty: bool = False
+) -> SessionRow:
+    """Start a session as a copy of another with its settings, up to the turn of message `at`; or without messages."""
+    fork = sessions.fork_without_messages if is_empty else sessions.fork
+    audience_no = scope.find_fork_audience(tx, row)
+    fork_row = fork(tx, row, at, now, person_id=scope.person_id, audience_no=audience_no)
+    session_settings.copy_settings(tx, row.no, fork_row.no, now, scope.person_id)
+    return fork_row
+
+
+def move_to_project(tx: Transaction, scope: SessionScope, row: SessionRow, project: str | None, now: int) -> Session:
+    """Move a session into a project; None takes it out of any."""
+    project_no, project_id = None, None
+    if project is not None:
+        project_no, found = scope.get_project(tx, project)
+        project_id = found.id
+    return sessions.move_to_project(tx, row, project_id, project_no, now, scope.person_id)

@@ -117,9 +117,6 @@ class TranscriptOperations(ViewPart[R]):
         return self._scope.get_session_row(tx, session_id, Action.READ).no
 
 
-# --------------------------------------------------------------------------------------------------
-# Reports of tokens and cost: `view.usage`.
-
 DEFAULT_PERIOD = timedelta(days=30)
 MAX_PERIOD = timedelta(days=3660)
 MAX_ROWS = 1000
@@ -153,10 +150,6 @@ class UsageOperations(ViewPart[R]):
 
 def _get_start_of_day(day: date) -> int:
     return to_micros(datetime.combine(day, time(), tzinfo=UTC))
-
-
-# --------------------------------------------------------------------------------------------------
-# A person's projects: `view.projects`.
 
 
 class ProjectOperations(ViewPart[R]):

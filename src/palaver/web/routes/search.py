@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import Field
 
-from palaver.sessions.json import hit_to_json
 from palaver.sessions.search_text import MAX_QUERY_CHARS, ArchivedFilter, SearchFilter
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView, IncludeAll
@@ -96,7 +95,7 @@ async def search_messages(
         state.gateway.store.indexer.notify()
     next_cursor = hits[-1].cursor if len(hits) == limit else None
     found = [
-        SearchHitOut.model_validate({**hit_to_json(hit), "owner_name": hit.owner_name if include_all else None})
+        SearchHitOut.model_validate({**hit.to_dict(), "owner_name": hit.owner_name if include_all else None})
         for hit in hits
     ]
     return SearchResultsOut(hits=found, is_indexing=hits.is_indexing, next_cursor=next_cursor)

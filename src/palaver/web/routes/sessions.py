@@ -18,7 +18,7 @@ from palaver.inbox import check_content
 from palaver.people.model import check_permission
 from palaver.sessions.conversations import NewConversation
 from palaver.sessions.export import DocumentFormat
-from palaver.sessions.view.changes import check_may_change_settings
+from palaver.sessions.view.session_view import check_may_change_settings
 from palaver.sessions.view.transcripts import MAX_PAGE_EVENTS
 from palaver.turns.commands import history as history_commands, versions as version_commands
 from palaver.turns.commands.versions import stop_run

@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from palaver.sessions.json import usage_to_json
 from palaver.sessions.usage import UsageGrouping, UsageReport, UsageRow
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView
@@ -51,4 +50,4 @@ def _to_report_out(report: UsageReport) -> UsageReportOut:
 
 
 def _to_usage_row_out(row: UsageRow) -> UsageRowOut:
-    return UsageRowOut(group=row.group, label=row.label, turns=row.turns, **usage_to_json(row))
+    return UsageRowOut(group=row.group, label=row.label, turns=row.turns, **row.to_dict())

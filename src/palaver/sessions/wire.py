@@ -1,0 +1,165 @@
+"""The JSON of sessions, usage, events, messages and search hits: one set of keys for the API, `--json` and exports.
+
+Always true: every key is there, null if it has no value. Times are in ISO 8601 and UTC and all have the same length,
+so they sort as text. Money is text, because a float would round it. Reading what was written gives an equal value:
+`X.from_dict(x.to_dict()) == x`. Keys that a newer version may have added are ignored, and so are keys that are derived
+from others (`display_name`, the name of an event's person). A value that is missing or of the wrong type raises
+`InvalidInput` with its key.
+
+`--json` and exports contain this data as it is. The API's schemas declare the part of it that a caller may see and add
+fields that depend on the caller; they leave out the ids that platforms use for chats and people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypedDict, TypeVar
+
+from palaver.core.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+class UsageJson(TypedDict):
+    """Tokens and their cost."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: str | None
+    unpriced_turns: int
+
+
+class SessionUsageJson(UsageJson):
+    """Tokens and cost of a session, and how reliable the cost is."""
+
+    cost_status: str
+    cost_source: str | None
+
+
+class SessionJson(TypedDict):
+    id: str
+    title: str | None
+    auto_title: str | None
+    display_name: str
+    preview: str
+    platform: str
+    chat_type: str
+    key: str
+    source: dict[str, str | None]
+    shared: bool
+    pinned: bool
+    archived: bool
+    project_id: str | None
+    parent_id: str | None
+    message_count: int
+    tool_call_count: int
+    created_at: str
+    active_at: str | None
+    last_message_at: str | None
+    last_human_at: str | None
+    start_reason: str
+    previous_had_messages: bool
+    is_first_contact: bool
+    ended_at: str | None
+    end_reason: str | None
+    model: str | None
+    model_provider: str | None
+    context_tokens: int
+    usage: SessionUsageJson
+
+
+class EventPersonJson(TypedDict):
+    """The person who caused an event."""
+
+    id: str
+    name: str
+
+
+class EventJson(TypedDict):
+    """One event of a session's log."""
+
+    seq: int
+    kind: str
+    at: str
+    hidden: bool
+    person: EventPersonJson | None
+    message: dict[str, Any] | None
+    facts: dict[str, Any]
+
+
+class HitJson(TypedDict):
+    """A message found by a search."""
+
+    session_id: str
+    title: str | None
+    seq: int
+    at: str
+    role: str
+    snippet: str
+    highlights: list[tuple[int, int]]  # start and end (exclusive) of the parts of the snippet that match
+    archived: bool  # the session
+    message: dict[str, Any]
+
+
+class JsonReader:
+    """Reads the fields of one JSON object, and names the field that is not valid."""
+
+    def __init__(self, name: str, data: object) -> None:
+        if not isinstance(data, Mapping):
+            raise InvalidInput(f"{name}: expected a mapping of fields, not {type(data).__name__}", key=name)
+        self._name = name
+        self._data = data
+
+    def read(self, key: str, kind: type[T]) -> T:
+        value = self._data.get(key)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self._make_error(key, value, kind.__name__)
+        return value
+
+    def read_optional(self, key: str, kind: type[T]) -> T | None:
+        return None if self._data.get(key) is None else self.read(key, kind)
+
+    def read_object(self, key: str) -> Mapping[str, Any]:
+        return self.read(key, Mapping)  # type: ignore[type-abstract]
+
+    def read_optional_object(self, key: str) -> Mapping[str, Any] | None:
+        return None if self._data.get(key) is None else self.read_object(key)
+
+    def read_time(self, key: str) -> datetime:
+        text = self.read(key, str)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise self._make_error(key, text, "a time in ISO 8601") from None
+        if moment.utcoffset() is None:
+            raise self._make_error(key, text, "a time with a time zone")
+        return moment.astimezone(UTC)
+
+    def read_optional_time(self, key: str) -> datetime | None:
+        return None if self._data.get(key) is None else self.read_time(key)
+
+    def read_dollars(self, key: str) -> Decimal | None:
+        text = self.read_optional(key, str)
+        try:
+            return None if text is None else Decimal(text)
+        except InvalidOperation:
+            raise self._make_error(key, text, "an amount such as 0.25") from None
+
+    def read_choice(self, key: str, choices: type[T]) -> T:
+        """Read a member of an enum."""
+        value = self.read(key, str)
+        try:
+            return choices(value)  # type: ignore[call-arg]
+        except ValueError:
+            raise self._make_error(key, value, ", ".join(map(str, choices))) from None  # type: ignore[call-overload]
+
+    def read_optional_choice(self, key: str, choices: type[T]) -> T | None:
+        return None if self._data.get(key) is None else self.read_choice(key, choices)
+
+    def _make_error(self, key: str, value: object, allowed: str) -> InvalidInput:
+        return InvalidInput(f"{self._name}.{key}: {value!r} is not allowed ({allowed})", key=key)
