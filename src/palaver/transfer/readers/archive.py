@@ -27,6 +27,7 @@ MIN_SUSPICIOUS_BYTES: Final = 200_000_000  # smaller files may be as compressibl
 _MAX_SPOOLED_BYTES: Final = 8_000_000  # smaller files are kept in memory instead of on disk
 _CHUNKS_PER_SPACE_CHECK: Final = 64
 
+_SQLITE_HEADER: Final = b"SQLite format 3\x00"
 _ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 
 
@@ -185,6 +186,15 @@ def read_small_file(files: ExportFiles, name: str, max_bytes: int) -> bytes:
         if len(data) > max_bytes:
             raise DamagedFile(f"It is larger than {max_bytes // 1_000_000} MB.")
     return bytes(data)
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Whether a file is a database; False if it is a folder, or cannot be read: the caller says what is wrong."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
+    except OSError:
+        return False
 
 
 def get_base_name(name: str) -> str:

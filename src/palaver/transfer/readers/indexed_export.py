@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 
 MAX_PROBLEMS: Final = 1000  # listed one by one
+# Of JSON: conversations that are kept from the search for them until they are read, so that a usual export is parsed
+# once. Beyond it, only one conversation is in memory at a time.
+MAX_KEPT_BYTES: Final = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,9 @@ class ConversationIndex:
     problems: list[ImportProblem] = field(default_factory=list)
     _is_built: bool = False
     _problem_count: int = 0
-    _cached: tuple[IndexedItem, dict[str, Any]] | None = None
+    _kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = field(default_factory=dict)
+    _kept_bytes: int = 0
+    _last: tuple[IndexedItem, dict[str, Any]] | None = None
 
     def build(self) -> None:
         """Read all files once."""
@@ -82,14 +87,16 @@ class ConversationIndex:
         self._is_built = True
 
     def read(self, item: IndexedItem) -> dict[str, Any]:
-        """Parse a conversation; the last one is kept, because it is usually read twice in a row."""
-        if self._cached is None or self._cached[0] is not item:
-            self._cached = None  # two conversations are never in memory at once
-            self._cached = item, item.file.read_item(item.span)
-        return self._cached[1]
+        """Return a conversation; the last one stays in memory, because it is usually read twice in a row."""
+        if self._last is None or self._last[0] is not item:
+            self._last = None
+            content = self._kept.pop((item.file, item.span), None)
+            self._last = item, item.file.read_item(item.span) if content is None else content
+        return self._last[1]
 
     def close(self) -> None:
-        self._cached = None
+        self._last = None
+        self._kept.clear()
         for file in self.files:
             file.close()
 
@@ -112,6 +119,9 @@ class ConversationIndex:
         if other is not None:
             item = _fold(other, item)
         found[key] = item
+        self._kept_bytes += span.end - span.start
+        if self._kept_bytes <= MAX_KEPT_BYTES:
+            self._kept[file, span] = content
 
     def _add_problem(self, where: str, what: str) -> None:
         self._problem_count += 1

@@ -19,7 +19,7 @@ from palaver.transfer.imported import (
     ImportProblem,
     InvalidImport,
 )
-from palaver.transfer.readers.archive import open_export, read_path
+from palaver.transfer.readers.archive import is_sqlite_file, open_export, read_path
 from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
 from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.transfer.readers.open_webui_chat import (
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 
 DATABASE_NAME: Final = "webui.db"
-_HEADER: Final = b"SQLite format 3\x00"
 _UPLOADS: Final = "uploads"  # the folder beside the database with the files
 _CHAT_COLUMNS: Final = ("id", "title", "created_at", "updated_at", "archived", "pinned", "folder_id")
 # Columns of `chat_message`, and what the same values are called in a chat.
@@ -67,11 +66,7 @@ def find_database(path: Path) -> Path | None:
     """Return the database that a path leads to: the file itself, or the one in Open WebUI's data folder."""
     if path.is_dir():
         return next((found for found in (path / DATABASE_NAME, path / "data" / DATABASE_NAME) if found.is_file()), None)
-    try:
-        with path.open("rb") as file:
-            return path if file.read(len(_HEADER)) == _HEADER else None
-    except OSError:
-        return None  # the caller says what is wrong
+    return path if is_sqlite_file(path) else None
 
 
 def open_database_reader(path: Path, account: str | None) -> OpenWebUiDatabase:
