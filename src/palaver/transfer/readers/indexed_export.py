@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -133,37 +134,19 @@ def open_item_files(
     files: ExportFiles, names: Iterable[str], list_keys: Sequence[str], how_to_get: str
 ) -> list[ItemFile]:
     """Open JSON files of an export; raise InvalidImport, with how to get one, if one of them cannot be read."""
-    opened: list[ItemFile] = []
-    try:
+    with ExitStack() as opened:
+        item_files = []
         for name in names:
             try:
-                file = files.open_file(name)
+                file = opened.enter_context(closing(files.open_file(name)))
             except DamagedFile as error:
                 raise InvalidImport(f"{name} cannot be read. {error}", file=name) from error
             try:
-                opened.append(ItemFile(name, file, list_keys=list_keys))
+                item_files.append(opened.enter_context(closing(ItemFile(name, file, list_keys=list_keys))))
             except InvalidImport as error:
-                file.close()
                 raise InvalidImport(f"{error} {how_to_get}", file=name) from error
-            except BaseException:
-                file.close()
-                raise
-    except BaseException:
-        for item_file in opened:
-            item_file.close()
-        raise
-    return opened
-
-
-def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:
-    """Return the newer one of two versions of a conversation."""
-    is_newer = (second.updated_at or UNKNOWN_TIME) >= (first.updated_at or UNKNOWN_TIME)
-    kept, folded = (second, first) if is_newer else (first, second)
-    note = f"{folded.where}: the same conversation as {kept.where}, which is as new or newer"
-    return replace(kept, folded=(*first.folded, *second.folded, note))
-
-
-# --------------------------------------------------------------------------------------------------
+        opened.pop_all()  # nothing has failed: they stay open
+        return item_files
 
 
 def open_conversation_files(
@@ -213,3 +196,11 @@ class IndexedExport(ABC):
     def _read_other_items(self) -> Iterable[ImportedItem]:
         """Read what an export has besides conversations."""
         return ()
+
+
+def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:
+    """Return the newer one of two versions of a conversation."""
+    is_newer = (second.updated_at or UNKNOWN_TIME) >= (first.updated_at or UNKNOWN_TIME)
+    kept, folded = (second, first) if is_newer else (first, second)
+    note = f"{folded.where}: the same conversation as {kept.where}, which is as new or newer"
+    return replace(kept, folded=(*first.folded, *second.folded, note))

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import stat
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -16,10 +17,10 @@ from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import MAX_TITLE_CHARS
 from palaver.memory.model import MAX_MEMORY_CHARS
 from palaver.sessions.message import Author, Message
-from palaver.transfer.imported import ImportedFile
+from palaver.transfer.imported import ImportedFile, ImportedMessage, ImportProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -187,13 +188,60 @@ def _drop_data(part: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def limit_tokens(counts: Mapping[str, float]) -> dict[str, int]:
+    """Return sums of tokens that can be stored."""
+    return {name: min(int(count), MAX_TOKENS) for name, count in counts.items()}
+
+
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a number of things in words: `1 file`, `2,000 files`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def note_missing_file(name: str) -> str:
+def format_missing_file(name: str) -> str:
     return f"[File: {name} (not in the export)]"
+
+
+@dataclass(slots=True)
+class ConvertedMessage:
+    """The messages that one message of another program becomes; none if it is empty. The files belong to the last."""
+
+    messages: list[Message]
+    files: list[ImportedFile] = field(default_factory=list)
+    missing_files: list[str] = field(default_factory=list)
+    is_hidden: bool = False
+
+    def name_missing_files(self, role: str) -> None:
+        """Name missing files in the last message; files without a message get one of this role."""
+        if not self.messages and (self.files or self.missing_files):
+            self.messages.append(build_message(role, ""))
+        if self.missing_files:
+            last = self.messages[-1]
+            text = join_paragraphs(last.text, *map(format_missing_file, self.missing_files))
+            self.messages[-1] = build_message(last.role, text, **last.extra)
+
+
+def read_converted(
+    order: Iterable[tuple[str, bool]],
+    convert: Callable[[str], tuple[datetime, ConvertedMessage]],
+    where: str,
+    missing_reason: str,
+) -> Iterator[ImportedMessage | ImportProblem]:
+    """Read the messages of a conversation in the order of `order_tree`; the reason says why files are missing."""
+    missing: list[str] = []
+    for message_id, is_hidden in order:
+        try:
+            at, converted = convert(message_id)
+        except RecursionError:
+            yield ImportProblem(where=f"{where}, message {message_id}", what="It is nested too deeply.")
+            continue
+        missing += converted.missing_files
+        for number, message in enumerate(converted.messages, 1):
+            files = tuple(converted.files) if number == len(converted.messages) else ()
+            yield ImportedMessage(message=message, at=at, hidden=is_hidden or converted.is_hidden, files=files)
+    if missing:
+        listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        yield ImportProblem(where=where, what=f"{missing_reason}, so their messages only name them: {listed}.")
 
 
 def make_text_file(name: str, text: str) -> ImportedFile:

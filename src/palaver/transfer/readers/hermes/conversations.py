@@ -26,8 +26,8 @@ from palaver.transfer.readers.values import (
     as_dict,
     as_text,
     build_message,
+    format_missing_file,
     join_result_parts,
-    note_missing_file,
     read_data_url,
     read_time,
     read_title,
@@ -96,9 +96,9 @@ def _split_content(record: Record) -> tuple[str, list[ImportedFile]]:
             if file is not None:
                 files.append(file)
             else:
-                texts.append(url if not url.startswith("data:") else note_missing_file("image"))
+                texts.append(url if not url.startswith("data:") else format_missing_file("image"))
         else:
-            texts.append(note_missing_file(as_text(as_dict(part).get("type")) or "file"))
+            texts.append(format_missing_file(as_text(as_dict(part).get("type")) or "file"))
     return clean_text(record.role, "\n".join(texts)), files
 
 
@@ -125,7 +125,7 @@ def _attach(item: object, files: list[ImportedFile], rules: MessageRules) -> str
     name = Path(name or path).name
     found = _find_upload(path, rules.upload_folder)
     if found is None:
-        return note_missing_file(name)
+        return format_missing_file(name)
     files.append(ImportedFile(name=name, open_chunks=lambda: _read_chunks(found)))
     return ""
 
