@@ -6,7 +6,6 @@ which version is shown: it is the path to the newest message.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,9 +37,9 @@ from palaver.transfer.readers.values import (
     make_text_file,
     order_tree,
     read_converted,
+    read_notes,
     read_time,
     read_title,
-    split_notes,
 )
 
 if TYPE_CHECKING:
@@ -169,8 +168,7 @@ class ClaudeReader(IndexedExport):
         texts = [as_text(memories.get("conversations_memory"))]
         texts += map(as_text, as_dict(memories.get("project_memories")).values())
         for text in texts:
-            for note in split_notes(text):
-                yield ImportedMemory(origin_id=hashlib.sha256(note.encode()).hexdigest()[:32], text=note)
+            yield from read_notes(text)
 
 
 # ---- conversations ---------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import hashlib
 import json
 import math
 import os
@@ -17,7 +18,8 @@ from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import MAX_TITLE_CHARS
 from palaver.memory.model import MAX_MEMORY_CHARS
 from palaver.sessions.message import Author, Message
-from palaver.transfer.imported import ImportedFile, ImportedMessage, ImportProblem
+from palaver.transfer.imported import ImportedFile, ImportedMemory, ImportedMessage, ImportProblem
+from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -303,6 +305,25 @@ def read_plain_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     return content
 
 
+def read_json_file(
+    path: Path, name: str, problems: list[ImportProblem], what: str = "", max_bytes: int = MAX_FILE_BYTES
+) -> Any:
+    """Read a JSON file that may be missing; None if it is, or cannot be read. Reports name it by `what` it has."""
+    try:
+        return parse_json(read_plain_file(path, max_bytes).removeprefix(b"\xef\xbb\xbf"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnreadableItem) as error:
+        problem = f"{what} cannot be read: {error}" if what else describe_read_error(error)
+        problems.append(ImportProblem(where=name, what=problem))
+        return None
+
+
+def describe_read_error(error: Exception, file: str = "It") -> str:
+    """Return what a report says about a file that cannot be read."""
+    return f"{file} cannot be read: {error.strerror or error}." if isinstance(error, OSError) else str(error)
+
+
 # --------------------------------------------------------------------------------------------------
 # Putting the messages of a conversation with branches into one order.
 #
@@ -451,6 +472,12 @@ class TurnBuilder:
 _BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def read_notes(text: str) -> Iterator[ImportedMemory]:
+    """Yield the notes of a text as memories; their ids are made of their words, so that a second import knows them."""
+    for note in split_notes(text):
+        yield ImportedMemory(origin_id=hashlib.sha256(note.encode()).hexdigest()[:32], text=note)
 
 
 def split_notes(text: str) -> Iterator[str]:

@@ -26,15 +26,12 @@ from palaver.transfer.readers.hermes.state_database import (
     read_routes,
 )
 from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, open_plain_file, read_plain_file
+from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, open_plain_file, read_json_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import tzinfo
     from pathlib import Path
-
-    from palaver.transfer.imported import ImportedProject
 
 
 _MAX_FILE_BYTES: Final = 4_000_000
@@ -184,23 +181,33 @@ def _split(text: str) -> list[str]:
 _DATED_ID = re.compile(r"(\d{8})_(\d{6})")
 
 
-@dataclass(slots=True)
 class HermesHome:
-    folder: Path
-    root: Path  # the folder of the import
-    profile: str
-    settings: HermesSettings
-    zone: tzinfo | None  # None: of this machine
-    database: StateDatabase | None
-    transcripts: dict[str, Path]
-    snapshots: dict[str, Path]
-    pages: dict[str, Path]
-    projects: dict[str, ImportedProject]
-    lineage: Lineage
-    routes: dict[str, Route]
-    origins: dict[str, dict[str, Any]]  # the chats of sessions that a route names
-    current: dict[str, Route | None]  # the conversations that chats are on, by their first session
-    problems: list[ImportProblem] = field(default_factory=list)
+    def __init__(self, folder: Path, root: Path, profile: str) -> None:
+        self.folder = folder
+        self.root = root  # the folder of the import
+        self.profile = profile
+        self.settings = read_settings(folder, self.make_name)
+        self.problems = problems = self.settings.problems
+        self.zone = _load_zone(self.settings, problems)  # None: of this machine
+        database_path, sessions = folder / "state.db", folder / "sessions"
+        self.database = _open_database(database_path, self.make_name(database_path), self.zone, problems)
+        self.transcripts = _list_files(sessions, ".jsonl")
+        self.snapshots = {
+            name.removeprefix("session_"): path
+            for name, path in _list_files(sessions, ".json").items()
+            if name.startswith("session_")
+        }
+        self.pages = _list_files(folder / "webui" / "sessions", ".json")
+        self.lineage = _read_lineage(self.database, frozenset(self.pages), problems)
+        self.projects = read_projects(folder / "webui" / "projects.json", self.make_name, problems)
+        self.routes = read_routes(self.database, sessions / "sessions.json", self.make_name, problems)
+        # The chats of sessions that a route names.
+        self.origins = {route.session_id: route.origin for route in self.routes.values()}
+        # The conversations that chats are on, by their first session.
+        self.current = find_current(self.lineage, self.routes)
+        if self.lineage.delegate_count:
+            what = f"Sub-agent sessions are left out, as in Hermes' own lists: {self.lineage.delegate_count}."
+            problems.append(ImportProblem(where=self.make_name(database_path), what=what))
 
     def make_name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
@@ -242,48 +249,6 @@ class HermesHome:
         with suppress(OSError):
             return path.stat().st_mtime
         return 0.0
-
-
-def open_home(folder: Path, root: Path, profile: str) -> HermesHome:
-    def make_name(path: Path) -> str:
-        return path.relative_to(root).as_posix()
-
-    settings = read_settings(folder, make_name)
-    problems = settings.problems
-    zone = _load_zone(settings, problems)
-    database = _open_database(folder / "state.db", make_name(folder / "state.db"), zone, problems)
-    sessions = folder / "sessions"
-    pages = _list_files(folder / "webui" / "sessions", ".json")
-    projects, project_problems = read_projects(
-        folder / "webui" / "projects.json", make_name(folder / "webui" / "projects.json")
-    )
-    lineage = _read_lineage(database, frozenset(pages), problems)
-    routes, route_problems = read_routes(database, sessions / "sessions.json", make_name(sessions / "sessions.json"))
-    problems += [*project_problems, *route_problems]
-    if lineage.delegate_count:
-        what = f"Sub-agent sessions are left out, as in Hermes' own lists: {lineage.delegate_count}."
-        problems.append(ImportProblem(where=make_name(folder / "state.db"), what=what))
-    return HermesHome(
-        folder=folder,
-        root=root,
-        profile=profile,
-        settings=settings,
-        zone=zone,
-        database=database,
-        transcripts=_list_files(sessions, ".jsonl"),
-        snapshots={
-            name.removeprefix("session_"): path
-            for name, path in _list_files(sessions, ".json").items()
-            if name.startswith("session_")
-        },
-        pages=pages,
-        projects=projects,
-        lineage=lineage,
-        routes=routes,
-        origins={route.session_id: route.origin for route in routes.values()},
-        current=find_current(lineage, routes),
-        problems=problems,
-    )
 
 
 def find_current(lineage: Lineage, routes: dict[str, Route]) -> dict[str, Route | None]:
@@ -368,12 +333,7 @@ def read_accounts(
         _add(accounts, problems, user.platform, user.user_id, is_owner=user.is_admin)
     for path in _list_pairings(folder):
         platform = path.name.removesuffix("-approved.json")
-        try:
-            approved = as_dict(parse_json(read_plain_file(path)))
-        except (OSError, UnreadableItem) as error:
-            problems.append(ImportProblem(where=make_name(path), what=f"Pairings cannot be read: {error}"))
-            continue
-        for user_id, details in approved.items():
+        for user_id, details in as_dict(read_json_file(path, make_name(path), problems, "Pairings")).items():
             _add(accounts, problems, platform, user_id, name=as_text(as_dict(details).get("user_name")))
     for account in accounts.values():
         yield account if account.name else replace(account, name=names.get((account.platform, account.user_id), ""))

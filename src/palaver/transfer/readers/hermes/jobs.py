@@ -14,8 +14,7 @@ from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.sessions.targets import format_chat_target, parse_target
 from palaver.transfer.imported import ImportedJob, ImportedMemory, ImportProblem
 from palaver.transfer.readers.hermes.records import read_seconds
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, open_plain_file, read_plain_file
+from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, open_plain_file, read_json_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -149,14 +148,13 @@ class JobContext:
     chats: Mapping[tuple[str, str], SessionSource]  # by platform and id
 
 
-def read_jobs(path: Path, name: str, context: JobContext) -> Iterator[ImportedJob | ImportProblem]:
-    try:
-        data = parse_json(read_plain_file(path).removeprefix(b"\xef\xbb\xbf"))
-    except FileNotFoundError:
-        return
-    except (OSError, UnreadableItem) as error:
-        yield ImportProblem(where=name, what=f"Jobs cannot be read: {error}")
-        return
+def read_jobs(
+    path: Path, make_name: Callable[[Path], str], context: JobContext
+) -> Iterator[ImportedJob | ImportProblem]:
+    problems: list[ImportProblem] = []
+    name = make_name(path)
+    data = read_json_file(path, name, problems, "Jobs")
+    yield from problems
     jobs = data if isinstance(data, list) else as_list(as_dict(data).get("jobs"))
     for number, job in enumerate(map(as_dict, jobs), start=1):
         label = as_text(job.get("name")) or as_id(job.get("id")) or f"number {number}"

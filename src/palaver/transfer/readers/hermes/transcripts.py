@@ -12,10 +12,10 @@ from palaver.transfer.imported import ImportedProject, ImportProblem
 from palaver.transfer.readers.hermes.folding import measure_overlap
 from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
 from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_dict, as_list, as_text, open_plain_file, read_plain_file
+from palaver.transfer.readers.values import as_dict, as_list, as_text, open_plain_file, read_json_file
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
     from datetime import tzinfo
     from pathlib import Path
     from typing import TextIO
@@ -268,17 +268,13 @@ def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) ->
         )
 
 
-def read_projects(path: Path, name: str) -> tuple[dict[str, ImportedProject], list[ImportProblem]]:
+def read_projects(
+    path: Path, make_name: Callable[[Path], str], problems: list[ImportProblem]
+) -> dict[str, ImportedProject]:
     """Read `projects.json`: projects by their ids."""
-    try:
-        data = parse_json(read_plain_file(path))
-    except FileNotFoundError:
-        return {}, []
-    except (OSError, UnreadableItem) as error:
-        return {}, [ImportProblem(where=name, what=f"Projects cannot be read: {error}")]
     projects = {}
-    for item in map(as_dict, as_list(data)):
+    for item in map(as_dict, as_list(read_json_file(path, make_name(path), problems, "Projects"))):
         project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()
         if project_id and title:
             projects[project_id] = ImportedProject(name=title, color=as_text(item.get("color")) or None)
-    return projects, []
+    return projects
