@@ -6,7 +6,6 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, InvalidSource
@@ -26,7 +25,15 @@ from palaver.transfer.readers.hermes.state_database import (
     read_routes,
 )
 from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
-from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, open_plain_file, read_json_file
+from palaver.transfer.readers.values import (
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    is_plain,
+    read_json_file,
+    read_text_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_MAX_FILE_BYTES: Final = 4_000_000
+_MAX_FILE_CHARS: Final = 4_000_000
 _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Z][A-Z0-9_]{2,80})\s*=\s*(?P<value>.*)")
 _PLATFORM_SETTING = re.compile(
     r"(?P<platform>[A-Z][A-Z0-9_]*?)_(?P<kind>ALLOWED_USERS|HOME_(?:CHANNEL|ROOM|ADDRESS))(?P<part>_NAME|_THREAD_ID)?"
@@ -70,25 +77,16 @@ class HermesSettings:
 def read_settings(folder: Path, make_name: Callable[[Path], str]) -> HermesSettings:
     """Read the three files; what the first of them says wins, as in Hermes."""
     settings = HermesSettings()
-    _apply_environment(settings, _read_text(folder / ".env", settings, make_name))
+
+    def read_text(path: Path) -> str:
+        return read_text_file(path, make_name(path), settings.problems, _MAX_FILE_CHARS) or ""
+
+    _apply_environment(settings, read_text(folder / ".env"))
     for file_name, parse in (("config.yaml", _parse_yaml), ("gateway.json", _parse_json)):
-        text = _read_text(folder / file_name, settings, make_name)
+        text = read_text(folder / file_name)
         document = parse(text, make_name(folder / file_name), settings) if text.strip() else {}
         _apply_document(settings, document)
     return settings
-
-
-def _read_text(path: Path, settings: HermesSettings, make_name: Callable[[Path], str]) -> str:
-    try:
-        with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
-            return file.read(_MAX_FILE_BYTES)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        settings.problems.append(
-            ImportProblem(where=make_name(path), what=f"The file cannot be read: {error.strerror}.")
-        )
-        return ""
 
 
 def _apply_environment(settings: HermesSettings, text: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, InvalidSource
@@ -14,7 +14,15 @@ from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.sessions.targets import format_chat_target, parse_target
 from palaver.transfer.imported import ImportedJob, ImportedMemory, ImportProblem
 from palaver.transfer.readers.hermes.records import read_seconds
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, open_plain_file, read_json_file
+from palaver.transfer.readers.values import (
+    as_count,
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    read_json_file,
+    read_text_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,15 +40,14 @@ def read_memories(folder: Path, make_name: Callable[[Path], str]) -> Iterator[Im
     seen = set()
     for file_name in _FILES:
         path = folder / "memories" / file_name
-        try:
-            with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
-                content = file.read(_MAX_FILE_CHARS)
+        problems: list[ImportProblem] = []
+        content = read_text_file(path, make_name(path), problems, _MAX_FILE_CHARS)
+        yield from problems
+        if content is None:
+            continue
+        at = None
+        with suppress(OSError):  # it was deleted meanwhile
             at = datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            yield ImportProblem(where=make_name(path), what=f"The file cannot be read: {error.strerror}.")
-            continue
         for entry in content.replace("\r\n", "\n").split(_SEPARATOR):
             text = as_text(entry).strip()
             if text and text not in seen:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-MAX_SENDER_CHARS: Final = 240
-
 _WORKSPACE = re.compile(r"\s*\[Workspace(?:::v1)?:(?:\\.|[^\]\\]){1,4096}\]\s*")
 _RECALLED_START: Final = "<memory-context>"
 _RECALLED_END: Final = "</memory-context>"
@@ -260,7 +258,6 @@ def _read_cost(row: Mapping[str, Any]) -> tuple[Decimal | None, CostStatus | Non
 # A list of messages becomes four columns. Equal keys mean: the same role and the same words, or the same tool call.
 # That alone never makes two messages one; `alignment`, `repeats` and `compactions` look for evidence.
 
-FROM_PERSON: Final = 1
 FROM_AGENT: Final = 2
 NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
 SUMMARY: Final = 8  # it is a summary of what was said before
@@ -330,7 +327,7 @@ def hash_text(text: str) -> int:
 def _make_flags(record: Record) -> int:
     if record.summary is not None:
         return SUMMARY | (MERGED if record.is_merged_summary else 0)
-    flags = {"user": FROM_PERSON, "assistant": FROM_AGENT}.get(record.role, 0)
+    flags = FROM_AGENT if record.role == "assistant" else 0
     if record.role == "tool":
         flags |= NAMED if record.tool_call_id else UNNAMED_RESULT
     if record.tool_calls:
