@@ -77,7 +77,7 @@ def add(tx: Transaction, key: ItemKey, now: int, *, session_id: str | None = Non
 
 
 def save_progress(
-    tx: Transaction, key: ItemKey, *, entry_count: int, digest: str, last_seq: int, is_done: bool
+    tx: Transaction, key: ItemKey, entry_count: int, digest: str, last_seq: int, *, is_done: bool
 ) -> None:
     """Record how much of a conversation is stored."""
     tx.execute(

@@ -191,6 +191,19 @@ class Batch:
         """Add something to the report."""
         self.outcomes.append(outcome)
 
+    def count(self, name: str, number: int = 1) -> None:
+        self.outcomes.append((name, number))
+
+    def add_note(self, text: str) -> None:
+        self.outcomes.append(ImportNote(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportNote:
+    """An outcome that people should know about."""
+
+    text: str
+
 
 Step = Callable[["Transaction", Batch], None]
 
