@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 OWN_FORMAT = "palaver"
 
 
-class _FormatChoice(click.ParamType):
+class _FormatChoice(click.ParamType[str]):
     """One of the formats that have an installed reader, which are looked for only when this command runs."""
 
     name = "format"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return click.Choice(list(_get_readers())).convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -59,6 +59,30 @@ _CHUNK_BYTES: Final = 64 * 1024
 _FILE_MODE: Final = 0o600 << 16
 _EARLIEST: Final = datetime(1980, 1, 1, tzinfo=UTC)  # that a .zip file can name
 
+_PAGE_SESSIONS = 100
+_PAGE_ROWS: Final = 100
+_FILE_CHUNK_BYTES: Final = 256 * 1024
+_USAGE_PERIOD: Final = timedelta(days=3650)
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_README: Final = """\
+Everything that Palaver has stored about you
+============================================
+
+conversations/html/   Your conversations to read: open index.html in a browser. It needs no network.
+conversations/markdown/   The same as text.
+files/                The files that you have sent.
+memories.json         What the agent remembers about you.
+jobs.json             Your scheduled jobs.
+usage.json            How many tokens your conversations have used, by model, and what they cost.
+account.json          Your name, your role, and the accounts that are linked to you. No passwords and no keys.
+palaver.jsonl         All of it for a program: Palaver can import it again ("palaver import palaver palaver.jsonl").
+
+Conversations that you share with other people are here as you see them. What other people write in their own
+conversations is not.
+"""
+MAX_EXPORTS_PER_PERIOD: Final = 5
+PERIOD: Final = timedelta(hours=1)
+
 
 class _Buffer:
     """What the zip file has written and was not taken yet. It can't be rewound, so the zip file does not try."""
@@ -106,10 +130,9 @@ class ZipStream:
         yield self._buffer.take()
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- conversations as files ----------------------------------------------------------------------------------------
+#
 # Several conversations as documents: one file for each, and an index that links to them, in a .zip or a folder.
-
-_PAGE_SESSIONS = 100
 
 
 class ArchiveFile(NamedTuple):
@@ -216,28 +239,7 @@ def _format_index(entries: Iterable[_IndexEntry], document_format: DocumentForma
     yield "</ul>\n" + PAGE_END
 
 
-# --------------------------------------------------------------------------------------------------
-
-_PAGE_ROWS: Final = 100
-_FILE_CHUNK_BYTES: Final = 256 * 1024
-_USAGE_PERIOD: Final = timedelta(days=3650)
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
-_README: Final = """\
-Everything that Palaver has stored about you
-============================================
-
-conversations/html/   Your conversations to read: open index.html in a browser. It needs no network.
-conversations/markdown/   The same as text.
-files/                The files that you have sent.
-memories.json         What the agent remembers about you.
-jobs.json             Your scheduled jobs.
-usage.json            How many tokens your conversations have used, by model, and what they cost.
-account.json          Your name, your role, and the accounts that are linked to you. No passwords and no keys.
-palaver.jsonl         All of it for a program: Palaver can import it again ("palaver import palaver palaver.jsonl").
-
-Conversations that you share with other people are here as you see them. What other people write in their own
-conversations is not.
-"""
+# ---- the archive of a person ---------------------------------------------------------------------------------------
 
 
 class PersonArchives:
@@ -340,11 +342,9 @@ def _format_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- downloads -----------------------------------------------------------------------------------------------------
+#
 # Lets each person download the archive of their data from the page: one at a time, and not all the time.
-
-MAX_EXPORTS_PER_PERIOD: Final = 5
-PERIOD: Final = timedelta(hours=1)
 
 
 class PersonExports:
@@ -394,7 +394,8 @@ class PersonExports:
                 self._running.discard(principal.person_id)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- formats of `palaver export` -----------------------------------------------------------------------------------
+#
 # The formats of `palaver export`: each writes some conversations, a person's or all of them to a file or a folder.
 
 

@@ -195,7 +195,7 @@ class ItemImporter:
         batch.add_note(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the import ----------------------------------------------------------------------------------------------------
 
 
 class ImportEnded(InvalidImport):

@@ -56,6 +56,11 @@ _SINGULARS: Final = {
     "items that are here already": "item that is here already",
 }
 
+MAX_PERSONAL_CONVERSATIONS: Final = 50_000  # in one import by a person for themselves
+MAX_PERSONAL_MESSAGES: Final = 2_000_000
+MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
+MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
+
 
 @dataclass(slots=True)
 class NoteList:
@@ -119,11 +124,9 @@ class ImportReport:
                     yield f"  … and {notes.count - len(notes.lines):,} more"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the import while it runs --------------------------------------------------------------------------------------
+#
 # For whom an import runs, what it may change, and what it uses.
-
-MAX_PERSONAL_CONVERSATIONS: Final = 50_000  # in one import by a person for themselves
-MAX_PERSONAL_MESSAGES: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,15 +163,13 @@ class ImportRun:
         return "" if self.is_trusted and has_source else self.person.id
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the queue of writes -------------------------------------------------------------------------------------------
+#
 # Collects the steps of an import and runs many of them in one transaction.
 #
 # Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each has
 # to reach the disk. A step may run again (after a conflict with another process): what it finds out belongs to the
 # batch, and counts only once the batch is stored.
-
-MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
-MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
 
 
 class Batch:

@@ -47,6 +47,11 @@ FILE_ENDINGS: Final = {
 MAX_TOKENS: Final = 10**12  # more than any conversation has used
 CHUNK_BYTES: Final = 262_144  # a multiple of 4: the unit of base64
 
+MAX_FILE_BYTES: Final = 256_000_000
+_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
 
 def as_dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
@@ -191,7 +196,7 @@ def _drop_data(part: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def limit_tokens(counts: Mapping[str, float]) -> dict[str, int]:
+def limit_tokens(counts: Mapping[str, int]) -> dict[str, Any]:
     """Return sums of tokens that can be stored."""
     return {name: min(int(count), MAX_TOKENS) for name, count in counts.items()}
 
@@ -272,13 +277,12 @@ def make_base64_file(data: str, media_type: str, name: str = "") -> ImportedFile
     return ImportedFile(name=name or "file" + FILE_ENDINGS.get(media_type, ""), open_chunks=decode_chunks)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- files of a folder ---------------------------------------------------------------------------------------------
+#
 # Reads the files of a folder that another program, or another person, has filled.
 #
 # Always true: only what is really inside of the folder is read. A link in it may lead to any file of this machine, and
 # a pipe or a device never ends. Readers resolve the path of the folder itself once; below it, no link is followed.
-
-MAX_FILE_BYTES: Final = 256_000_000
 
 
 def is_plain(path: Path) -> bool:
@@ -337,7 +341,8 @@ def describe_read_error(error: Exception, file: str = "It") -> str:
     return f"{file} cannot be read: {error.strerror or error}." if isinstance(error, OSError) else str(error)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- trees of messages ---------------------------------------------------------------------------------------------
+#
 # Putting the messages of a conversation with branches into one order.
 #
 # Programs keep every version of a message: each message names the one before it, and an edited question or a
@@ -404,7 +409,8 @@ def _walk(starts: list[str], children: Mapping[str | None, list[str]], seen: set
         stack += reversed(children.get(node, []))
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- answers of blocks ---------------------------------------------------------------------------------------------
+#
 # Building our messages from one answer that consists of blocks: text, reasoning, tool calls and their results.
 #
 # Claude and Open WebUI keep a whole turn in one message. We keep what a model and its tools said as messages in order:
@@ -479,12 +485,9 @@ class TurnBuilder:
         self._texts, self._reasoning, self._calls = [], [], []
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- notes ---------------------------------------------------------------------------------------------------------
+#
 # Splitting a Markdown file of notes into single memories.
-
-_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
-_HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def read_notes(text: str) -> Iterator[ImportedMemory]:

@@ -48,6 +48,8 @@ _PLATFORM_SETTING = re.compile(
 )
 _PLATFORM_NAMES: Final = {"qq": "qqbot"}
 
+_DATED_ID = re.compile(r"(\d{8})_(\d{6})")
+
 
 @dataclass(frozen=True, slots=True)
 class HomeChat:
@@ -174,9 +176,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-# --------------------------------------------------------------------------------------------------
-
-_DATED_ID = re.compile(r"(\d{8})_(\d{6})")
+# ---- the folder ----------------------------------------------------------------------------------------------------
 
 
 class HermesHome:
@@ -317,7 +317,8 @@ def _format_date(date: str, time: str) -> str:
     return f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- people and home channels --------------------------------------------------------------------------------------
+#
 # People who were allowed to talk to Hermes, and its home channels.
 
 

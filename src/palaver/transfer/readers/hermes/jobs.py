@@ -34,6 +34,20 @@ _SEPARATOR: Final = "\n§\n"
 _FILES: Final = ("MEMORY.md", "USER.md")
 _MAX_FILE_CHARS: Final = 4_000_000
 
+# Sessions from these belong to the person who imports them: they name no chat on a platform.
+OWN_SOURCES: Final = frozenset(
+    {"", "cli", "tui", "local", "webui", "desktop", "acp", "cron", "api_server", "tool", "unknown", "bg", "subagent"}
+)
+_PLATFORM_NAMES: Final = {"whatsapp": Platform.WHATSAPP_WEB, "whatsapp_cloud": Platform.WHATSAPP}
+_PHONE_SERVER: Final = "@s.whatsapp.net"
+_CHAT_OF_USER: Final = frozenset({Platform.TELEGRAM, Platform.WHATSAPP, Platform.WHATSAPP_WEB, Platform.SIGNAL})
+_IGNORED: Final = {
+    "skills": "skills",
+    "context_from": "the results of other jobs",
+    "enabled_toolsets": "its own list of tools",
+    "workdir": "its own working folder",
+}
+
 
 def read_memories(folder: Path, make_name: Callable[[Path], str]) -> Iterator[ImportedMemory | ImportProblem]:
     """Read each entry once; its id is made of its words, so that a second import recognizes it."""
@@ -56,16 +70,9 @@ def read_memories(folder: Path, make_name: Callable[[Path], str]) -> Iterator[Im
                 yield ImportedMemory(origin_id=f"{file_name}:{digest}", text=text, at=at)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- sources -------------------------------------------------------------------------------------------------------
+#
 # Where a conversation of Hermes took place, in the form that our adapters give to the same chat.
-
-# Sessions from these belong to the person who imports them: they name no chat on a platform.
-OWN_SOURCES: Final = frozenset(
-    {"", "cli", "tui", "local", "webui", "desktop", "acp", "cron", "api_server", "tool", "unknown", "bg", "subagent"}
-)
-_PLATFORM_NAMES: Final = {"whatsapp": Platform.WHATSAPP_WEB, "whatsapp_cloud": Platform.WHATSAPP}
-_PHONE_SERVER: Final = "@s.whatsapp.net"
-_CHAT_OF_USER: Final = frozenset({Platform.TELEGRAM, Platform.WHATSAPP, Platform.WHATSAPP_WEB, Platform.SIGNAL})
 
 
 def convert_platform(name: str) -> Platform:
@@ -135,14 +142,7 @@ def replace_thread(source: SessionSource, thread_id: str | None) -> SessionSourc
     return SessionSource.from_dict({**source.to_dict(), "thread_id": thread_id})
 
 
-# --------------------------------------------------------------------------------------------------
-
-_IGNORED: Final = {
-    "skills": "skills",
-    "context_from": "the results of other jobs",
-    "enabled_toolsets": "its own list of tools",
-    "workdir": "its own working folder",
-}
+# ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,21 @@ _REVIEW_STARTS: Final = (
     "Review the conversation above and consider saving to memory",
 )
 
+_EARLIEST_SECONDS: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
+_LATEST_SECONDS: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
+_SHOWN_ROLES: Final = frozenset({"user", "assistant", "tool"})
+_SKIPPED_ROLES: Final = frozenset({"session_meta", "system"})  # tools and prompts, which are made again here
+_MAX_COST: Final = 1_000_000.0
+_PRICED: Final = frozenset({"estimated", "actual", "included"})
+FROM_AGENT: Final = 2
+NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
+SUMMARY: Final = 8  # it is a summary of what was said before
+MERGED: Final = 16  # a summary in one message with words that were said before
+UNDONE: Final = 32
+UNNAMED_RESULT: Final = 64  # of a tool, without the id of its call
+
+_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
+
 
 def clean_text(role: str, text: str) -> str:
     """Return a message as people saw it: without what was added for the model."""
@@ -81,12 +96,7 @@ def is_review_request(role: str, text: str) -> bool:
     return role in {"user", "system"} and text.lstrip().startswith(_REVIEW_STARTS)
 
 
-# --------------------------------------------------------------------------------------------------
-
-_EARLIEST_SECONDS: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
-_LATEST_SECONDS: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
-_SHOWN_ROLES: Final = frozenset({"user", "assistant", "tool"})
-_SKIPPED_ROLES: Final = frozenset({"session_meta", "system"})  # tools and prompts, which are made again here
+# ---- records -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True)
@@ -200,11 +210,9 @@ def _read_tool_calls(value: object) -> list[dict[str, Any]]:
     return calls
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- usage ---------------------------------------------------------------------------------------------------------
+#
 # Tokens and costs of a conversation: one row for each model.
-
-_MAX_COST: Final = 1_000_000.0
-_PRICED: Final = frozenset({"estimated", "actual", "included"})
 
 
 def sum_usage(
@@ -252,20 +260,12 @@ def _read_cost(row: Mapping[str, Any]) -> tuple[Decimal | None, CostStatus | Non
     return (Decimal(0), CostStatus.ESTIMATED) if status in _PRICED else (None, None)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- marks ---------------------------------------------------------------------------------------------------------
+#
 # Marks: the little that folding needs to know of a message, so that a long conversation is never in memory.
 #
 # A list of messages becomes four columns. Equal keys mean: the same role and the same words, or the same tool call.
 # That alone never makes two messages one; `alignment`, `repeats` and `compactions` look for evidence.
-
-FROM_AGENT: Final = 2
-NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
-SUMMARY: Final = 8  # it is a summary of what was said before
-MERGED: Final = 16  # a summary in one message with words that were said before
-UNDONE: Final = 32
-UNNAMED_RESULT: Final = 64  # of a tool, without the id of its call
-
-_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
 
 
 @dataclass(slots=True)

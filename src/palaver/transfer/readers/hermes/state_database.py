@@ -38,6 +38,9 @@ _USAGE_COLUMNS: Final = (
     "reasoning_tokens", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source",
 )  # fmt: skip
 
+ACCIDENTAL_ENDS: Final = frozenset({"agent_close", "ws_orphan_reap"})  # Hermes goes on with such a session
+_AGENT_SOURCES: Final = frozenset({"tool", "subagent"})
+
 
 class StateDatabase:
     def __init__(self, database: ForeignDatabase, name: str, zone: tzinfo | None) -> None:
@@ -119,11 +122,9 @@ def parse_stored_json(text: object, default: Any) -> Any:
         return default
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- lineage -------------------------------------------------------------------------------------------------------
+#
 # Which sessions of Hermes are one conversation: it started a new session for each compaction.
-
-ACCIDENTAL_ENDS: Final = frozenset({"agent_close", "ws_orphan_reap"})  # Hermes goes on with such a session
-_AGENT_SOURCES: Final = frozenset({"tool", "subagent"})
 
 
 @dataclass(slots=True)
@@ -242,7 +243,8 @@ def _add_chain(lineage: Lineage, first: SessionLink, continued: dict[str, str]) 
     lineage.chains.append(chain)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- routes --------------------------------------------------------------------------------------------------------
+#
 # Which chat is on which session: the table `gateway_routing`, and `sessions.json` for chats that are not in it.
 
 

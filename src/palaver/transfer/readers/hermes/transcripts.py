@@ -32,6 +32,11 @@ CHUNK_CHARS: Final = 65_536
 MAX_ITEM_CHARS: Final = 64_000_000
 _WHITE_SPACE: Final = " \t\r\n"
 
+MAX_LINE_BYTES: Final = 64_000_000
+_MAX_CONTEXT_KEYS: Final = 4_096
+_LISTS: Final = ("messages", "tool_calls", "context_messages")
+_LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
+
 
 class UnreadableObject(ValueError):
     """The rest of this file is not JSON; what was read before is valid."""
@@ -113,9 +118,7 @@ class _ObjectReader:
         return bool(more)
 
 
-# --------------------------------------------------------------------------------------------------
-
-MAX_LINE_BYTES: Final = 64_000_000
+# ---- transcripts ---------------------------------------------------------------------------------------------------
 
 
 def open_transcript(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record | ImportProblem]:
@@ -167,12 +170,9 @@ def open_snapshot(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record
         yield ImportProblem(where=name, what=describe_read_error(error, "The file"))
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- files of the page ---------------------------------------------------------------------------------------------
+#
 # The files of Hermes' web page: `webui/sessions/<id>.json` and `projects.json`.
-
-_MAX_CONTEXT_KEYS: Final = 4_096
-_LISTS: Final = ("messages", "tool_calls", "context_messages")
-_LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
 
 
 @dataclass(slots=True)
