@@ -85,7 +85,7 @@ PERIOD: Final = timedelta(hours=1)
 
 
 class _Buffer:
-    """What the zip file has written and was not taken yet. It can't be rewound, so the zip file does not try."""
+    """The bytes of the zip file that were not taken yet. It can't be rewound, so the zip file does not try."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -401,7 +401,7 @@ class PersonExports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """What to export, and where to. The operator asks for it, who sees everything."""
+    """The conversations to export, and the target. The operator asks for it, who sees everything."""
 
     store: SessionStore
     attachments: Attachments | None
@@ -430,7 +430,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an export has written."""
+    """The files that an export has written."""
 
     path: Path
     file_count: int

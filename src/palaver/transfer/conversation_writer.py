@@ -10,7 +10,6 @@ on where the last one stopped.
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.profiles import clean_workspace
@@ -35,14 +34,13 @@ from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason, StartReason
 from palaver.sessions.speech import MAX_FILES_PER_MESSAGE
 from palaver.transfer import import_rows, imports_table as imports
-from palaver.transfer.conversation_log import ConversationLog
+from palaver.transfer.conversation_log import ConversationLog, to_utc
 from palaver.transfer.imported import ImportedMessage, ImportProblem
 from palaver.transfer.places import PlaceFinder, put_on_lane
 from palaver.transfer.restore_sessions import CURRENT, SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionId
@@ -105,7 +103,7 @@ class ConversationWriter:
         self._places = places
         self._conversation = conversation
         self._key = key
-        self._created_at = to_utc_micros(conversation.created_at)
+        self._created_at = to_micros(to_utc(conversation.created_at))
         self._session_id: SessionId = new_session_id(to_utc(conversation.created_at))
         self._place: Place | None = None
         self._author_ids: set[PersonId] = set()
@@ -183,7 +181,7 @@ class ConversationWriter:
         self._queue.add(lambda tx, batch: self._finish_growth(tx, batch, count))
 
     def _matches(self, item: ImportedItem) -> bool:
-        """Whether the conversation still begins with what was stored of it."""
+        """Return whether the conversation still begins with the entries that are stored."""
         log, self._log = self._log, ConversationLog(started_at=0, started_facts={}, is_from_human=True)
         for index, entry in enumerate(self._read_entries(is_quiet=True)):
             if index == item.entry_count:
@@ -369,7 +367,7 @@ class ConversationWriter:
         is_current = conversation.is_current and conversation.source is not None and self._run.is_trusted
         ended_at, end_reason = None, None
         if not is_current and (conversation.ended_at is not None or (conversation.source and self._run.is_trusted)):
-            ended_at = active_at if conversation.ended_at is None else to_utc_micros(conversation.ended_at)
+            ended_at = active_at if conversation.ended_at is None else to_micros(to_utc(conversation.ended_at))
             end_reason = (conversation.end_reason or EndReason.SWITCHED).value
         self._rows += self._log.finish(ended_at, end_reason)
         self._flush_rows()
@@ -386,7 +384,7 @@ class ConversationWriter:
     def _find_active_at(self) -> int:
         counters, conversation = self._log.counters, self._conversation
         if conversation.active_at is not None:
-            return to_utc_micros(conversation.active_at)
+            return to_micros(to_utc(conversation.active_at))
         return counters.last_message_at or counters.last_entry_at or self._created_at
 
     def _make_counters(self, active_at: int) -> dict[str, Any]:
@@ -547,11 +545,3 @@ def clean_imported_title(title: str | None) -> str | None:
         return clean_title(title)
     except InvalidTitle:
         return make_words_title(title, MAX_TITLE_CHARS)
-
-
-def to_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def to_utc_micros(moment: datetime) -> int:
-    return to_micros(to_utc(moment))

@@ -154,7 +154,7 @@ def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
 
 
 class ImageSource(Protocol):
-    """Where the images of a conversation come from."""
+    """Finds and reads the images of a conversation."""
 
     def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
         """Return those of these files that are images which the conversation uses, by id."""

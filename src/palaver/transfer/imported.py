@@ -144,7 +144,7 @@ class InvalidImport(InvalidInput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderManifest:
-    """What is known of a reader before it is loaded. A package offers it as an entry point of `ENTRY_POINT_GROUP`."""
+    """Describes a reader without loading it. A package offers it as an entry point of `ENTRY_POINT_GROUP`."""
 
     name: str  # of the format, as people type it: `open-webui`
     label: str  # of the program, as people read it: `Open WebUI`

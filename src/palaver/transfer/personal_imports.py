@@ -80,7 +80,6 @@ class PersonalImports:
 
     @property
     def max_bytes(self) -> int:
-        """How large a file may be."""
         return self._get_max_bytes()
 
     async def upload(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> PersonalImport:

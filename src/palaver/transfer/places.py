@@ -30,7 +30,7 @@ _MAX_CACHED_PEOPLE: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a conversation takes place."""
+    """A chat, or a person's own place, in which a conversation is held."""
 
     source: SessionSource
     key: SessionKey

@@ -87,7 +87,7 @@ class Upload:
 
     @property
     def has_file(self) -> bool:
-        """Whether the bytes are still needed."""
+        """True as long as the bytes are needed."""
         return self.state in {"checking", "ready", "importing"}
 
 

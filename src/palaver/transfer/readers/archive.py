@@ -199,7 +199,7 @@ def read_small_file(files: ExportFiles, name: str, max_bytes: int) -> bytes:
 
 
 def is_sqlite_file(path: Path) -> bool:
-    """Whether a file is a database; False if it is a folder, or cannot be read: the caller says what is wrong."""
+    """Return whether a file is a database. One that cannot be read is none: the caller says what is wrong."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER

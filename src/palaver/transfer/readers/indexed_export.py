@@ -31,7 +31,7 @@ MAX_KEPT_BYTES: Final = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the index needs to know of a conversation."""
+    """The id, times and account of a conversation, by which it is indexed."""
 
     origin_id: str  # empty: the program gave none
     created_at: datetime | None

@@ -72,7 +72,7 @@ _ANYONE: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """Where the index says that the last message was sent."""
+    """The address of the last message, as the index has it."""
 
     channel: str = ""
     to: str = ""
@@ -272,7 +272,7 @@ def _read_notes(path: Path, name: str) -> Iterator[ImportedMemory | ImportProble
 
 
 def is_internal(key: str) -> bool:
-    """Whether a session is one that the agent had with itself."""
+    """Return whether a session is one that the agent had with itself."""
     parts = split_key(key)[1].lower().split(":")
     return parts[0] in _INTERNAL or parts[0].startswith("node-") or "subagent" in parts or parts[-1] == "heartbeat"
 

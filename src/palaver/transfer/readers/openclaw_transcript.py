@@ -126,7 +126,7 @@ class StoredTranscript:
 
 @dataclass(slots=True)
 class Outline:
-    """What is known of a transcript without its messages."""
+    """A transcript without its messages."""
 
     parents: dict[str, str | None] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
@@ -387,5 +387,5 @@ def clean_answer(text: str) -> str:
 
 
 def is_silent(role: str, text: str) -> bool:
-    """Whether OpenClaw shows this to no one: its heartbeat, and answers that say that there is none."""
+    """Return whether OpenClaw shows this to no one: its heartbeat, and answers that say that there is none."""
     return text.strip() in _SILENT_ANSWERS if role == "assistant" else text.lstrip().startswith(_HEARTBEAT)

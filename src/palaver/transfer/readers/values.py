@@ -286,7 +286,7 @@ def make_base64_file(data: str, media_type: str, name: str = "") -> ImportedFile
 
 
 def is_plain(path: Path) -> bool:
-    """Whether neither the file nor a folder that it is in is a link."""
+    """Return whether neither the file nor a folder above it is a link."""
     return os.path.realpath(path) == os.fspath(path)
 
 

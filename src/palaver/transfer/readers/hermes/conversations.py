@@ -21,6 +21,7 @@ from palaver.transfer.imported import (
     ImportedMessage,
     ImportProblem,
 )
+from palaver.transfer.readers.archive import read_path
 from palaver.transfer.readers.hermes.folding import DROP, SUMMARIZE, Copy, plan_conversation, read_planned
 from palaver.transfer.readers.hermes.jobs import convert_origin, convert_row
 from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
@@ -32,7 +33,6 @@ from palaver.transfer.readers.hermes.transcripts import (
     read_webui_session,
 )
 from palaver.transfer.readers.values import (
-    CHUNK_BYTES,
     UNKNOWN_TIME,
     as_dict,
     as_text,
@@ -69,7 +69,7 @@ _END_REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MessageRules:
-    """What is the same for all messages of a conversation."""
+    """Rules for all messages of one conversation."""
 
     has_senders: bool  # several people write here, and their names stand before their words
     sender_ids: dict[str, str]  # by name, where they are known
@@ -189,7 +189,7 @@ class ConversationReader:
         )
 
     def _is_shared(self, source: SessionSource) -> bool:
-        """Whether several people write here; then Hermes puts their names before their words."""
+        """Return whether several people write here; then Hermes puts their names before their words."""
         if source.chat_type is ChatType.DM:
             return False
         keys = [key for row in self._rows if (key := as_text(row["session_key"]))]
@@ -361,7 +361,7 @@ def _attach(item: object, files: list[ImportedFile], rules: MessageRules) -> str
     found = _find_upload(path, rules.upload_folder)
     if found is None:
         return format_missing_file(name)
-    files.append(ImportedFile(name=name, open_chunks=lambda: _read_chunks(found)))
+    files.append(ImportedFile(name=name, open_chunks=lambda: read_path(found)))
     return ""
 
 
@@ -374,12 +374,6 @@ def _find_upload(path: str, folder: Path | None) -> Path | None:
         return found if found.is_relative_to(folder.resolve()) and found.is_file() else None
     except (OSError, ValueError):
         return None
-
-
-def _read_chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
 
 
 def _append_notes(content: str, notes: list[str]) -> str:

@@ -452,7 +452,7 @@ class Copy:
 
 @dataclass(slots=True)
 class SessionPlan:
-    """How the copies of one session become one list."""
+    """The plan by which the copies of one session become one list."""
 
     copies: Sequence[Copy]
     dropped: list[bytearray] = field(default_factory=list)  # for each copy: what was stored again

@@ -1,4 +1,4 @@
-"""Scheduled prompts: `cron/jobs.json`."""
+"""Jobs and memories of Hermes, and the sources that its jobs and conversations name."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def replace_thread(source: SessionSource, thread_id: str | None) -> SessionSourc
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job refers to."""
+    """The time zone and the chats that jobs refer to."""
 
     timezone: str  # empty: unknown
     zone: tzinfo | None

@@ -92,7 +92,7 @@ def read_summary(text: str) -> tuple[str, bool] | None:
 
 
 def is_review_request(role: str, text: str) -> bool:
-    """Whether this starts a review that ran in the background; older versions stored it in the conversation."""
+    """Return whether this starts a review that ran in the background; older versions stored it in the conversation."""
     return role in {"user", "system"} and text.lstrip().startswith(_REVIEW_STARTS)
 
 
