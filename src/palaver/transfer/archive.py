@@ -15,6 +15,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from html import escape
 from pathlib import Path
 from threading import Lock
@@ -59,7 +60,6 @@ _CHUNK_BYTES: Final = 64 * 1024
 _FILE_MODE: Final = 0o600 << 16
 _EARLIEST: Final = datetime(1980, 1, 1, tzinfo=UTC)  # that a .zip file can name
 
-_PAGE_SESSIONS = 100
 _PAGE_ROWS: Final = 100
 _FILE_CHUNK_BYTES: Final = 256 * 1024
 _USAGE_PERIOD: Final = timedelta(days=3650)
@@ -152,13 +152,16 @@ class _IndexEntry(NamedTuple):
 def iterate_sessions(view: SessionView) -> Iterator[Session]:
     """Yield every conversation of a view that has messages, archived ones last."""
     for state in ("active", "archived"):
-        cursor: str | None = None
-        while True:
-            page = view.list(state=state, limit=_PAGE_SESSIONS, cursor=cursor)
-            yield from page
-            cursor = page.cursor
-            if cursor is None:
-                break
+        yield from _iterate_pages(partial(view.list, state=state))
+
+
+def _iterate_pages(load_page: Callable[..., Any]) -> Iterator[Any]:
+    """Yield the items of all pages of a list."""
+    page = load_page(limit=_PAGE_ROWS)
+    yield from page
+    while page.cursor is not None:
+        page = load_page(limit=_PAGE_ROWS, cursor=page.cursor)
+        yield from page
 
 
 def iterate_document_files(
@@ -317,14 +320,8 @@ class PersonArchives:
 
 
 def _iterate_memories(view: SessionView) -> Iterator[dict[str, Any]]:
-    cursor: str | None = None
-    while True:
-        page = view.part(MemoryOperations).list(limit=_PAGE_ROWS, cursor=cursor)
-        for entry in page:
-            yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
-        cursor = page.cursor
-        if cursor is None:
-            return
+    for entry in _iterate_pages(view.part(MemoryOperations).list):
+        yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
 
 
 def _read_chunks(path: Path) -> Iterator[bytes]:
