@@ -27,7 +27,7 @@ from palaver.core.errors import LimitReached, NotFound, StoreFull, StoreUnavaila
 from palaver.core.files import check_room, write_file_atomically
 from palaver.sessions.speech import clean_file_name
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers import get_manifests
+from palaver.transfer.readers import PALAVER, get_manifests
 from palaver.transfer.readers.archive import is_sqlite_file, open_export
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ _ID_CHARS: Final = 20
 _SUFFIXES: Final = frozenset({".zip", ".json", ".jsonl"})
 _PARTIAL_SUFFIX: Final = ".part"
 _PEEKED_BYTES: Final = 1_000_000
-_HOW_TO_GET: Final = (
-    "Drop the .zip or .json file that ChatGPT, Claude or Open WebUI gives you when you export your data, or a .jsonl or"
-    " .zip file that Palaver has exported."
-)
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 log = logging.getLogger(__name__)
@@ -297,7 +293,7 @@ def recognize_format(path: Path, name: str) -> str:
         )
     manifests = [each for each in get_manifests().values() if each.pattern is not None]
     manifests.sort(key=lambda each: each.archive_member is None)  # the surest first
-    with contextlib.closing(open_export(path, how_to_get=_HOW_TO_GET)) as files:
+    with contextlib.closing(open_export(path, how_to_get=_describe_exports())) as files:
         for manifest in manifests:
             if manifest.archive_member in files.names:
                 return manifest.name
@@ -306,12 +302,21 @@ def recognize_format(path: Path, name: str) -> str:
             for manifest in manifests:
                 if manifest.pattern is not None and manifest.pattern.search(head):
                     return manifest.name
-    raise UnknownExport(f"{name} is not an export that Palaver knows. {_HOW_TO_GET}", name=name)
+    raise UnknownExport(f"{name} is not an export that Palaver knows. {_describe_exports()}", name=name)
+
+
+def _describe_exports() -> str:
+    *labels, last = (each.label for each in get_manifests().values() if each.pattern and each is not PALAVER)
+    programs = f"{', '.join(labels)} or {last}" if labels else last
+    return (
+        f"Drop the .zip or .json file that {programs} gives you when you export your data, or a .jsonl or .zip file"
+        " that Palaver has exported."
+    )
 
 
 def extract_member(path: Path, member: str, target: Path, max_bytes: int) -> bool:
     """Copy one file out of an archive that a person has uploaded; False if the file is no archive with it."""
-    with contextlib.closing(open_export(path, how_to_get=_HOW_TO_GET)) as files:
+    with contextlib.closing(open_export(path, how_to_get=_describe_exports())) as files:
         if member not in files.names:
             return False
         size = 0

@@ -59,20 +59,13 @@ class HomeChat:
     thread_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedUser:
-    platform: str  # empty: on every platform
-    user_id: str
-    is_admin: bool = False
-
-
 @dataclass(slots=True)
 class HermesSettings:
     timezone: str = ""
     group_sessions_per_user: bool = True
     thread_sessions_per_user: bool = False
     homes: dict[str, HomeChat] = field(default_factory=dict)  # by platform
-    allowed: list[AllowedUser] = field(default_factory=list)
+    allowed: list[ImportedAccount] = field(default_factory=list)  # without a platform: on every one
     problems: list[ImportProblem] = field(default_factory=list)
 
 
@@ -100,7 +93,7 @@ def _apply_environment(settings: HermesSettings, text: str) -> None:
             platform = _PLATFORM_NAMES.get(match["platform"].lower(), match["platform"].lower())
             if match["kind"] == "ALLOWED_USERS":
                 platform = "" if platform == "gateway" else platform.removesuffix("_group")
-                settings.allowed += [AllowedUser(platform, user) for user in _split(value)]
+                settings.allowed += [ImportedAccount(platform=platform, user_id=user) for user in _split(value)]
             else:
                 chats.setdefault(platform, {})[match["part"] or ""] = value
     for platform, parts in chats.items():
@@ -165,7 +158,9 @@ def _apply_platform(settings: HermesSettings, platform: str, section: dict[str, 
     if (chat_id := as_id(home.get("chat_id"))) and platform not in settings.homes:
         settings.homes[platform] = HomeChat(platform, chat_id, as_text(home.get("name")), as_id(home.get("thread_id")))
     for key, is_admin in (("allow_from", False), ("allow_admin_from", True), ("group_allow_admin_from", True)):
-        settings.allowed += [AllowedUser(platform, user, is_admin) for user in _read_users(extra.get(key))]
+        settings.allowed += [
+            ImportedAccount(platform=platform, user_id=user, is_owner=is_admin) for user in _read_users(extra.get(key))
+        ]
 
 
 def _read_users(value: object) -> Iterable[str]:
@@ -328,12 +323,13 @@ def read_accounts(
     """Read allow-lists and pairings; each person on a platform comes once."""
     accounts: dict[tuple[str, str], ImportedAccount] = {}
     problems: list[ImportProblem] = []
-    for user in settings.allowed:
-        _add(accounts, problems, user.platform, user.user_id, is_owner=user.is_admin)
+    for account in settings.allowed:
+        _add_account(accounts, problems, account)
     for path in _list_pairings(folder):
         platform = path.name.removesuffix("-approved.json")
         for user_id, details in as_dict(read_json_file(path, make_name(path), problems, "Pairings")).items():
-            _add(accounts, problems, platform, user_id, name=as_text(as_dict(details).get("user_name")))
+            name = as_text(as_dict(details).get("user_name"))
+            _add_account(accounts, problems, ImportedAccount(platform=platform, user_id=user_id, name=name))
     for account in accounts.values():
         yield account if account.name else replace(account, name=names.get((account.platform, account.user_id), ""))
     yield from dict.fromkeys(problems)
@@ -344,37 +340,28 @@ def _list_pairings(folder: Path) -> Iterable[Path]:
         yield from sorted(place.glob("*-approved.json"))
 
 
-def _add(
-    accounts: dict[tuple[str, str], ImportedAccount],
-    problems: list[ImportProblem],
-    platform_name: str,
-    user_id: str,
-    *,
-    name: str = "",
-    is_owner: bool = False,
+def _add_account(
+    accounts: dict[tuple[str, str], ImportedAccount], problems: list[ImportProblem], account: ImportedAccount
 ) -> None:
-    if user_id == "*":
-        place = f"on {platform_name}" if platform_name else "on every platform"
+    if account.user_id == "*":
+        place = f"on {account.platform}" if account.platform else "on every platform"
         what = (
             f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
         )
         problems.append(ImportProblem(where="allow-list", what=what))
         return
-    if not platform_name:
-        problems.append(
-            ImportProblem(
-                where="GATEWAY_ALLOWED_USERS", what=f"{user_id} names no platform, so the person is left out."
-            )
-        )
+    if not account.platform:
+        what = f"{account.user_id} names no platform, so the person is left out."
+        problems.append(ImportProblem(where="GATEWAY_ALLOWED_USERS", what=what))
         return
     try:
-        platform = convert_platform(platform_name)
+        platform = convert_platform(account.platform)
     except InvalidSource as error:
         problems.append(ImportProblem(where="allow-list", what=str(error)))
         return
-    key = (str(platform), convert_chat_id(platform, user_id))
+    key = (str(platform), convert_chat_id(platform, account.user_id))
     known = accounts.get(key, ImportedAccount(platform=key[0], user_id=key[1]))
-    accounts[key] = replace(known, name=known.name or name, is_owner=known.is_owner or is_owner)
+    accounts[key] = replace(known, name=known.name or account.name, is_owner=known.is_owner or account.is_owner)
 
 
 def read_home_channels(
