@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,20 +12,46 @@ from palaver.cli import options as lookup, output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from click.shell_completion import CompletionItem
 
     from palaver.config import Settings
     from palaver.people.model import Person
     from palaver.sessions.store import SessionStore
+    from palaver.transfer.imported import ReaderManifest
     from palaver.transfer.report import ImportReport
 
-FORMATS = ("hermes", "chatgpt", "claude", "open-webui", "openclaw", "palaver")
 OWN_FORMAT = "palaver"
-_DEFAULT_PATHS = {"hermes": "~/.hermes", "openclaw": "~/.openclaw"}
 
 
-@click.command("import")
-@click.argument("import_format", metavar="FORMAT", type=click.Choice(FORMATS))
+class _FormatChoice(click.ParamType[str]):
+    """One of the formats that have an installed reader, which are looked for only when this command runs."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return click.Choice(list(_get_readers())).convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return click.Choice(list(_get_readers())).shell_complete(ctx, param, incomplete)
+
+
+class _ImportCommand(click.Command):
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        *names, last = _get_readers()
+        self.help = (self.help or "").replace("{formats}", f"{', '.join(names)} or {last}")
+        super().format_help_text(ctx, formatter)
+
+
+def _get_readers() -> Mapping[str, ReaderManifest]:
+    from palaver.transfer.readers import get_manifests
+
+    return get_manifests()
+
+
+@click.command("import", cls=_ImportCommand)
+@click.argument("import_format", metavar="FORMAT", type=_FormatChoice())
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--dry-run", is_flag=True, help="Read everything and say what would come in; change nothing.")
 @click.option(
@@ -45,14 +71,16 @@ def import_command(
 ) -> None:
     """Import conversations from another program.
 
-    FORMAT is hermes, chatgpt, claude, open-webui, openclaw or palaver; PATH is the exported file or the program's
-    folder. Importing twice changes nothing; an import that was interrupted continues when you run it again.
+    FORMAT is {formats}; PATH is the exported file or the program's folder. Importing twice changes nothing; an import
+    that was interrupted continues when you run it again.
     """
-    files = _choose_path(import_format, path)
+    reader = _get_readers()[import_format]
+    files = _choose_path(reader, path)
     if import_format == OWN_FORMAT and person is not None:
         raise click.UsageError("--person: an export of Palaver says whose everything is.")
-    if import_format != "open-webui" and account is not None:
-        raise click.UsageError("--account: only the files of Open WebUI have accounts.")
+    if account is not None and not reader.has_accounts:
+        labels = " and ".join(each.label for each in _get_readers().values() if each.has_accounts)
+        raise click.UsageError(f"--account: only the files of {labels} have accounts.")
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
@@ -67,12 +95,11 @@ def import_command(
             click.echo(output.clean_text(line))
 
 
-def _choose_path(import_format: str, path: Path | None) -> Path:
+def _choose_path(reader: ReaderManifest, path: Path | None) -> Path:
     if path is None:
-        default = _DEFAULT_PATHS.get(import_format)
-        if default is None:
-            raise click.UsageError(f"PATH is missing: the file or folder of {import_format}.")
-        path = Path(default)
+        if reader.default_path is None:
+            raise click.UsageError(f"PATH is missing: the file or folder of {reader.name}.")
+        path = Path(reader.default_path)
     return path.expanduser()
 
 

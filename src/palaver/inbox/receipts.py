@@ -25,7 +25,6 @@ from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
-from palaver.sessions.json import format_time
 from palaver.sessions.message import Message, check_message_parts, join_text_parts
 from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace

@@ -15,6 +15,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from html import escape
 from pathlib import Path
 from threading import Lock
@@ -59,9 +60,32 @@ _CHUNK_BYTES: Final = 64 * 1024
 _FILE_MODE: Final = 0o600 << 16
 _EARLIEST: Final = datetime(1980, 1, 1, tzinfo=UTC)  # that a .zip file can name
 
+_PAGE_ROWS: Final = 100
+_FILE_CHUNK_BYTES: Final = 256 * 1024
+_USAGE_PERIOD: Final = timedelta(days=3650)
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_README: Final = """\
+Everything that Palaver has stored about you
+============================================
+
+conversations/html/   Your conversations to read: open index.html in a browser. It needs no network.
+conversations/markdown/   The same as text.
+files/                The files that you have sent.
+memories.json         What the agent remembers about you.
+jobs.json             Your scheduled jobs.
+usage.json            How many tokens your conversations have used, by model, and what they cost.
+account.json          Your name, your role, and the accounts that are linked to you. No passwords and no keys.
+palaver.jsonl         All of it for a program: Palaver can import it again ("palaver import palaver palaver.jsonl").
+
+Conversations that you share with other people are here as you see them. What other people write in their own
+conversations is not.
+"""
+MAX_EXPORTS_PER_PERIOD: Final = 5
+PERIOD: Final = timedelta(hours=1)
+
 
 class _Buffer:
-    """What the zip file has written and was not taken yet. It can't be rewound, so the zip file does not try."""
+    """The bytes of the zip file that were not taken yet. It can't be rewound, so the zip file does not try."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -106,10 +130,9 @@ class ZipStream:
         yield self._buffer.take()
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- conversations as files ----------------------------------------------------------------------------------------
+#
 # Several conversations as documents: one file for each, and an index that links to them, in a .zip or a folder.
-
-_PAGE_SESSIONS = 100
 
 
 class ArchiveFile(NamedTuple):
@@ -129,13 +152,16 @@ class _IndexEntry(NamedTuple):
 def iterate_sessions(view: SessionView) -> Iterator[Session]:
     """Yield every conversation of a view that has messages, archived ones last."""
     for state in ("active", "archived"):
-        cursor: str | None = None
-        while True:
-            page = view.list(state=state, limit=_PAGE_SESSIONS, cursor=cursor)
-            yield from page
-            cursor = page.cursor
-            if cursor is None:
-                break
+        yield from _iterate_pages(partial(view.list, state=state))
+
+
+def _iterate_pages(load_page: Callable[..., Any]) -> Iterator[Any]:
+    """Yield the items of all pages of a list."""
+    page = load_page(limit=_PAGE_ROWS)
+    yield from page
+    while page.cursor is not None:
+        page = load_page(limit=_PAGE_ROWS, cursor=page.cursor)
+        yield from page
 
 
 def iterate_document_files(
@@ -216,28 +242,7 @@ def _format_index(entries: Iterable[_IndexEntry], document_format: DocumentForma
     yield "</ul>\n" + PAGE_END
 
 
-# --------------------------------------------------------------------------------------------------
-
-_PAGE_ROWS: Final = 100
-_FILE_CHUNK_BYTES: Final = 256 * 1024
-_USAGE_PERIOD: Final = timedelta(days=3650)
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
-_README: Final = """\
-Everything that Palaver has stored about you
-============================================
-
-conversations/html/   Your conversations to read: open index.html in a browser. It needs no network.
-conversations/markdown/   The same as text.
-files/                The files that you have sent.
-memories.json         What the agent remembers about you.
-jobs.json             Your scheduled jobs.
-usage.json            How many tokens your conversations have used, by model, and what they cost.
-account.json          Your name, your role, and the accounts that are linked to you. No passwords and no keys.
-palaver.jsonl         All of it for a program: Palaver can import it again ("palaver import palaver palaver.jsonl").
-
-Conversations that you share with other people are here as you see them. What other people write in their own
-conversations is not.
-"""
+# ---- the archive of a person ---------------------------------------------------------------------------------------
 
 
 class PersonArchives:
@@ -315,14 +320,8 @@ class PersonArchives:
 
 
 def _iterate_memories(view: SessionView) -> Iterator[dict[str, Any]]:
-    cursor: str | None = None
-    while True:
-        page = view.part(MemoryOperations).list(limit=_PAGE_ROWS, cursor=cursor)
-        for entry in page:
-            yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
-        cursor = page.cursor
-        if cursor is None:
-            return
+    for entry in _iterate_pages(view.part(MemoryOperations).list):
+        yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
 
 
 def _read_chunks(path: Path) -> Iterator[bytes]:
@@ -340,11 +339,9 @@ def _format_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- downloads -----------------------------------------------------------------------------------------------------
+#
 # Lets each person download the archive of their data from the page: one at a time, and not all the time.
-
-MAX_EXPORTS_PER_PERIOD: Final = 5
-PERIOD: Final = timedelta(hours=1)
 
 
 class PersonExports:
@@ -394,13 +391,14 @@ class PersonExports:
                 self._running.discard(principal.person_id)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- formats of `palaver export` -----------------------------------------------------------------------------------
+#
 # The formats of `palaver export`: each writes some conversations, a person's or all of them to a file or a folder.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """What to export, and where to. The operator asks for it, who sees everything."""
+    """The conversations to export, and the target. The operator asks for it, who sees everything."""
 
     store: SessionStore
     attachments: Attachments | None
@@ -429,7 +427,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an export has written."""
+    """The files that an export has written."""
 
     path: Path
     file_count: int

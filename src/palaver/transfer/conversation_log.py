@@ -40,7 +40,7 @@ _SHORTENED_NOTE = "\n\n(This message was too large to import as a whole.)"
 
 
 class LogProgress(NamedTuple):
-    """How many entries are stored, their digest, and the last event that they have become."""
+    """The number of stored entries, their digest, and the last event that they have become."""
 
     entry_count: int
     digest: str
@@ -49,7 +49,7 @@ class LogProgress(NamedTuple):
 
 @dataclass(slots=True)
 class LogCounters:
-    """What the row of the session says about its log."""
+    """The columns of a session that count its log."""
 
     last_seq: int = 0
     message_count: int = 0  # visible ones
@@ -83,12 +83,12 @@ class ConversationLog:
 
     @property
     def preview(self) -> str:
-        """What lists show: the last text that people read."""
+        """The last text that people read, as lists show it."""
         return make_preview(self._preview_text)
 
     @property
     def progress(self) -> LogProgress:
-        """How much of the conversation the rows hold that were returned so far."""
+        """The part of the conversation that the returned rows hold."""
         if self._progress is not None:
             return self._progress
         return LogProgress(self.entry_count, self.digest, self.counters.last_seq)
@@ -115,7 +115,7 @@ class ConversationLog:
         `author` is who wrote the message if it does not say so itself.
         """
         rows = self._start_hidden_run() if isinstance(entry, ImportedMessage) and entry.hidden else self._close_hidden()
-        at = _to_micros(entry.at)
+        at = to_micros(to_utc(entry.at))
         self.entry_count += 1
         self._digest.update(_describe_entry(entry, at))
         if isinstance(entry, ImportedCompaction):
@@ -256,5 +256,5 @@ def _describe_entry(entry: ImportedEntry, at: int) -> bytes:
         return f"{message.role} {at} {message.text}".encode("utf-8", "surrogatepass")
 
 
-def _to_micros(moment: datetime) -> int:
-    return to_micros(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
+def to_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

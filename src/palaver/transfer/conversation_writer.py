@@ -1,51 +1,90 @@
-"""Writes one imported conversation: as a new one, the rest of one that was interrupted, or what it has grown by.
+"""Imports conversations of other programs: each becomes a session with its log, counters, title, usage and lane.
 
-The entries are read once and never kept: rows go to the queue in steps, each with the progress that it means.
+A conversation that came in before is recognized by its id there. If it has grown there, and was not continued here,
+its new messages are appended; if it was deleted here, it does not come back.
+
+The entries are read once and never kept: rows go to the queue in steps, each with the progress that it means. A long
+conversation is written by several transactions, which no list shows before the last. After a crash, the next run goes
+on where the last one stopped.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.agent.profiles import clean_workspace
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.ids import new_session_id
 from palaver.core.source import encode_source
 from palaver.core.text import make_storable
+from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title
 from palaver.media import table as attachments
-from palaver.sessions import usage_table as usage
+from palaver.people import table as people
+from palaver.sessions import (
+    hidden_ranges as read_marks,
+    projects_table as projects,
+    table as sessions,
+    usage_table as usage,
+)
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason, StartReason
 from palaver.sessions.speech import MAX_FILES_PER_MESSAGE
 from palaver.transfer import import_rows, imports_table as imports
-from palaver.transfer.conversation_end import (
-    ConversationEnd,
-    PlaceFinder,
-    check_settings,
-    describe_conversation,
-    to_utc,
-    to_utc_micros,
-)
-from palaver.transfer.conversation_log import ConversationLog
+from palaver.transfer.conversation_log import ConversationLog, to_utc
 from palaver.transfer.imported import ImportedMessage, ImportProblem
+from palaver.transfer.places import PlaceFinder, put_on_lane
 from palaver.transfer.restore_sessions import CURRENT, SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionId
-    from palaver.transfer.conversation_end import Place
     from palaver.transfer.import_rows import EventRow
-    from palaver.transfer.imported import ImportedConversation, ImportedEntry, ImportedFile
+    from palaver.transfer.imported import ImportedConversation, ImportedEntry, ImportedFile, ImportedProject
     from palaver.transfer.imports_table import ImportedItem, ItemKey
+    from palaver.transfer.places import Place
     from palaver.transfer.report import Batch, ImportRun, WriteQueue
 
 
 ROWS_PER_STEP: Final = 250
 CHARS_PER_STEP: Final = 500_000
+_MAX_MODEL_CHARS: Final = 200
+_MAX_SHOWN_CHARS: Final = 80  # of an id or a title, in a report
+
+
+class ConversationImporter:
+    """Imports the conversations of one run."""
+
+    def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
+        self._run = run
+        self._queue = queue
+        self._places = PlaceFinder(run)
+
+    def add(self, conversation: ImportedConversation) -> None:
+        run = self._run
+        key = self._make_key(conversation)
+        item, session_no = run.store.engine.run(Read(lambda tx: _find_known(tx, key)))
+        if item is not None and session_no is None and item.is_done:
+            run.report.count("deleted")
+            return
+        for line in conversation.folded:
+            run.report.folded.add(f"{describe_conversation(conversation)}: {line}")
+        writer = ConversationWriter(run, self._queue, self._places, conversation, key)
+        if item is None:
+            writer.write_new()
+        elif item.is_done:
+            writer.append_new_entries(item, session_no or 0)
+        else:
+            writer.resume(item, session_no)
+
+    def _make_key(self, conversation: ImportedConversation) -> ItemKey:
+        owner = self._run.get_owner(has_source=conversation.source is not None)
+        return imports.make_key(self._run.reader.format, "conversation", owner, conversation.origin_id)
 
 
 class ConversationWriter:
@@ -64,7 +103,7 @@ class ConversationWriter:
         self._places = places
         self._conversation = conversation
         self._key = key
-        self._created_at = to_utc_micros(conversation.created_at)
+        self._created_at = to_micros(to_utc(conversation.created_at))
         self._session_id: SessionId = new_session_id(to_utc(conversation.created_at))
         self._place: Place | None = None
         self._author_ids: set[PersonId] = set()
@@ -97,36 +136,26 @@ class ConversationWriter:
         self._session_id = item.session_id  # type: ignore[assignment]
         self._write_entries(stored=item)
 
-    def write_growth(self, item: ImportedItem, session_no: int) -> None:
+    def append_new_entries(self, item: ImportedItem, session_no: int) -> None:
         """Append what a conversation that is here has got there since."""
         report = self._run.report
         entries = self._read_entries()
         for _ in range(item.entry_count):
             entry = next(entries, None)
             if entry is None:
-                report.count("changed")
-                report.notes.add(f"{self._describe()} has fewer messages there than before. It stays as it is here.")
+                self._keep_as_it_is("has fewer messages there than before")
                 return
             self._add_without_files(entry)
         if self._log.digest != item.digest:
-            report.count("changed")
-            report.notes.add(f"{self._describe()} has changed there since its import. It stays as it is here.")
+            self._keep_as_it_is("has changed there since its import")
             return
         first = next(entries, None)
         if first is None:
             report.count("unchanged")
             return
-        last_seq, has_changed = self._run.store.engine.run(
-            Read(
-                lambda tx: (
-                    _load_last_seq(tx, session_no),
-                    import_rows.has_changed_since(tx, session_no, item.last_seq),
-                )
-            )
-        )
-        if has_changed:
-            report.count("changed")
-            report.notes.add(f"{self._describe()} went on both there and here. It stays as it is here.")
+        last_seq = self._run.store.engine.run(Read(lambda tx: _find_last_seq(tx, session_no, item.last_seq)))
+        if last_seq is None:
+            self._keep_as_it_is("went on both there and here")
             return
         if self._run.is_dry_run:
             report.count("grown")
@@ -134,6 +163,10 @@ class ConversationWriter:
         self._session_id = item.session_id  # type: ignore[assignment]
         self._log.continue_after(last_seq)
         self._append_growth(session_no, first, entries)
+
+    def _keep_as_it_is(self, reason: str) -> None:
+        self._run.report.count("changed")
+        self._run.report.notes.add(f"{self._describe()} {reason}. It stays as it is here.")
 
     def _append_growth(self, session_no: int, first: ImportedEntry, entries: Iterator[ImportedEntry]) -> None:
         before = self._log.counters.stored_messages
@@ -148,8 +181,8 @@ class ConversationWriter:
         self._queue.add(lambda tx, batch: self._finish_growth(tx, batch, count))
 
     def _matches(self, item: ImportedItem) -> bool:
-        """Whether the conversation still begins with what was stored of it."""
-        log, self._log = self._log, self._copy_log()
+        """Return whether the conversation still begins with the entries that are stored."""
+        log, self._log = self._log, ConversationLog(started_at=0, started_facts={}, is_from_human=True)
         for index, entry in enumerate(self._read_entries(is_quiet=True)):
             if index == item.entry_count:
                 break
@@ -159,9 +192,6 @@ class ConversationWriter:
         )
         self._log = log
         return matches
-
-    def _copy_log(self) -> ConversationLog:
-        return ConversationLog(started_at=0, started_facts={}, is_from_human=True)
 
     # -- entries -------------------------------------------------------------------------------------------
 
@@ -290,14 +320,7 @@ class ConversationWriter:
                 attachments.use_in_session(tx, no, [each for each, _ in attachments.list_by_id(tx, file_ids)])
             if counters:
                 import_rows.update_session(tx, no, counters)
-            imports.save_progress(
-                tx,
-                self._key,
-                entry_count=progress.entry_count,
-                digest=progress.digest,
-                last_seq=progress.last_seq,
-                is_done=is_growth,
-            )
+            imports.save_progress(tx, self._key, *progress, is_done=is_growth)
 
         self._queue.add(append, rows=len(rows) + 1, chars=chars)
 
@@ -308,7 +331,7 @@ class ConversationWriter:
     def _start(self, tx: Transaction, batch: Batch) -> None:
         if not imports.add(tx, self._key, self._run.now, session_id=self._session_id, is_done=False):
             batch.set(SESSION, CURRENT, ("", None))  # the files have this id twice
-            batch.add_outcome("unchanged")
+            batch.count("unchanged")
             return
         place = self._get_place()
         audience_no = place.find_audience(tx, self._run.now)
@@ -339,12 +362,12 @@ class ConversationWriter:
             self._run.report.count("messages", counters.stored_messages)
             check_settings(self._run, conversation)
             return
-        place = self._get_place()
+        self._get_place()  # the people in it are added outside of the last transaction
         active_at = self._find_active_at()
         is_current = conversation.is_current and conversation.source is not None and self._run.is_trusted
         ended_at, end_reason = None, None
         if not is_current and (conversation.ended_at is not None or (conversation.source and self._run.is_trusted)):
-            ended_at = active_at if conversation.ended_at is None else to_utc_micros(conversation.ended_at)
+            ended_at = active_at if conversation.ended_at is None else to_micros(to_utc(conversation.ended_at))
             end_reason = (conversation.end_reason or EndReason.SWITCHED).value
         self._rows += self._log.finish(ended_at, end_reason)
         self._flush_rows()
@@ -356,30 +379,12 @@ class ConversationWriter:
             "archived_at": active_at if conversation.archived else None,
             "unindexed": 1,
         }
-        end = ConversationEnd(
-            run=self._run,
-            conversation=conversation,
-            key=self._key,
-            session_id=self._session_id,
-            place=place,
-            columns=columns,
-            is_current=is_current,
-            author_ids=frozenset(self._author_ids),
-            progress=self._log.progress,
-            last_seq=counters.last_seq,
-            message_count=counters.stored_messages,
-        )
-        self._queue.add(lambda tx, batch: self._write_end(tx, batch, end), rows=4)
-
-    def _write_end(self, tx: Transaction, batch: Batch, end: ConversationEnd) -> None:
-        no = self._find_no(batch)
-        if no is not None:
-            end.write(tx, batch, no)
+        self._queue.add(lambda tx, batch: self._write_end(tx, batch, columns, is_current=is_current), rows=4)
 
     def _find_active_at(self) -> int:
         counters, conversation = self._log.counters, self._conversation
         if conversation.active_at is not None:
-            return to_utc_micros(conversation.active_at)
+            return to_micros(to_utc(conversation.active_at))
         return counters.last_message_at or counters.last_entry_at or self._created_at
 
     def _make_counters(self, active_at: int) -> dict[str, Any]:
@@ -403,14 +408,78 @@ class ConversationWriter:
         return columns
 
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
-        no = self._find_no(batch)
-        if no is None:
-            return
+        if self._find_no(batch) is not None:
+            self._record_usage(tx)
+            batch.count("grown")
+            batch.count("messages", count)
+
+    def _record_usage(self, tx: Transaction) -> None:
         if self._run.is_trusted:
             for each in self._conversation.usage:
                 usage.record_usage(tx, self._session_id, each, self._find_active_at())
-        batch.add_outcome("grown")
-        batch.add_outcome(("messages", count))
+
+    def _write_end(self, tx: Transaction, batch: Batch, columns: Mapping[str, Any], *, is_current: bool) -> None:
+        """Show the conversation in lists, with its title, project, parent, usage, readers and lane."""
+        no = self._find_no(batch)
+        if no is None:
+            return
+        run, conversation, place = self._run, self._conversation, self._get_place()
+        row = sessions.get_by_no(tx, no)
+        references = {"parent_no": self._find_parent(tx), "project_no": self._find_project(tx, conversation.project)}
+        import_rows.update_session(tx, no, {**columns, **references})
+        self._record_usage(tx)
+        if conversation.model is not None:  # after the usage, which names a model, too
+            model, provider = clean_model_name(conversation.model), clean_model_name(conversation.provider)
+            import_rows.update_session(tx, no, {"model": model, "provider": provider})
+        self._set_title(tx, batch, no)
+        for person_id in sorted({*self._author_ids, *([place.person_id] if place.person_id else [])}):
+            if place.shared:
+                people.join_audience(tx, row.audience_no, person_id, run.now)
+            read_marks.mark_read(tx, no, person_id, self._log.counters.last_seq, run.now)
+        if is_current:
+            self._put_on_lane(tx, batch, no, row.audience_no)
+        imports.save_progress(tx, self._key, *self._log.progress, is_done=True)
+        batch.count("conversations")
+        batch.count("messages", self._log.counters.stored_messages)
+
+    def _set_title(self, tx: Transaction, batch: Batch, no: int) -> None:
+        title = clean_imported_title(self._conversation.title)
+        if title is not None:
+            free = import_rows.set_free_title(tx, no, title)
+            if free != title:
+                batch.add_note(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+
+    def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, audience_no: int) -> None:
+        if put_on_lane(tx, self._get_place(), no, audience_no, self._run.now):
+            batch.count("lanes")
+        else:
+            sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
+            batch.add_note(f"{self._describe()}: its chat has a conversation here, which continues there.")
+
+    def _find_parent(self, tx: Transaction) -> int | None:
+        origin_id = self._conversation.parent_origin_id
+        if origin_id is None:
+            return None
+        for owner in dict.fromkeys((self._key.owner, *(("",) if self._run.is_trusted else ()))):
+            item = imports.find(tx, imports.make_key(self._key.format, self._key.kind, owner, origin_id))
+            if item is not None and item.session_id is not None:
+                no: int | None = import_rows.find_value(tx, "session", "no", {"id": item.session_id})
+                return no
+        return None
+
+    def _find_project(self, tx: Transaction, project: ImportedProject | None) -> int | None:
+        place = self._get_place()
+        name = clean_imported_title(project.name) if project is not None else None
+        if project is None or name is None or place.person_id is None or place.shared:
+            return None
+        found = projects.find_id(tx, place.person_id, name)
+        if found is None:
+            try:
+                created = projects.create(tx, place.person_id, name, project.color, self._run.now)
+            except InvalidInput:  # a color that is none
+                created = projects.create(tx, place.person_id, name, None, self._run.now)
+            found = (projects.get_by_id(tx, created.id)[0], created.id)
+        return found[0]
 
 
 def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:
@@ -420,46 +489,11 @@ def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:
     imports.remove(tx, key)
 
 
-def _load_last_seq(tx: Transaction, session_no: int) -> int:
+def _find_last_seq(tx: Transaction, session_no: int, imported_seq: int) -> int | None:
+    """Return the last event of a session; None if it has changed here since its import."""
+    if import_rows.has_changed_since(tx, session_no, imported_seq):
+        return None
     return int(import_rows.find_value(tx, "session", "last_seq", {"no": session_no}) or 0)
-
-
-# --------------------------------------------------------------------------------------------------
-# Imports conversations of other programs: each becomes a session with its log, counters, title, usage and lane.
-#
-# A conversation that came in before is recognized by its id there. If it has grown there, and was not continued here,
-# its new messages are appended; if it was deleted here, it does not come back. A long one is written by several
-# transactions, which no list shows before the last. After a crash, the next run goes on where the last one stopped.
-
-
-class ConversationImporter:
-    """Imports the conversations of one run."""
-
-    def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
-        self._run = run
-        self._queue = queue
-        self._places = PlaceFinder(run)
-
-    def add(self, conversation: ImportedConversation) -> None:
-        run = self._run
-        key = self._make_key(conversation)
-        item, session_no = run.store.engine.run(Read(lambda tx: _find_known(tx, key)))
-        if item is not None and session_no is None and item.is_done:
-            run.report.count("deleted")
-            return
-        for line in conversation.folded:
-            run.report.folded.add(f"{describe_conversation(conversation)}: {line}")
-        writer = ConversationWriter(run, self._queue, self._places, conversation, key)
-        if item is None:
-            writer.write_new()
-        elif item.is_done:
-            writer.write_growth(item, session_no or 0)
-        else:
-            writer.resume(item, session_no)
-
-    def _make_key(self, conversation: ImportedConversation) -> ItemKey:
-        owner = self._run.get_owner(has_source=conversation.source is not None)
-        return imports.make_key(self._run.reader.format, "conversation", owner, conversation.origin_id)
 
 
 def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int | None]:
@@ -467,3 +501,47 @@ def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int
     if item is None or item.session_id is None:
         return item, None
     return item, import_rows.find_value(tx, "session", "no", {"id": item.session_id})
+
+
+def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[str, str | None]:
+    """Return the settings of the conversation that exist here; the others are reported."""
+    options, report = run.options, run.report
+    settings: dict[str, str | None] = {"workspace": None, "profile": None, "personality": None}
+    if conversation.workspace:
+        try:
+            settings["workspace"] = clean_workspace(conversation.workspace)
+        except InvalidInput as error:
+            report.notes.add(f"{describe_conversation(conversation)}: its workspace was left out. {error}.")
+    for setting, name, known in (
+        ("profile", conversation.profile, options.profiles),
+        ("personality", conversation.personality, options.personalities),
+    ):
+        if name in known:
+            settings[setting] = name
+        elif name:
+            report.notes.add(
+                f"{describe_conversation(conversation)}: there is no {setting} {name!r} here; the default applies."
+            )
+    return settings
+
+
+def describe_conversation(conversation: ImportedConversation) -> str:
+    """Name a conversation in a report."""
+    title = conversation.title
+    return f"Conversation {conversation.origin_id[:_MAX_SHOWN_CHARS]!r}" + (
+        f" ({title[:_MAX_SHOWN_CHARS]!r})" if title else ""
+    )
+
+
+def clean_model_name(name: str | None) -> str | None:
+    """Return the name of a model or provider as it can be stored."""
+    return None if name is None else make_storable(name[:_MAX_MODEL_CHARS])
+
+
+def clean_imported_title(title: str | None) -> str | None:
+    if not title:
+        return None
+    try:
+        return clean_title(title)
+    except InvalidTitle:
+        return make_words_title(title, MAX_TITLE_CHARS)

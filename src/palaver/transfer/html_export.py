@@ -94,17 +94,22 @@ POLICY: Final = (
     f"default-src 'none'; img-src data:; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# Markdown → safe HTML: for platforms that show HTML (Matrix, e-mail), and for exported conversations.
-#
-# Nothing is loaded from elsewhere: an image becomes a link. Only the tags, attributes and addresses below are left.
-
+# Markdown is rendered for platforms that show HTML (Matrix, e-mail), and for exported conversations. Nothing is loaded
+# from elsewhere: an image becomes a link. Only these tags and attributes, and addresses with given schemes, are left.
 _ALLOWED_TAGS = {
     *("del", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "p", "a", "ul", "ol", "li", "strong", "em", "s"),
     *("code", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "pre"),
 }
 _ALLOWED_ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "code": {"class"}}
+MAX_IMAGE_BYTES: Final = 3_000_000  # a larger image is listed by name
+MAX_DOCUMENT_IMAGE_BYTES: Final = 15_000_000  # of all images in one document; the rest are listed by name
+MAX_MARKDOWN_CHARS: Final = 200_000  # a longer text is shown as it was written
+_MARKDOWN_PIECE: Final = Capabilities(
+    max_length=20_000
+)  # a long text is rendered in pieces, so its time stays in bounds
+_SCHEMES: Final = frozenset({"https", "http", "mailto"})
+_AGENT_NAME: Final = "Agent"
+PAGE_END: Final = "</main>\n</body>\n</html>\n"
 
 
 @cache
@@ -148,20 +153,8 @@ def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
     return value
 
 
-# --------------------------------------------------------------------------------------------------
-
-MAX_IMAGE_BYTES: Final = 3_000_000  # a larger image is listed by name
-MAX_DOCUMENT_IMAGE_BYTES: Final = 15_000_000  # of all images in one document; the rest are listed by name
-MAX_MARKDOWN_CHARS: Final = 200_000  # a longer text is shown as it was written
-_MARKDOWN_PIECE: Final = Capabilities(
-    max_length=20_000
-)  # a long text is rendered in pieces, so its time stays in bounds
-_SCHEMES: Final = frozenset({"https", "http", "mailto"})
-_AGENT_NAME: Final = "Agent"
-
-
 class ImageSource(Protocol):
-    """Where the images of a conversation come from."""
+    """Finds and reads the images of a conversation."""
 
     def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
         """Return those of these files that are images which the conversation uses, by id."""
@@ -200,9 +193,6 @@ def format_page_start(title: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
     )
-
-
-PAGE_END: Final = "</main>\n</body>\n</html>\n"
 
 
 class _MessageRenderer:

@@ -1,7 +1,7 @@
-"""What an import brings in, whichever program it comes from: values that readers make and the import writes.
+"""The values that readers make of another program's files and that the import writes, and the manifest of a reader.
 
-A reader (`services/transfer/readers/`) turns the files of one program into these values; it knows nothing of our
-tables. The import (`services/transfer/`) knows nothing of other programs' files.
+A reader (`transfer/readers/`, or another package) turns the files of one program into these values; it knows nothing
+of our tables. The import knows nothing of other programs' files.
 
 Always true: `origin_id` names the same thing in every run over the same files, so that a second import recognizes it.
 Nothing here holds a whole conversation in memory: `open_entries` reads the messages again each time it is called.
@@ -10,18 +10,21 @@ Nothing here holds a whole conversation in memory: `open_entries` reads the mess
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from palaver.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
+    from re import Pattern
 
     from palaver.core.source import Platform, SessionSource
     from palaver.sessions.message import Message
     from palaver.sessions.model import EndReason
     from palaver.sessions.usage import TurnUsage
+
+ENTRY_POINT_GROUP: Final = "palaver.importers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +142,23 @@ class InvalidImport(InvalidInput):
     """These files are not what the import expects."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderManifest:
+    """Describes a reader without loading it. A package offers it as an entry point of `ENTRY_POINT_GROUP`."""
+
+    name: str  # of the format, as people type it: `open-webui`
+    label: str  # of the program, as people read it: `Open WebUI`
+    opener: str  # `module:function`: takes the path of the files and returns an `ImportReader`
+    has_accounts: bool = False  # then the function takes as `account` which one of several to read
+    default_path: str | None = None  # where the program keeps its files on this machine
+    # Recognizes an uploaded file by its first megabyte; the first match in the order of the manifests wins. None: its
+    # files cannot be uploaded on the page.
+    pattern: Pattern[bytes] | None = None
+    archive_member: str | None = None  # an uploaded zip file with this file is recognized by it, and only it is read
+
+
 class ImportReader(Protocol):
-    """Reads the files of one program. Every module in `services/transfer/readers/` has `open_reader(path)`."""
+    """Reads the files of one program, as the function that its manifest names has opened them."""
 
     @property
     def format(self) -> str:

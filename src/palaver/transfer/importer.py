@@ -40,6 +40,7 @@ from palaver.transfer.imported import (
 from palaver.transfer.report import (
     MAX_PERSONAL_CONVERSATIONS,
     MAX_PERSONAL_MESSAGES,
+    ImportNote,
     ImportOptions,
     ImportReport,
     ImportRun,
@@ -106,7 +107,7 @@ class ItemImporter:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)
         is_new = imports.add(tx, key, self._run.now)
         if not is_new:
-            batch.add_outcome("unchanged")
+            batch.count("unchanged")
         return is_new
 
     def _add_account(self, tx: Transaction, batch: Batch, item: ImportedAccount) -> None:
@@ -118,9 +119,9 @@ class ItemImporter:
         row = people.find_or_add_by_source(tx, source, self._run.now)
         if row is not None and row.person.role is Role.GUEST:
             people.set_role(tx, row.person.id, Role.MEMBER)
-        batch.add_outcome("people")
+        batch.count("people")
         if item.is_owner:
-            batch.add_outcome(
+            batch.add_note(
                 f"{item.platform} account {item.user_id!r} was an administrator there, and is a member here."
             )
 
@@ -129,10 +130,10 @@ class ItemImporter:
         if not self._is_new(tx, batch, "home_channel", "", f"{platform}:{item.source.chat_id}"):
             return
         if platform in home_channels.load_chosen(tx):
-            batch.add_outcome(f"{platform.label} has a home channel here already. It stays.")
+            batch.add_note(f"{platform.label} has a home channel here already. It stays.")
             return
         home_channels.choose(tx, item.source, self._run.person.id, self._run.now)
-        batch.add_outcome("home_channels")
+        batch.count("home_channels")
 
     def _add_memory(self, tx: Transaction, batch: Batch, item: ImportedMemory) -> None:
         person = self._run.person
@@ -145,7 +146,7 @@ class ItemImporter:
         except (InvalidInput, LimitReached) as error:
             batch.add_outcome(ImportProblem(where=f"memory {item.origin_id!r}", what=str(error)))
         else:
-            batch.add_outcome("memories")
+            batch.count("memories")
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
@@ -190,11 +191,11 @@ class ItemImporter:
             batch.add_outcome(ImportProblem(where=f"job {item.name!r}", what=str(error)))
             return
         jobs.set_state(tx, row.no, JobState.PAUSED, f"Imported from {self._run.reader.format}.", None, self._run.now)
-        batch.add_outcome("jobs")
-        batch.add_outcome(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
+        batch.count("jobs")
+        batch.add_note(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the import ----------------------------------------------------------------------------------------------------
 
 
 class ImportEnded(InvalidImport):
@@ -281,12 +282,10 @@ def _run_import(run: ImportRun) -> None:
     def add_outcome(outcome: Any) -> None:
         if isinstance(outcome, ImportProblem):
             run.report.add_problem(outcome)
-        elif isinstance(outcome, tuple):
-            run.report.count(*outcome)
-        elif " " in outcome:
-            run.report.notes.add(outcome)
+        elif isinstance(outcome, ImportNote):
+            run.report.notes.add(outcome.text)
         else:
-            run.report.count(outcome)
+            run.report.count(*outcome)
 
     queue = WriteQueue(run.store.engine, add_outcome, remembered=frozenset({SESSION}), check=_make_check(run))
     conversations, others = ConversationImporter(run, queue), ItemImporter(run, queue)

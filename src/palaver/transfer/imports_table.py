@@ -1,4 +1,4 @@
-"""What was imported: recognizes in a second import what came in before, and lets one that was interrupted continue.
+"""The table of imported items: a second import recognizes them, and one that was interrupted continues.
 
 Always true: the progress of a conversation is stored in the transaction that stores its entries. A row stays when its
 conversation is deleted here, so that a later import does not bring that back.
@@ -23,7 +23,7 @@ _BY_KEY = "format = $1 AND kind = $2 AND owner = $3 AND origin_id = $4"
 
 
 class ItemKey(NamedTuple):
-    """What an item is recognized by."""
+    """The key by which a second import recognizes an item."""
 
     format: str
     kind: ItemKind
@@ -77,7 +77,7 @@ def add(tx: Transaction, key: ItemKey, now: int, *, session_id: str | None = Non
 
 
 def save_progress(
-    tx: Transaction, key: ItemKey, *, entry_count: int, digest: str, last_seq: int, is_done: bool
+    tx: Transaction, key: ItemKey, entry_count: int, digest: str, last_seq: int, *, is_done: bool
 ) -> None:
     """Record how much of a conversation is stored."""
     tx.execute(
@@ -96,7 +96,7 @@ def remove(tx: Transaction, key: ItemKey) -> None:
 
 
 def has_unfinished(tx: Transaction, before: int) -> bool:
-    """Whether an import began before a moment and was never finished."""
+    """Return whether an import began before a moment and was never finished."""
     sql = "SELECT 1 FROM imported_item WHERE state = 'writing' AND imported_at < $1 LIMIT 1"
     return tx.fetch_one(sql, before) is not None
 

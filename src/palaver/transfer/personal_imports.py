@@ -22,8 +22,8 @@ from palaver.core.ids import PersonId
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers import open_reader
-from palaver.transfer.uploads import extract_own_file, recognize_format, translate_errors
+from palaver.transfer.readers import find_manifest, open_reader
+from palaver.transfer.uploads import extract_member, recognize_format, translate_errors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 CLEANUP_SECONDS: Final = 3600.0
 MAX_RUNNING: Final = 2  # checks and imports at the same time, of all people; of one person, one
 SLICE_SECONDS: Final = 0.004  # of work before a pause: about as long as a request takes
-UPLOAD_FORMATS: Final = frozenset({"chatgpt", "claude", "open-webui", "palaver"})
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +80,6 @@ class PersonalImports:
 
     @property
     def max_bytes(self) -> int:
-        """How large a file may be."""
         return self._get_max_bytes()
 
     async def upload(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> PersonalImport:
@@ -224,16 +222,17 @@ class PersonalImports:
         return replace(upload, state="ready" if is_check else "done", report=report.to_dict())
 
     def _open_reader(self, upload: Upload) -> ImportReader:
-        if upload.format not in UPLOAD_FORMATS:
+        manifest = find_manifest(upload.format or "")
+        if manifest.pattern is None:
             raise InvalidImport("This kind of file can't be imported on the page.")
         path = self._uploads.get_path(upload)
-        if upload.format == "palaver":
+        if manifest.archive_member is not None:
             extracted = self._uploads.get_extracted_path(upload)
             if extracted.exists() and upload.state == "checking":
                 extracted.unlink()  # a check that was interrupted may have left a part of it
-            if extracted.exists() or extract_own_file(path, extracted, self.max_bytes):
+            if extracted.exists() or extract_member(path, manifest.archive_member, extracted, self.max_bytes):
                 path = extracted
-        return open_reader(upload.format, path)
+        return open_reader(manifest.name, path)
 
     def _report(self, upload_id: str, count: int) -> None:
         self._stop_if_asked(upload_id)

@@ -1,4 +1,4 @@
-"""What an import has done, or would do: numbers, and what people should know, with a bound on how much is kept."""
+"""The report of an import, with a bound on how much is kept; its options; and the queue through which it writes."""
 
 from __future__ import annotations
 
@@ -24,36 +24,31 @@ if TYPE_CHECKING:
 MAX_LISTED: Final = 200  # of problems, of notes and of folded duplicates; more are counted
 _MAX_LINE_CHARS: Final = 500
 
-# The counters, and how they read in a report.
-_COUNT_WORDS: Final = {
-    "conversations": "conversations",
-    "messages": "messages",
-    "grown": "conversations with new messages",
-    "files": "files",
-    "people": "people",
-    "projects": "projects",
-    "saved_prompts": "saved prompts",
-    "memories": "memories",
-    "jobs": "jobs",
-    "home_channels": "home channels",
-    "lanes": "chats that continue with their conversation",
-    "unchanged": "items that are here already",
-    "deleted": "conversations that were deleted here since",
-    "changed": "conversations that have changed here or there since",
-    "empty": "conversations without messages, left out",
-}
+MAX_PERSONAL_CONVERSATIONS: Final = 50_000  # in one import by a person for themselves
+MAX_PERSONAL_MESSAGES: Final = 2_000_000
+MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
+MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
 
-_SINGULARS: Final = {
-    "conversations": "conversation",
-    "messages": "message",
-    "files": "file",
-    "people": "person",
-    "projects": "project",
-    "saved prompts": "saved prompt",
-    "memories": "memory",
-    "jobs": "job",
-    "home channels": "home channel",
-    "items that are here already": "item that is here already",
+# The counters, and how they read in a report: one, several.
+_COUNT_LABELS: Final = {
+    "conversations": ("conversation", "conversations"),
+    "messages": ("message", "messages"),
+    "grown": ("conversation with new messages", "conversations with new messages"),
+    "files": ("file", "files"),
+    "people": ("person", "people"),
+    "projects": ("project", "projects"),
+    "saved_prompts": ("saved prompt", "saved prompts"),
+    "memories": ("memory", "memories"),
+    "jobs": ("job", "jobs"),
+    "home_channels": ("home channel", "home channels"),
+    "lanes": ("chat that continues with its conversation", "chats that continue with their conversation"),
+    "unchanged": ("item that is here already", "items that are here already"),
+    "deleted": ("conversation that was deleted here since", "conversations that were deleted here since"),
+    "changed": (
+        "conversation that has changed here or there since",
+        "conversations that have changed here or there since",
+    ),
+    "empty": ("conversation without messages, left out", "conversations without messages, left out"),
 }
 
 
@@ -68,6 +63,9 @@ class NoteList:
         self.count += 1
         if len(self.lines) < MAX_LISTED:
             self.lines.append(" ".join(line[:_MAX_LINE_CHARS].split()))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "listed": list(self.lines)}
 
 
 @dataclass(slots=True)
@@ -92,21 +90,21 @@ class ImportReport:
         return {
             "format": self.format,
             "dry_run": self.is_dry_run,
-            "counts": {name: self.counts.get(name, 0) for name in _COUNT_WORDS},
-            "problems": {"count": self.problems.count, "listed": list(self.problems.lines)},
-            "folded": {"count": self.folded.count, "listed": list(self.folded.lines)},
-            "notes": {"count": self.notes.count, "listed": list(self.notes.lines)},
+            "counts": {name: self.counts.get(name, 0) for name in _COUNT_LABELS},
+            "problems": self.problems.to_dict(),
+            "folded": self.folded.to_dict(),
+            "notes": self.notes.to_dict(),
         }
 
     def format_lines(self) -> Iterator[str]:
         """Yield the report as text, for a terminal."""
         yield "This would come in:" if self.is_dry_run else "Imported:"
-        shown = {name: words for name, words in _COUNT_WORDS.items() if self.counts.get(name)}
+        shown = {name: labels for name, labels in _COUNT_LABELS.items() if self.counts.get(name)}
         if not shown:
             yield "  nothing"
-        for name, words in shown.items():
+        for name, (singular, plural) in shown.items():
             number = self.counts[name]
-            yield f"  {number:>9,}  {_SINGULARS.get(words, words) if number == 1 else words}"
+            yield f"  {number:>9,}  {singular if number == 1 else plural}"
         for title, notes in (
             ("Folded (stored several times there)", self.folded),
             ("Please note", self.notes),
@@ -119,16 +117,14 @@ class ImportReport:
                     yield f"  … and {notes.count - len(notes.lines):,} more"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the import while it runs --------------------------------------------------------------------------------------
+#
 # For whom an import runs, what it may change, and what it uses.
-
-MAX_PERSONAL_CONVERSATIONS: Final = 50_000  # in one import by a person for themselves
-MAX_PERSONAL_MESSAGES: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What the configuration knows, and how much may come in."""
+    """Names that the configuration has, and limits."""
 
     profiles: frozenset[str] = frozenset()  # names in config.yaml
     personalities: frozenset[str] = frozenset()
@@ -160,19 +156,17 @@ class ImportRun:
         return "" if self.is_trusted and has_source else self.person.id
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the queue of writes -------------------------------------------------------------------------------------------
+#
 # Collects the steps of an import and runs many of them in one transaction.
 #
 # Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each has
 # to reach the disk. A step may run again (after a conflict with another process): what it finds out belongs to the
 # batch, and counts only once the batch is stored.
 
-MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
-MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
-
 
 class Batch:
-    """What the steps of one transaction have found out."""
+    """The findings of the steps of one transaction."""
 
     def __init__(self, known: dict[tuple[str, object], Any]) -> None:
         self._known = known
@@ -190,6 +184,19 @@ class Batch:
     def add_outcome(self, outcome: Any) -> None:
         """Add something to the report."""
         self.outcomes.append(outcome)
+
+    def count(self, name: str, number: int = 1) -> None:
+        self.outcomes.append((name, number))
+
+    def add_note(self, text: str) -> None:
+        self.outcomes.append(ImportNote(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportNote:
+    """An outcome that people should know about."""
+
+    text: str
 
 
 Step = Callable[["Transaction", Batch], None]

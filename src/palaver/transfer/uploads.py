@@ -27,9 +27,8 @@ from palaver.core.errors import LimitReached, NotFound, StoreFull, StoreUnavaila
 from palaver.core.files import check_room, write_file_atomically
 from palaver.sessions.speech import clean_file_name
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.own_format import MAX_LINE_BYTES
-from palaver.transfer.readers.archive import open_export
-from palaver.transfer.readers.open_webui import find_database
+from palaver.transfer.readers import PALAVER, get_manifests
+from palaver.transfer.readers.archive import is_sqlite_file, open_export
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
@@ -48,6 +47,7 @@ _ID_PATTERN = re.compile(r"imp_[0-9a-f]{16}")
 _ID_CHARS: Final = 20
 _SUFFIXES: Final = frozenset({".zip", ".json", ".jsonl"})
 _PARTIAL_SUFFIX: Final = ".part"
+_PEEKED_BYTES: Final = 1_000_000
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Upload:
 
     @property
     def has_file(self) -> bool:
-        """Whether the bytes are still needed."""
+        """True as long as the bytes are needed."""
         return self.state in {"checking", "ready", "importing"}
 
 
@@ -269,22 +269,7 @@ def translate_errors() -> Iterator[None]:
         raise StoreUnavailable(f"The folder for imports can't be used: {error.strerror}.") from error
 
 
-# --------------------------------------------------------------------------------------------------
-# Finding out which program a file comes from, without reading all of it.
-
-OWN_FILE_NAME: Final = "palaver.jsonl"  # in the archive that people download of their own data
-_PEEKED_BYTES: Final = 1_000_000
-_HOW_TO_GET: Final = (
-    "Drop the .zip or .json file that ChatGPT, Claude or Open WebUI gives you when you export your data, or a .jsonl or"
-    " .zip file that Palaver has exported."
-)
-# Keys that only one program's conversations have. Inside of a text, the quotation mark would follow a backslash.
-_MARKS: Final = (
-    ("palaver", re.compile(rb'\A\s*\{[^\n]{0,200}?"format"\s*:\s*"palaver')),
-    ("chatgpt", re.compile(rb'(?<!\\)"mapping"\s*:\s*\{')),
-    ("claude", re.compile(rb'(?<!\\)"chat_messages"\s*:\s*\[')),
-    ("open-webui", re.compile(rb'(?<!\\)"chat"\s*:\s*\{')),
-)
+# -- recognizing ---------------------------------------------------------------------------------------------
 
 
 class UnknownExport(InvalidImport):
@@ -296,45 +281,51 @@ class DatabaseNotImported(InvalidImport):
 
 
 def recognize_format(path: Path, name: str) -> str:
-    """Return the format of an exported file. `name` is what the person calls the file.
+    """Return the format of an exported file, of which only a part is read. `name` is what the person calls the file.
 
     Raises `UnknownExport`, and `DatabaseNotImported` whatever the database contains.
     """
-    if find_database(path) is not None:
+    if is_sqlite_file(path):
         raise DatabaseNotImported(
             f"{name} is a database, not an export of your own conversations. In Open WebUI, export your chats as a JSON"
             " file and import that one. The operator can import webui.db with: palaver import open-webui",
             name=name,
         )
-    files = open_export(path, how_to_get=_HOW_TO_GET)
-    try:
-        if OWN_FILE_NAME in files.names:
-            return "palaver"
+    manifests = [each for each in get_manifests().values() if each.pattern is not None]
+    manifests.sort(key=lambda each: each.archive_member is None)  # the surest first
+    with contextlib.closing(open_export(path, how_to_get=_describe_exports())) as files:
+        for manifest in manifests:
+            if manifest.archive_member in files.names:
+                return manifest.name
         for member in _list_candidates(files):
             head = _read_head(files, member)
-            for import_format, mark in _MARKS:
-                if mark.search(head):
-                    return import_format
-    finally:
-        files.close()
-    raise UnknownExport(f"{name} is not an export that Palaver knows. {_HOW_TO_GET}", name=name)
+            for manifest in manifests:
+                if manifest.pattern is not None and manifest.pattern.search(head):
+                    return manifest.name
+    raise UnknownExport(f"{name} is not an export that Palaver knows. {_describe_exports()}", name=name)
 
 
-def extract_own_file(path: Path, target: Path, max_bytes: int) -> bool:
-    """Copy Palaver's own file out of an archive that a person has downloaded; False if the file is no archive."""
-    files = open_export(path, how_to_get=_HOW_TO_GET)
-    try:
-        if OWN_FILE_NAME not in files.names:
+def _describe_exports() -> str:
+    *labels, last = (each.label for each in get_manifests().values() if each.pattern and each is not PALAVER)
+    programs = f"{', '.join(labels)} or {last}" if labels else last
+    return (
+        f"Drop the .zip or .json file that {programs} gives you when you export your data, or a .jsonl or .zip file"
+        " that Palaver has exported."
+    )
+
+
+def extract_member(path: Path, member: str, target: Path, max_bytes: int) -> bool:
+    """Copy one file out of an archive that a person has uploaded; False if the file is no archive with it."""
+    with contextlib.closing(open_export(path, how_to_get=_describe_exports())) as files:
+        if member not in files.names:
             return False
         size = 0
         with target.open("xb") as out:
-            for chunk in files.read_chunks(OWN_FILE_NAME):
+            for chunk in files.read_chunks(member):
                 size += len(chunk)
                 if size > max_bytes:
-                    raise InvalidImport(f"{OWN_FILE_NAME} in this archive is too large.", limit_bytes=max_bytes)
+                    raise InvalidImport(f"{member} in this archive is too large.", limit_bytes=max_bytes)
                 out.write(chunk)
-    finally:
-        files.close()
     return True
 
 
@@ -349,6 +340,6 @@ def _read_head(files: ExportFiles, name: str) -> bytes:
     head = b""
     for chunk in files.read_chunks(name):
         head += chunk
-        if len(head) >= min(_PEEKED_BYTES, MAX_LINE_BYTES):
+        if len(head) >= _PEEKED_BYTES:
             break
     return head[:_PEEKED_BYTES]

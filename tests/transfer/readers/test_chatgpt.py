@@ -137,7 +137,7 @@ def test_a_folder_and_a_bare_file_are_read_too(tmp_path: Path) -> None:
 )
 def test_every_type_of_content_has_a_text(content: dict[str, Any], text: str) -> None:
     [converted] = convert_message(make_message(content), "n1", None, lambda _id, _name: None).messages
-    assert converted.message.text == text
+    assert converted.text == text
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_every_type_of_content_has_a_text(content: dict[str, Any], text: str) ->
 )
 def test_reasoning_is_no_text(content: dict[str, Any], reasoning: str) -> None:
     [converted] = convert_message(make_message(content), "n1", None, lambda _id, _name: None).messages
-    assert (converted.message.text, converted.message.extra["reasoning"]) == ("", reasoning)
+    assert (converted.text, converted.extra["reasoning"]) == ("", reasoning)
 
 
 @pytest.mark.parametrize("content", [None, {}, {"content_type": "text"}, {"content_type": "text", "parts": [""]}, 7])

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers.open_webui import open_reader
-from palaver.transfer.readers.open_webui_chat import convert_message
+from palaver.transfer.readers.open_webui import convert_message, open_reader
 from support.imported_items import make_zip, read_everything
 
 FIXTURE = Path(__file__).parent / "fixtures" / "open_webui.json"

@@ -10,6 +10,7 @@ import os
 import tempfile
 import zipfile
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
@@ -27,6 +28,7 @@ MIN_SUSPICIOUS_BYTES: Final = 200_000_000  # smaller files may be as compressibl
 _MAX_SPOOLED_BYTES: Final = 8_000_000  # smaller files are kept in memory instead of on disk
 _CHUNKS_PER_SPACE_CHECK: Final = 64
 
+_SQLITE_HEADER: Final = b"SQLite format 3\x00"
 _ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 
 
@@ -34,7 +36,11 @@ class DamagedFile(InvalidImport):
     """A file of the export cannot be read; the message says why."""
 
 
-class ExportFiles(Protocol):
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+class ExportFiles(Closable, Protocol):
     """The files of an export, by their names inside it (`/` separates folders)."""
 
     names: list[str]
@@ -47,7 +53,15 @@ class ExportFiles(Protocol):
         """Open a file in which any place can be read; raise DamagedFile if that is impossible."""
         ...
 
-    def close(self) -> None: ...
+
+@contextmanager
+def close_on_error(opened: Closable) -> Iterator[None]:
+    """Close what was opened if what is done with it fails."""
+    try:
+        yield
+    except BaseException:
+        opened.close()
+        raise
 
 
 def open_export(path: Path, *, how_to_get: str) -> ExportFiles:
@@ -118,14 +132,11 @@ class _ZipFile:
         size = self._members[name].file_size
         _check_size(size)
         file = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_MAX_SPOOLED_BYTES))  # noqa: SIM115
-        try:
+        with close_on_error(file):
             for number, chunk in enumerate(self.read_chunks(name), 1):
                 file.write(chunk)
                 if number % _CHUNKS_PER_SPACE_CHECK == 0:  # others may write there, too
                     _check_size(size - file.tell())
-        except BaseException:
-            file.close()
-            raise
         return file
 
     def close(self) -> None:
@@ -185,6 +196,15 @@ def read_small_file(files: ExportFiles, name: str, max_bytes: int) -> bytes:
         if len(data) > max_bytes:
             raise DamagedFile(f"It is larger than {max_bytes // 1_000_000} MB.")
     return bytes(data)
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Return whether a file is a database. One that cannot be read is none: the caller says what is wrong."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
+    except OSError:
+        return False
 
 
 def get_base_name(name: str) -> str:

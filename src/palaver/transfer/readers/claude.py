@@ -6,7 +6,6 @@ which version is shown: it is the path to the newest message.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,16 +14,16 @@ from palaver.transfer.imported import (
     ImportedConversation,
     ImportedFile,
     ImportedMemory,
-    ImportedMessage,
     ImportedProject,
     ImportProblem,
 )
-from palaver.transfer.readers.archive import DamagedFile, get_base_name, open_export, read_small_file
+from palaver.transfer.readers.archive import DamagedFile, close_on_error, get_base_name, open_export, read_small_file
 from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
 from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.transfer.readers.values import (
     UNKNOWN_TIME,
     Clock,
+    ConvertedMessage,
     TurnBuilder,
     as_dict,
     as_id,
@@ -36,18 +35,20 @@ from palaver.transfer.readers.values import (
     join_paragraphs,
     join_result_parts,
     make_text_file,
-    note_missing_file,
     order_tree,
+    read_converted,
+    read_notes,
     read_time,
     read_title,
-    split_notes,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from palaver.sessions.message import Message
+    from palaver.transfer.imported import ImportedMessage
     from palaver.transfer.readers.archive import ExportFiles
     from palaver.transfer.readers.indexed_export import IndexedItem
     from palaver.transfer.readers.json_stream import ItemFile
@@ -64,12 +65,8 @@ _HIDDEN_BLOCKS: Final = frozenset({"flag", "token_budget", "redacted_thinking"})
 def open_reader(path: Path) -> ClaudeReader:
     """Open an export; raise InvalidImport, with how to get one, if it is none."""
     files = open_export(path, how_to_get=HOW_TO_GET)
-    try:
-        has_conversations = _choose_files(files)
-        return ClaudeReader(files, open_conversation_files(files, path, has_conversations, HOW_TO_GET))
-    except BaseException:
-        files.close()
-        raise
+    with close_on_error(files):
+        return ClaudeReader(files, open_conversation_files(files, path, _choose_files(files), HOW_TO_GET))
 
 
 def _choose_files(files: ExportFiles) -> Callable[[str], object]:
@@ -118,33 +115,16 @@ class ClaudeReader(IndexedExport):
         content = self._index.read(item)
         messages = _number_messages(content)
         clock = Clock(item.created_at)
-        missing: list[str] = []
-        for message_id, is_hidden in order_tree(_find_parents(messages), _find_current(content, messages)):
+
+        def convert(message_id: str) -> tuple[datetime, ConvertedMessage]:
             message = messages[message_id]
             at = clock.read(message.get("created_at"), message.get("updated_at"))
-            where = f"{item.where}, message {message_id}"
-            try:
-                built = _build_messages(message, message_id)
-            except RecursionError:
-                yield ImportProblem(where=where, what="It is nested too deeply.")
-                continue
-            files, names = _read_files(message)
-            missing += names
-            if not built and not files and not names:
-                continue
-            *first, last = built or [build_message(_read_role(message), "")]
-            if names:
-                text = join_paragraphs(last.text, *map(note_missing_file, names))
-                last = build_message(last.role, text, **last.extra)
-            for each in first:
-                yield ImportedMessage(message=each, at=at, hidden=is_hidden)
-            yield ImportedMessage(message=last, at=at, hidden=is_hidden, files=tuple(files))
-        if missing:
-            listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-            yield ImportProblem(
-                where=item.where,
-                what=f"Claude does not export uploaded files, so their messages only name them: {listed}.",
-            )
+            converted = ConvertedMessage(_build_messages(message, message_id), *_read_files(message))
+            converted.name_missing_files(_read_role(message))
+            return at, converted
+
+        order = order_tree(_find_parents(messages), _find_current(content, messages))
+        return read_converted(order, convert, item.where, "Claude does not export uploaded files")
 
     # ---- projects and memories ---------------------------------------------------------------------------------
 
@@ -188,8 +168,7 @@ class ClaudeReader(IndexedExport):
         texts = [as_text(memories.get("conversations_memory"))]
         texts += map(as_text, as_dict(memories.get("project_memories")).values())
         for text in texts:
-            for note in split_notes(text):
-                yield ImportedMemory(origin_id=hashlib.sha256(note.encode()).hexdigest()[:32], text=note)
+            yield from read_notes(text)
 
 
 # ---- conversations ---------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 
 MAX_PROBLEMS: Final = 1000  # listed one by one
+# Of JSON: conversations that are kept from the search for them until they are read, so that a usual export is parsed
+# once. Beyond it, only one conversation is in memory at a time.
+MAX_KEPT_BYTES: Final = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the index needs to know of a conversation."""
+    """The id, times and account of a conversation, by which it is indexed."""
 
     origin_id: str  # empty: the program gave none
     created_at: datetime | None
@@ -62,7 +66,9 @@ class ConversationIndex:
     problems: list[ImportProblem] = field(default_factory=list)
     _is_built: bool = False
     _problem_count: int = 0
-    _cached: tuple[IndexedItem, dict[str, Any]] | None = None
+    _kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = field(default_factory=dict)
+    _kept_bytes: int = 0
+    _last: tuple[IndexedItem, dict[str, Any]] | None = None
 
     def build(self) -> None:
         """Read all files once."""
@@ -82,14 +88,16 @@ class ConversationIndex:
         self._is_built = True
 
     def read(self, item: IndexedItem) -> dict[str, Any]:
-        """Parse a conversation; the last one is kept, because it is usually read twice in a row."""
-        if self._cached is None or self._cached[0] is not item:
-            self._cached = None  # two conversations are never in memory at once
-            self._cached = item, item.file.read_item(item.span)
-        return self._cached[1]
+        """Return a conversation; the last one stays in memory, because it is usually read twice in a row."""
+        if self._last is None or self._last[0] is not item:
+            self._last = None
+            content = self._kept.pop((item.file, item.span), None)
+            self._last = item, item.file.read_item(item.span) if content is None else content
+        return self._last[1]
 
     def close(self) -> None:
-        self._cached = None
+        self._last = None
+        self._kept.clear()
         for file in self.files:
             file.close()
 
@@ -112,6 +120,9 @@ class ConversationIndex:
         if other is not None:
             item = _fold(other, item)
         found[key] = item
+        self._kept_bytes += span.end - span.start
+        if self._kept_bytes <= MAX_KEPT_BYTES:
+            self._kept[file, span] = content
 
     def _add_problem(self, where: str, what: str) -> None:
         self._problem_count += 1
@@ -123,37 +134,19 @@ def open_item_files(
     files: ExportFiles, names: Iterable[str], list_keys: Sequence[str], how_to_get: str
 ) -> list[ItemFile]:
     """Open JSON files of an export; raise InvalidImport, with how to get one, if one of them cannot be read."""
-    opened: list[ItemFile] = []
-    try:
+    with ExitStack() as opened:
+        item_files = []
         for name in names:
             try:
-                file = files.open_file(name)
+                file = opened.enter_context(closing(files.open_file(name)))
             except DamagedFile as error:
                 raise InvalidImport(f"{name} cannot be read. {error}", file=name) from error
             try:
-                opened.append(ItemFile(name, file, list_keys=list_keys))
+                item_files.append(opened.enter_context(closing(ItemFile(name, file, list_keys=list_keys))))
             except InvalidImport as error:
-                file.close()
                 raise InvalidImport(f"{error} {how_to_get}", file=name) from error
-            except BaseException:
-                file.close()
-                raise
-    except BaseException:
-        for item_file in opened:
-            item_file.close()
-        raise
-    return opened
-
-
-def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:
-    """Return the newer one of two versions of a conversation."""
-    is_newer = (second.updated_at or UNKNOWN_TIME) >= (first.updated_at or UNKNOWN_TIME)
-    kept, folded = (second, first) if is_newer else (first, second)
-    note = f"{folded.where}: the same conversation as {kept.where}, which is as new or newer"
-    return replace(kept, folded=(*first.folded, *second.folded, note))
-
-
-# --------------------------------------------------------------------------------------------------
+        opened.pop_all()  # nothing has failed: they stay open
+        return item_files
 
 
 def open_conversation_files(
@@ -203,3 +196,11 @@ class IndexedExport(ABC):
     def _read_other_items(self) -> Iterable[ImportedItem]:
         """Read what an export has besides conversations."""
         return ()
+
+
+def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:
+    """Return the newer one of two versions of a conversation."""
+    is_newer = (second.updated_at or UNKNOWN_TIME) >= (first.updated_at or UNKNOWN_TIME)
+    kept, folded = (second, first) if is_newer else (first, second)
+    note = f"{folded.where}: the same conversation as {kept.where}, which is as new or newer"
+    return replace(kept, folded=(*first.folded, *second.folded, note))

@@ -36,7 +36,7 @@ _WHITE_SPACE: Final = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class ItemSpan:
-    """Where an item of a list is in its file."""
+    """The place of an item in its file."""
 
     number: int  # the first item has number 1
     start: int
@@ -139,7 +139,7 @@ class _ItemFinder:
 
 
 def _ends_with_escape(chunk: bytes, start: int) -> bool:
-    """Whether the last character of a string that goes on in the next chunk is a backslash that escapes the next."""
+    """Return whether a string that goes on in the next chunk ends with a backslash that escapes what follows."""
     string = chunk[start:]
     return (len(string) - len(string.rstrip(b"\\"))) % 2 == 1
 

@@ -6,11 +6,15 @@ The database has the conversations of all accounts, and only one account's are i
 
 from __future__ import annotations
 
+import html
+import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import Platform
+from palaver.sessions.usage import TurnUsage
 from palaver.transfer.imported import (
     ImportedConversation,
     ImportedFile,
@@ -19,31 +23,48 @@ from palaver.transfer.imported import (
     ImportProblem,
     InvalidImport,
 )
-from palaver.transfer.readers.archive import open_export, read_path
+from palaver.transfer.readers.archive import close_on_error, is_sqlite_file, open_export, read_path
 from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
 from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
-from palaver.transfer.readers.open_webui_chat import (
-    find_first_time,
-    find_model,
-    get_chat,
-    get_messages,
-    read_messages,
-    read_usage,
+from palaver.transfer.readers.values import (
+    UNKNOWN_TIME,
+    Clock,
+    ConvertedMessage,
+    TurnBuilder,
+    as_count,
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    build_message,
+    format_count,
+    join_paragraphs,
+    join_result_parts,
+    limit_tokens,
+    make_text_file,
+    order_tree,
+    read_converted,
+    read_data_url,
+    read_time,
+    read_title,
 )
-from palaver.transfer.readers.values import UNKNOWN_TIME, as_dict, as_id, as_text, format_count, read_time, read_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from palaver.core.foreign_sqlite import ForeignDatabase
+    from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedItem, ImportedMessage, ImportReader
     from palaver.transfer.readers.archive import ExportFiles
     from palaver.transfer.readers.indexed_export import IndexedItem
 
 
+HOW_TO_GET: Final = (
+    "In Open WebUI, open Settings > Data Controls > Export Chats and import that JSON file; or import webui.db, which"
+    " is in Open WebUI's data folder and has files, folders and memories too."
+)
 DATABASE_NAME: Final = "webui.db"
-_HEADER: Final = b"SQLite format 3\x00"
 _UPLOADS: Final = "uploads"  # the folder beside the database with the files
 _CHAT_COLUMNS: Final = ("id", "title", "created_at", "updated_at", "archived", "pinned", "folder_id")
 # Columns of `chat_message`, and what the same values are called in a chat.
@@ -63,60 +84,130 @@ _JSON_COLUMNS: Final = frozenset({"content", "output", "files", "error", "usage"
 _MAX_CHAT_MESSAGES: Final = 200_000
 
 
+_COUNT_CHATS: Final = "SELECT user_id, count(*) AS n FROM chat GROUP BY user_id ORDER BY n DESC, user_id"
+_DETAILS_START = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^<>]*)>', re.IGNORECASE)
+_DETAILS_END: Final = "</details>"
+_ATTRIBUTE = re.compile(r'(?<!\w)(\w{1,40})="([^"]*)"')
+_SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>", re.IGNORECASE)
+_FILE_ADDRESS = re.compile(r"/files/([\w-]{8,64})(?:/|$)")
+# What different versions call the same counters.
+_TOKEN_KEYS: Final = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "prompt_eval_count"),
+    "output_tokens": ("output_tokens", "completion_tokens", "eval_count"),
+}
+
+
+def open_reader(path: Path, account: str | None = None) -> ImportReader:
+    """Open an export or a database; raise InvalidImport if it is none.
+
+    `account` is the e-mail address, name or id of the account to import. It is needed if there are several: without
+    it, InvalidImport lists them.
+    """
+    if database := find_database(path):
+        return open_database_reader(database, account)
+    files = open_export(path, how_to_get=HOW_TO_GET)
+    with close_on_error(files):
+        names = [name for name in files.names if name.lower().endswith(".json")]
+        if files.names == [path.name]:
+            names = files.names  # a single file may have any name
+        if not names:
+            raise InvalidImport(
+                f"{path.name} has neither a JSON file nor {DATABASE_NAME}. {HOW_TO_GET}", path=str(path)
+            )
+        index = ConversationIndex(open_item_files(files, names, ("chats",), HOW_TO_GET), _identify)
+        return OpenWebUiExport(files, index, account)
+
+
+class OpenWebUiExport(IndexedExport):
+    """An exported JSON file."""
+
+    format = "open-webui"
+    platform = Platform("open-webui")
+
+    def __init__(self, files: ExportFiles, index: ConversationIndex, account: str | None) -> None:
+        super().__init__(files, index)
+        with close_on_error(index):
+            index.build()
+            # An administrator can export the chats of all accounts into one file.
+            counts = Counter(item.group for item in sorted(index.items, key=lambda item: item.group))
+            self._account = _choose_account(counts, account, {}, "file")
+
+    def _list_conversations(self) -> list[IndexedItem]:
+        return [item for item in self._index.items if item.group == self._account]
+
+    def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
+        chat = get_chat(content)
+        folder_id = as_id(content.get("folder_id"))
+        return ImportedConversation(
+            origin_id=item.origin_id,
+            open_entries=lambda: read_messages(
+                get_chat(self._index.read(item)), item.created_at, item.where, lambda _id, _name: None
+            ),
+            created_at=item.created_at,
+            title=read_title(content.get("title")) or read_title(chat.get("title")),
+            active_at=item.updated_at,
+            pinned=content.get("pinned") is True,
+            archived=content.get("archived") is True,
+            # The export has the folder's id, but not its name.
+            project=ImportedProject(name=f"Open WebUI folder {folder_id[:8]}") if folder_id else None,
+            model=find_model(chat),
+            usage=read_usage(chat, item.origin_id),
+            folded=item.folded,
+        )
+
+
+def _identify(content: dict[str, Any]) -> Identity | None:
+    chat = get_chat(content)
+    if not isinstance(chat.get("history"), dict) and not isinstance(chat.get("messages"), list):
+        return None
+    created_at = read_time(content.get("created_at")) or read_time(chat.get("timestamp")) or find_first_time(chat)
+    origin_id = as_id(content.get("id")) or as_id(chat.get("id"))
+    return Identity(origin_id, created_at, read_time(content.get("updated_at")), as_id(content.get("user_id")))
+
+
+# ---- the database ------------------------------------------------------------------------------------------------
+
+
 def find_database(path: Path) -> Path | None:
     """Return the database that a path leads to: the file itself, or the one in Open WebUI's data folder."""
     if path.is_dir():
         return next((found for found in (path / DATABASE_NAME, path / "data" / DATABASE_NAME) if found.is_file()), None)
-    try:
-        with path.open("rb") as file:
-            return path if file.read(len(_HEADER)) == _HEADER else None
-    except OSError:
-        return None  # the caller says what is wrong
+    return path if is_sqlite_file(path) else None
 
 
 def open_database_reader(path: Path, account: str | None) -> OpenWebUiDatabase:
     """Open the database; raise InvalidImport if it is none, or if it is not clear whose conversations to import."""
     try:
         database = open_foreign_database(path)
+        with close_on_error(database):
+            if not database.has_table("chat"):
+                raise InvalidImport(f"{path} is not the database of Open WebUI: it has no chats.", path=str(path))
+            counts = {as_id(row["user_id"]): row["n"] for row in database.query(_COUNT_CHATS)}
+            users = {as_id(row["id"]): row for row in database.select("user", ("id", "email", "name"))}
+            return OpenWebUiDatabase(database, path, _choose_account(counts, account, users, "database"))
     except InvalidForeignDatabase as error:
         raise InvalidImport(str(error), path=str(path)) from error
-    try:
-        if not database.has_table("chat"):
-            raise InvalidImport(f"{path} is not the database of Open WebUI: it has no chats.", path=str(path))
-        return OpenWebUiDatabase(database, path, _choose_account(database, account))
-    except InvalidForeignDatabase as error:
-        database.close()
-        raise InvalidImport(str(error), path=str(path)) from error
-    except BaseException:
-        database.close()
-        raise
 
 
-def _choose_account(database: ForeignDatabase, account: str | None) -> str:
-    """Return the id of the account whose chats come in."""
-    owners = {as_id(row["user_id"]): row["n"] for row in database.query(_COUNT_CHATS)}
-    users = {as_id(row["id"]): row for row in database.select("user", ("id", "email", "name"))}
-    labels = {user_id: as_text(as_dict(users.get(user_id)).get("email")) or user_id for user_id in owners}
-    listed = ", ".join(
-        f"{labels[user_id]} ({format_count(count, 'conversation')})" for user_id, count in owners.items()
-    )
+def _choose_account(
+    counts: Mapping[str, int], account: str | None, users: Mapping[str, Mapping[str, Any]], what: str
+) -> str:
+    """Return the id of the account whose chats come in. `counts` has the number of chats of each account."""
+    labels = {user_id: as_text(users.get(user_id, {}).get("email")) or user_id for user_id in counts}
+    listed = ", ".join(f"{labels[each]} ({format_count(count, 'conversation')})" for each, count in counts.items())
     if account is not None:
         wanted = account.strip().casefold()
         for user_id, row in users.items():
             if wanted in {as_text(value).casefold() for value in row.values()}:
                 return user_id
-        if account in owners:
+        if account in counts:
             return account
-        raise InvalidImport(f"Open WebUI has no account {account}. It has: {listed}.", accounts=sorted(labels.values()))
-    if len(owners) > 1:
-        raise InvalidImport(
-            f"This database has the conversations of several accounts. Choose one with --account: {listed}.",
-            accounts=sorted(labels.values()),
-        )
-    return next(iter(owners), "")
-
-
-_COUNT_CHATS: Final = "SELECT user_id, count(*) AS n FROM chat GROUP BY user_id ORDER BY n DESC, user_id"
+        problem = f"There is no account {account} in this {what}. It has: {listed}."
+    elif len(counts) > 1:
+        problem = f"This {what} has the conversations of several accounts. Choose one with --account: {listed}."
+    else:
+        return next(iter(counts), "")
+    raise InvalidImport(problem, accounts=sorted(labels.values()))
 
 
 class OpenWebUiDatabase:
@@ -236,101 +327,244 @@ def _parse_column(value: object) -> Any:
         return value
 
 
-# --------------------------------------------------------------------------------------------------
-
-HOW_TO_GET: Final = (
-    "In Open WebUI, open Settings > Data Controls > Export Chats and import that JSON file; or import webui.db, which"
-    " is in Open WebUI's data folder and has files, folders and memories too."
-)
+# ---- chats, which are the same in exports and in the database ----------------------------------------------------
 
 
-def open_reader(path: Path, account: str | None = None) -> ImportReader:
-    """Open an export or a database; raise InvalidImport if it is none.
-
-    `account` is the e-mail address, name or id of the account to import. It is needed if there are several: without
-    it, InvalidImport lists them.
-    """
-    if database := find_database(path):
-        return open_database_reader(database, account)
-    files = open_export(path, how_to_get=HOW_TO_GET)
-    try:
-        names = [name for name in files.names if name.lower().endswith(".json")]
-        if files.names == [path.name]:
-            names = files.names  # a single file may have any name
-        if not names:
-            raise InvalidImport(
-                f"{path.name} has neither a JSON file nor {DATABASE_NAME}. {HOW_TO_GET}", path=str(path)
-            )
-        index = ConversationIndex(open_item_files(files, names, ("chats",), HOW_TO_GET), _identify)
-        return OpenWebUiExport(files, index, account)
-    except BaseException:
-        files.close()
-        raise
+def get_chat(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the chat of an exported item; in old exports that is the item itself."""
+    return as_dict(content.get("chat")) or content
 
 
-class OpenWebUiExport(IndexedExport):
-    """An exported JSON file."""
-
-    format = "open-webui"
-    platform = Platform("open-webui")
-
-    def __init__(self, files: ExportFiles, index: ConversationIndex, account: str | None) -> None:
-        super().__init__(files, index)
-        try:
-            index.build()
-            self._account = _open_webui_choose_account(index, account)
-        except BaseException:
-            index.close()
-            raise
-
-    def _list_conversations(self) -> list[IndexedItem]:
-        return [item for item in self._index.items if item.group == self._account]
-
-    def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
-        chat = get_chat(content)
-        folder_id = as_id(content.get("folder_id"))
-        return ImportedConversation(
-            origin_id=item.origin_id,
-            open_entries=lambda: read_messages(
-                get_chat(self._index.read(item)), item.created_at, item.where, lambda _id, _name: None
-            ),
-            created_at=item.created_at,
-            title=read_title(content.get("title")) or read_title(chat.get("title")),
-            active_at=item.updated_at,
-            pinned=content.get("pinned") is True,
-            archived=content.get("archived") is True,
-            # The export has the folder's id, but not its name.
-            project=ImportedProject(name=f"Open WebUI folder {folder_id[:8]}") if folder_id else None,
-            model=find_model(chat),
-            usage=read_usage(chat, item.origin_id),
-            folded=item.folded,
-        )
+def get_messages(chat: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the messages by their ids; very old chats have a list instead of a tree."""
+    history = as_dict(as_dict(chat.get("history")).get("messages"))
+    if history:
+        return {message_id: as_dict(message) for message_id, message in history.items()}
+    messages: dict[str, dict[str, Any]] = {}
+    for number, message in enumerate(map(as_dict, as_list(chat.get("messages"))), 1):
+        message_id = as_id(message.get("id"))
+        previous = next(reversed(messages), None)
+        key = message_id if message_id and message_id not in messages else f"#{number}"
+        messages[key] = {**message, "parentId": previous}
+    return messages
 
 
-def _open_webui_choose_account(index: ConversationIndex, account: str | None) -> str:
-    """Return the account whose chats come in. An administrator can export those of all accounts into one file."""
-    counts: dict[str, int] = {}
-    for item in index.items:
-        counts[item.group] = counts.get(item.group, 0) + 1
-    if account is not None and account in counts:
-        return account
-    listed = ", ".join(
-        f"{user_id} ({format_count(count, 'conversation')})" for user_id, count in sorted(counts.items())
+def find_first_time(chat: dict[str, Any]) -> datetime | None:
+    times = (read_time(message.get("timestamp")) for message in get_messages(chat).values())
+    return min(filter(None, times), default=None)
+
+
+def find_model(chat: dict[str, Any]) -> str | None:
+    return next((model for model in map(as_text, as_list(chat.get("models"))) if model), None)
+
+
+def read_messages(
+    chat: dict[str, Any], created_at: datetime, where: str, find_file: Callable[[str, str], ImportedFile | None]
+) -> Iterator[ImportedMessage | ImportProblem]:
+    """Read the messages of a chat, all versions of each."""
+    messages = get_messages(chat)
+    parents = {message_id: as_id(message.get("parentId")) or None for message_id, message in messages.items()}
+    current = as_id(as_dict(chat.get("history")).get("currentId"))
+    clock = Clock(created_at)
+
+    def convert(message_id: str) -> tuple[datetime, ConvertedMessage]:
+        at = clock.read(messages[message_id].get("timestamp"))
+        return at, convert_message(messages[message_id], message_id, find_file)
+
+    return read_converted(order_tree(parents, current), convert, where, "These files are not there")
+
+
+def read_usage(chat: dict[str, Any], chat_id: str) -> tuple[TurnUsage, ...]:
+    """Add up the tokens of all answers, one sum for each model."""
+    totals: dict[str, Counter[str]] = {}
+    for message in get_messages(chat).values():
+        info = as_dict(message.get("info"))
+        usage = as_dict(message.get("usage")) or as_dict(info.get("usage")) or info
+        counts = {name: max(as_count(usage.get(key)) for key in keys) for name, keys in _TOKEN_KEYS.items()}
+        if any(counts.values()) and as_text(message.get("role")) == "assistant":
+            totals.setdefault(as_text(message.get("model")), Counter()).update(counts)
+    return tuple(
+        TurnUsage(turn_id=f"open-webui:{chat_id}:{model}", model=model or None, **limit_tokens(total))
+        for model, total in totals.items()
     )
-    if account is not None:
-        raise InvalidImport(f"There is no account {account} in this file. It has: {listed}.", accounts=sorted(counts))
-    if len(counts) > 1:
-        raise InvalidImport(
-            f"This file has the conversations of several accounts. Choose one by its id, with --account: {listed}.",
-            accounts=sorted(counts),
-        )
-    return next(iter(counts), "")
 
 
-def _identify(content: dict[str, Any]) -> Identity | None:
-    chat = get_chat(content)
-    if not isinstance(chat.get("history"), dict) and not isinstance(chat.get("messages"), list):
-        return None
-    created_at = read_time(content.get("created_at")) or read_time(chat.get("timestamp")) or find_first_time(chat)
-    origin_id = as_id(content.get("id")) or as_id(chat.get("id"))
-    return Identity(origin_id, created_at, read_time(content.get("updated_at")), as_id(content.get("user_id")))
+def convert_message(
+    message: dict[str, Any], message_id: str, find_file: Callable[[str, str], ImportedFile | None]
+) -> ConvertedMessage:
+    """Convert a message; `find_file` looks up a file by its id and name."""
+    role = as_text(message.get("role"))
+    role = role if role in {"user", "assistant"} else "system"
+    files, missing = _read_files(message, find_file)
+    text = _read_text(message.get("content"), files)
+    if role == "assistant":
+        messages = _convert_answer(message, message_id, text)
+    else:
+        messages = [build_message(role, text)] if text.strip() else []
+    converted = ConvertedMessage(messages, files, missing)
+    converted.name_missing_files(role)
+    return converted
+
+
+def _convert_answer(message: dict[str, Any], message_id: str, text: str) -> list[Message]:
+    turn = TurnBuilder(message_id, model=as_text(message.get("model")))
+    output = [as_dict(item) for item in as_list(message.get("output"))]
+    if any(as_text(item.get("type")) in _OUTPUT_READERS for item in output):
+        for item in output:
+            if reader := _OUTPUT_READERS.get(as_text(item.get("type"))):
+                reader(turn, item)
+    else:
+        _add_text(turn, text)
+    if merged := as_text(as_dict(message.get("merged")).get("content")):
+        turn.add_text(merged)
+    error = message.get("error")
+    error_text = as_text(error) or as_text(as_dict(error).get("content")) or as_text(as_dict(error).get("message"))
+    if error_text:
+        turn.add_text(f"[Error: {error_text}]")
+    return turn.build(is_interrupted=message.get("done") is False)
+
+
+def _add_text(turn: TurnBuilder, text: str) -> None:
+    """Add a text, with the steps that are written in it as HTML."""
+    position = 0
+    while start := _DETAILS_START.search(text, position):
+        end = text.find(_DETAILS_END, start.end())
+        if end < 0:
+            break
+        turn.add_text(text[position : start.start()].strip())
+        body = text[start.end() : end]
+        if summary := _SUMMARY.match(body):
+            body = body[summary.end() :]
+        _add_details(turn, start[1].lower(), dict(_ATTRIBUTE.findall(start[2])), html.unescape(body).strip())
+        position = end + len(_DETAILS_END)
+    turn.add_text(text[position:].strip() if position else text)
+
+
+def _add_details(turn: TurnBuilder, kind: str, attributes: dict[str, str], body: str) -> None:
+    if kind == "reasoning":
+        turn.add_reasoning("\n".join(line.removeprefix(">").removeprefix(" ") for line in body.split("\n")))
+        return
+    if kind == "tool_calls":
+        call_id, name = attributes.get("id", ""), attributes.get("name", "") or "tool"
+        turn.add_call(call_id, name, _unquote(html.unescape(attributes.get("arguments", ""))))
+        result = _unquote(html.unescape(attributes.get("result", "")) or body)
+    else:
+        turn.add_call("", "code_interpreter", {"code": body})
+        call_id, name = "", "code_interpreter"
+        result = _unquote(html.unescape(attributes.get("output", "")))
+    if result or attributes.get("done") == "true":
+        turn.add_result(call_id, name, result)
+
+
+def _unquote(text: str) -> str:
+    """Return a text that was written as a JSON string, as some versions do."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return as_text(parse_json(text)) or text
+    except UnreadableItem:
+        return text
+
+
+# ---- steps of an answer ------------------------------------------------------------------------------------------
+
+
+def _join_parts(item: dict[str, Any]) -> str:
+    return "".join(as_text(as_dict(part).get("text")) for part in as_list(item.get("content")))
+
+
+def _add_message(turn: TurnBuilder, item: dict[str, Any]) -> None:
+    turn.add_text(_join_parts(item))
+
+
+def _add_reasoning(turn: TurnBuilder, item: dict[str, Any]) -> None:
+    summary = "".join(as_text(as_dict(part).get("text")) for part in as_list(item.get("summary")))
+    turn.add_reasoning(_join_parts(item) or summary)
+
+
+def _add_call(turn: TurnBuilder, item: dict[str, Any]) -> None:
+    turn.add_call(
+        as_id(item.get("call_id")) or as_id(item.get("id")), as_text(item.get("name")), item.get("arguments") or ""
+    )
+
+
+def _add_result(turn: TurnBuilder, item: dict[str, Any]) -> None:
+    parts = item.get("output")
+    if isinstance(parts, list):
+        parts = [part for part in parts if as_dict(part).get("type") != "input_image"]
+    turn.add_result(as_id(item.get("call_id")), "", join_result_parts(parts))
+
+
+def _add_code(turn: TurnBuilder, item: dict[str, Any]) -> None:
+    turn.add_call(as_id(item.get("id")), "code_interpreter", {"code": as_text(item.get("code")) or _join_parts(item)})
+    if (output := item.get("output")) not in (None, "", [], {}):
+        turn.add_result(as_id(item.get("id")), "code_interpreter", join_result_parts(output))
+
+
+_OUTPUT_READERS: Final[dict[str, Callable[[TurnBuilder, dict[str, Any]], None]]] = {
+    "message": _add_message,
+    "reasoning": _add_reasoning,
+    "function_call": _add_call,
+    "function_call_output": _add_result,
+    "open_webui:code_interpreter": _add_code,
+    "code_interpreter": _add_code,
+}
+
+
+# ---- text and files ----------------------------------------------------------------------------------------------
+
+
+def _read_text(content: object, files: list[ImportedFile]) -> str:
+    """Return the text of a message; images among its parts are added to the files."""
+    if isinstance(content, str):
+        return as_text(content)
+    texts = []
+    for part in map(as_dict, as_list(content)):
+        url = part.get("image_url")
+        address = as_text(url) or as_text(as_dict(url).get("url"))
+        if file := read_data_url(address):
+            files.append(file)
+        elif text := as_text(part.get("text")) or address:
+            texts.append(text)
+    return join_paragraphs(*texts)
+
+
+def _read_files(
+    message: dict[str, Any], find_file: Callable[[str, str], ImportedFile | None]
+) -> tuple[list[ImportedFile], list[str]]:
+    """Return the files of a message, and the names of those that are not there."""
+    files: list[ImportedFile] = []
+    missing: list[str] = []
+    for entry in map(as_dict, as_list(message.get("files"))):
+        kind = as_text(entry.get("type"))
+        if kind in {"collection", "note", "chat", "folder"}:
+            missing.append(_read_name(entry) or kind)  # knowledge that the answer used, no file
+            continue
+        found = next((file for file in _find_files(entry, find_file)), None)
+        if found is not None:
+            files.append(found)
+        else:
+            missing.append(_read_name(entry) or kind or "file")
+    return files, missing
+
+
+def _find_files(entry: dict[str, Any], find_file: Callable[[str, str], ImportedFile | None]) -> Iterator[ImportedFile]:
+    name = _read_name(entry)
+    url = as_text(entry.get("url"))
+    if file := read_data_url(url, name):
+        yield file
+    inner = as_dict(entry.get("file"))
+    address = _FILE_ADDRESS.search(url[:500])
+    for file_id in (as_id(entry.get("id")), as_id(inner.get("id")), address[1] if address else url[:100]):
+        if file_id and (file := find_file(file_id, name)):
+            yield file
+    # The text that Open WebUI took from a file is better than nothing.
+    for data in (inner.get("data"), entry.get("data"), entry):
+        if text := as_text(as_dict(data).get("content")):
+            yield make_text_file(f"{name or 'file'}.txt" if not name.endswith(".txt") else name, text)
+
+
+def _read_name(entry: dict[str, Any]) -> str:
+    inner = as_dict(entry.get("file"))
+    meta = as_dict(inner.get("meta"))
+    return as_text(entry.get("name")) or as_text(inner.get("filename")) or as_text(meta.get("name"))

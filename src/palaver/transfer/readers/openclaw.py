@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
@@ -11,7 +13,7 @@ from palaver.core.source import ChatType, Platform
 from palaver.transfer.imported import ImportedConversation, ImportProblem, InvalidImport
 from palaver.transfer.readers.archive import DamagedFile
 from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.openclaw_state import find_source, is_internal, read_json_file, read_state
+from palaver.transfer.readers.openclaw_state import find_source, is_internal, read_state
 from palaver.transfer.readers.openclaw_transcript import (
     FileTranscript,
     StoredTranscript,
@@ -27,6 +29,7 @@ from palaver.transfer.readers.values import (
     as_text,
     format_count,
     is_plain,
+    read_json_file,
     read_time,
     read_title,
 )
@@ -40,169 +43,17 @@ if TYPE_CHECKING:
     from palaver.transfer.imported import ImportedItem
     from palaver.transfer.readers.openclaw_transcript import Transcript
 
-
-_MAX_INDEX_BYTES: Final = 64_000_000
-_TRANSCRIPT = re.compile(r"([\w-]{1,100}?)(?:-topic-[\w-]{1,40})?\.jsonl(?:\.reset\.[\w.:-]{1,60})?")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSession:
-    """A session and its transcript."""
-
-    agent: str
-    session_id: str
-    key: str  # empty: not known any more
-    entry: dict[str, Any]  # what the index says about its key
-    transcript: Transcript
-    created_at: datetime
-    is_current: bool
-
-
-@dataclass(slots=True)
-class AgentSessions:
-    """The sessions of an agent, found in files and in its database."""
-
-    agent: str
-    folder: Path
-    label: str  # the folder, for people
-    sessions: list[StoredSession] = field(default_factory=list)
-    problems: list[ImportProblem] = field(default_factory=list)
-    internal_count: int = 0  # conversations of the agent with itself, which are left out
-    database: ForeignDatabase | None = None
-
-    def find(self) -> None:
-        """Find all sessions; those in the database win over older files of the same sessions."""
-        self._find_stored()
-        self._find_files()
-        if self.internal_count:
-            what = f"Left out: {format_count(self.internal_count, 'conversation')} of jobs, sub-agents and hooks."
-            self.problems.append(ImportProblem(where=self.label, what=what))
-
-    def close(self) -> None:
-        if self.database is not None:
-            self.database.close()
-
-    # ---- the database ------------------------------------------------------------------------------------------------
-
-    def _find_stored(self) -> None:
-        path = self.folder / "agent" / "openclaw-agent.sqlite"
-        if not path.is_file() or not is_plain(path):
-            return
-        where = f"{self.label}/agent/{path.name}"
-        try:
-            self.database = open_foreign_database(path)
-            entries, keys = _read_nodes(self.database)
-            for row in self.database.query(
-                _LIST_SESSIONS if self.database.has_table("transcript_events") else _NOTHING
-            ):
-                session_id = as_id(row["session_id"])
-                key = keys.get(session_id, "")
-                self._add(session_id, key, entries, StoredTranscript(where, self.database, session_id), row["started"])
-            self._count_archives(self.database, where)
-        except (InvalidForeignDatabase, UnreadableItem) as error:
-            self.problems.append(ImportProblem(where=where, what=str(error)))
-
-    def _count_archives(self, database: ForeignDatabase, where: str) -> None:
-        rows = list(database.select("session_transcript_archives", ("reason",), "WHERE reason <> 'deleted'"))
-        if rows:
-            what = f"Not imported: {format_count(len(rows), 'archived conversation')}, which OpenClaw has compressed."
-            self.problems.append(ImportProblem(where=where, what=what))
-
-    # ---- files -------------------------------------------------------------------------------------------------------
-
-    def _find_files(self) -> None:
-        folder = self.folder / "sessions"
-        index = as_dict(read_json_file(folder / "sessions.json", self.problems, _MAX_INDEX_BYTES))
-        entries = {key: as_dict(entry) for key, entry in index.items()}
-        keys: dict[str, str] = {}
-        for key, entry in entries.items():
-            for earlier in as_list(entry.get("usageFamilySessionIds")):
-                keys.setdefault(as_id(earlier), key)
-        keys |= {as_id(entry.get("sessionId")): key for key, entry in entries.items()}
-        known = {session.session_id for session in self.sessions}
-        for path in sorted(folder.glob("*.jsonl*")):
-            found = _TRANSCRIPT.fullmatch(path.name)
-            if found is None or not is_plain(path) or not path.is_file() or found[1] in known:
-                continue
-            transcript = FileTranscript(f"{self.label}/sessions/{path.name}", path)
-            # The transcript before a reset has the same id; its name makes it a session of its own.
-            is_reset = ".jsonl.reset." in path.name
-            session_id = path.name.replace(".jsonl.reset.", "-reset-") if is_reset else found[1]
-            if not is_reset:
-                known.add(session_id)
-            try:
-                started = _read_start(transcript)
-            except DamagedFile as error:
-                self.problems.append(ImportProblem(where=transcript.name, what=str(error)))
-                continue
-            self._add(session_id, keys.get(found[1], ""), entries, transcript, started)
-
-    def _add(
-        self, session_id: str, key: str, entries: dict[str, dict[str, Any]], transcript: Transcript, started: object
-    ) -> None:
-        if key and is_internal(key):
-            self.internal_count += 1
-            return
-        entry = entries.get(key, {})
-        is_current = as_id(entry.get("sessionId")) == session_id
-        created_at = read_time(entry.get("sessionStartedAt")) if is_current else None
-        self.sessions.append(
-            StoredSession(
-                self.agent,
-                session_id,
-                key,
-                entry,
-                transcript,
-                read_time(started) or created_at or UNKNOWN_TIME,
-                is_current,
-            )
-        )
-
-
-_LIST_SESSIONS: Final = (
-    "SELECT session_id, min(created_at) AS started FROM transcript_events GROUP BY session_id ORDER BY 2, 1"
-)
-_NOTHING: Final = "SELECT 1 WHERE 0"
-
-
-def _read_nodes(database: ForeignDatabase) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return what the database says about each key, and the key of each session."""
-    entries: dict[str, dict[str, Any]] = {}
-    keys: dict[str, str] = {}
-    for row in database.select("session_windows", ("session_id", "session_key")):
-        keys[as_id(row["session_id"])] = as_text(row["session_key"])
-    for table in ("session_nodes", "session_entries"):  # the second in the first versions
-        for row in database.select(table, ("session_key", "current_session_id", "session_id", "entry_json")):
-            key = as_text(row["session_key"])
-            entry = as_dict(parse_json(row["entry_json"] or "{}"))
-            session_id = as_id(row["current_session_id"] or row["session_id"] or entry.get("sessionId"))
-            entries[key] = {**entry, "sessionId": session_id}
-            keys.setdefault(session_id, key)
-    return entries, keys
-
-
-def _read_start(transcript: Transcript) -> object:
-    """Return the first time in a transcript; it is in one of the first lines."""
-    for number, (_, line) in enumerate(transcript.read_lines()):
-        if line is not None and number < 20:
-            try:
-                entry = as_dict(parse_json(line))
-            except UnreadableItem:
-                continue
-            if read_time(entry.get("timestamp")):
-                return entry["timestamp"]
-        if number >= 20:
-            break
-    return None
-
-
-# --------------------------------------------------------------------------------------------------
-
 HOW_TO_GET: Final = (
     "Import OpenClaw's state folder, ~/.openclaw unless OPENCLAW_STATE_DIR names another one, or a copy of it from the"
     " machine that OpenClaw runs on."
 )
 _MAIN_AGENT: Final = "main"
+_MAX_INDEX_BYTES: Final = 64_000_000
+_MAX_HEADER_LINES: Final = 20  # among which is the time when a transcript began
+_TRANSCRIPT = re.compile(r"([\w-]{1,100}?)(?:-topic-[\w-]{1,40})?\.jsonl(?:\.reset\.[\w.:-]{1,60})?")
+_LIST_SESSIONS: Final = (
+    "SELECT session_id, min(created_at) AS started FROM transcript_events GROUP BY session_id ORDER BY 2, 1"
+)
 
 
 def open_reader(path: Path) -> OpenClawReader:
@@ -279,3 +130,134 @@ def _describe(session: StoredSession) -> ImportedConversation | None:
         profile=session.agent if session.agent != _MAIN_AGENT else None,
         usage=build_usage(outline, f"{session.agent}/{session.session_id}"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session and its transcript."""
+
+    agent: str
+    session_id: str
+    key: str  # empty: not known any more
+    entry: dict[str, Any]  # what the index says about its key
+    transcript: Transcript
+    created_at: datetime
+    is_current: bool
+
+
+@dataclass(slots=True)
+class AgentSessions:
+    """The sessions of an agent, found in files and in its database."""
+
+    agent: str
+    folder: Path
+    label: str  # the folder, for people
+    sessions: list[StoredSession] = field(default_factory=list)
+    problems: list[ImportProblem] = field(default_factory=list)
+    internal_count: int = 0  # conversations of the agent with itself, which are left out
+    database: ForeignDatabase | None = None
+
+    def find(self) -> None:
+        """Find all sessions; those in the database win over older files of the same sessions."""
+        self._find_stored()
+        self._find_files()
+        if self.internal_count:
+            what = f"Left out: {format_count(self.internal_count, 'conversation')} of jobs, sub-agents and hooks."
+            self.problems.append(ImportProblem(where=self.label, what=what))
+
+    def close(self) -> None:
+        if self.database is not None:
+            self.database.close()
+
+    # ---- the database ------------------------------------------------------------------------------------------------
+
+    def _find_stored(self) -> None:
+        path = self.folder / "agent" / "openclaw-agent.sqlite"
+        if not path.is_file() or not is_plain(path):
+            return
+        where = f"{self.label}/agent/{path.name}"
+        try:
+            self.database = open_foreign_database(path)
+            entries, keys = _read_nodes(self.database)
+            has_transcripts = self.database.has_table("transcript_events")
+            for row in self.database.query(_LIST_SESSIONS) if has_transcripts else ():
+                session_id = as_id(row["session_id"])
+                key = keys.get(session_id, "")
+                self._add(session_id, key, entries, StoredTranscript(where, self.database, session_id), row["started"])
+            self._count_archives(self.database, where)
+        except (InvalidForeignDatabase, UnreadableItem) as error:
+            self.problems.append(ImportProblem(where=where, what=str(error)))
+
+    def _count_archives(self, database: ForeignDatabase, where: str) -> None:
+        rows = list(database.select("session_transcript_archives", ("reason",), "WHERE reason <> 'deleted'"))
+        if rows:
+            what = f"Not imported: {format_count(len(rows), 'archived conversation')}, which OpenClaw has compressed."
+            self.problems.append(ImportProblem(where=where, what=what))
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def _find_files(self) -> None:
+        folder = self.folder / "sessions"
+        index_path = folder / "sessions.json"
+        index = as_dict(read_json_file(index_path, index_path.name, self.problems, max_bytes=_MAX_INDEX_BYTES))
+        entries = {key: as_dict(entry) for key, entry in index.items()}
+        keys: dict[str, str] = {}
+        for key, entry in entries.items():
+            for earlier in as_list(entry.get("usageFamilySessionIds")):
+                keys.setdefault(as_id(earlier), key)
+        keys |= {as_id(entry.get("sessionId")): key for key, entry in entries.items()}
+        known = {session.session_id for session in self.sessions}
+        for path in sorted(folder.glob("*.jsonl*")):
+            found = _TRANSCRIPT.fullmatch(path.name)
+            if found is None or not is_plain(path) or not path.is_file() or found[1] in known:
+                continue
+            transcript = FileTranscript(f"{self.label}/sessions/{path.name}", path)
+            # The transcript before a reset has the same id; its name makes it a session of its own.
+            is_reset = ".jsonl.reset." in path.name
+            session_id = path.name.replace(".jsonl.reset.", "-reset-") if is_reset else found[1]
+            if not is_reset:
+                known.add(session_id)
+            try:
+                started = _read_start(transcript)
+            except DamagedFile as error:
+                self.problems.append(ImportProblem(where=transcript.name, what=str(error)))
+                continue
+            self._add(session_id, keys.get(found[1], ""), entries, transcript, started)
+
+    def _add(
+        self, session_id: str, key: str, entries: dict[str, dict[str, Any]], transcript: Transcript, started: object
+    ) -> None:
+        if key and is_internal(key):
+            self.internal_count += 1
+            return
+        entry = entries.get(key, {})
+        is_current = as_id(entry.get("sessionId")) == session_id
+        created_at = read_time(entry.get("sessionStartedAt")) if is_current else None
+        started_at = read_time(started) or created_at or UNKNOWN_TIME
+        self.sessions.append(StoredSession(self.agent, session_id, key, entry, transcript, started_at, is_current))
+
+
+def _read_nodes(database: ForeignDatabase) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return what the database says about each key, and the key of each session."""
+    entries: dict[str, dict[str, Any]] = {}
+    keys: dict[str, str] = {}
+    for row in database.select("session_windows", ("session_id", "session_key")):
+        keys[as_id(row["session_id"])] = as_text(row["session_key"])
+    for table in ("session_nodes", "session_entries"):  # the second in the first versions
+        for row in database.select(table, ("session_key", "current_session_id", "session_id", "entry_json")):
+            key = as_text(row["session_key"])
+            entry = as_dict(parse_json(row["entry_json"] or "{}"))
+            session_id = as_id(row["current_session_id"] or row["session_id"] or entry.get("sessionId"))
+            entries[key] = {**entry, "sessionId": session_id}
+            keys.setdefault(session_id, key)
+    return entries, keys
+
+
+def _read_start(transcript: Transcript) -> object:
+    """Return the first time in a transcript; it is in one of the first lines."""
+    for _, line in islice(transcript.read_lines(), _MAX_HEADER_LINES):
+        with suppress(UnreadableItem):
+            entry = as_dict(parse_json(line or ""))
+            if read_time(entry.get("timestamp")):
+                return entry["timestamp"]
+    return None

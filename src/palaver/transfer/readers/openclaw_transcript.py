@@ -7,7 +7,8 @@ once for the tree, of which only ids and places are kept, and once for the messa
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.sessions.message import Author
@@ -24,8 +25,10 @@ from palaver.transfer.readers.values import (
     as_text,
     build_call,
     build_message,
+    describe_read_error,
     join_paragraphs,
     join_result_parts,
+    limit_tokens,
     make_base64_file,
     open_plain_file,
     order_tree,
@@ -49,57 +52,15 @@ _LAST_LINE = re.compile(r"\n?\[message_id: ([^\]\n]{1,100})\]\s*\Z")
 _REPLY_TAG = re.compile(r"\s*\[\[reply_to[^\]\n]{0,100}\]\]\s*")
 _SILENT_ANSWERS: Final = frozenset({"NO_REPLY", "HEARTBEAT_OK"})  # OpenClaw sends them to no one
 _HEARTBEAT: Final = "Read HEARTBEAT.md if it exists"
-
-
-@dataclass(frozen=True, slots=True)
-class SentText:
-    """A message as a person wrote it."""
-
-    text: str
-    sender: str = ""
-    sender_id: str = ""
-    message_id: str = ""
-
-
-def clean_user_text(text: str) -> SentText:
-    """Return what the person wrote, and what the additions say about it."""
-    facts: dict[str, Any] = {}
-    for _ in range(_MAX_BLOCKS):
-        found = _BLOCK.match(text)
-        end = text.find(_BLOCK_END, found.end() - 1) if found else -1
-        if found is None or end < 0:
-            break
-        try:
-            block = as_dict(parse_json(text[found.end() : end]))
-        except UnreadableItem:
-            break
-        facts = {**block, **facts} if found[1] in {"Conversation info", "Sender"} else facts
-        text = text[end + len(_BLOCK_END) :].lstrip("\n")
-    if header := _HEADER.match(text[:400]):
-        text = text[header.end() :]
-    message_id = as_id(facts.get("message_id"))
-    if last_line := _LAST_LINE.search(text[-200:]):
-        message_id = message_id or last_line[1]
-        text = text[: len(text) - len(last_line[0])]
-    sender = as_text(facts.get("name")) or as_text(facts.get("sender"))
-    return SentText(text, sender, as_id(facts.get("sender_id")) or as_id(facts.get("id")), message_id)
-
-
-def clean_answer(text: str) -> str:
-    """Return an answer without the tag that says which message it replies to."""
-    found = _REPLY_TAG.match(text)
-    return text[found.end() :] if found else text
-
-
-def is_silent(role: str, text: str) -> bool:
-    """Whether OpenClaw shows this to no one: its heartbeat, and answers that say that there is none."""
-    return text.strip() in _SILENT_ANSWERS if role == "assistant" else text.lstrip().startswith(_HEARTBEAT)
-
-
-# --------------------------------------------------------------------------------------------------
-
 _NO_ENTRIES: Final = frozenset({"session", "title", "leaf", "header"})  # they are not part of the tree
 _STOPPED: Final = frozenset({"aborted", "error"})
+_TOKEN_KEYS: Final = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_tokens": "cacheRead",
+    "cache_write_tokens": "cacheWrite",
+}
+_MAX_COST: Final = 1_000_000
 
 
 class Transcript(Protocol):
@@ -133,7 +94,7 @@ class FileTranscript:
                         is_whole = rest.endswith(b"\n")
                     place = file.tell()
         except OSError as error:
-            raise DamagedFile(f"It cannot be read: {error.strerror or error}.") from error
+            raise DamagedFile(describe_read_error(error)) from error
 
     def read_line(self, place: int) -> bytes | str:
         try:
@@ -141,7 +102,7 @@ class FileTranscript:
                 file.seek(place)
                 return file.readline(MAX_ITEM_BYTES)
         except OSError as error:
-            raise DamagedFile(f"It cannot be read: {error.strerror or error}.") from error
+            raise DamagedFile(describe_read_error(error)) from error
 
 
 @dataclass(slots=True)
@@ -165,17 +126,16 @@ class StoredTranscript:
 
 @dataclass(slots=True)
 class Outline:
-    """What is known of a transcript without its messages."""
+    """A transcript without its messages."""
 
     parents: dict[str, str | None] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     current: str | None = None
-    started_at: datetime | None = None
     last_at: datetime | None = None
     title: str = ""
-    folder: str = ""
     message_count: int = 0
-    usage: dict[tuple[str, str], list[float]] = field(default_factory=dict)  # by provider and model
+    usage: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)  # by provider and model
+    costs: dict[tuple[str, str], float] = field(default_factory=dict)
     problems: list[ImportProblem] = field(default_factory=list)
 
 
@@ -195,11 +155,13 @@ def read_outline(transcript: Transcript) -> Outline:
             outline.problems.append(ImportProblem(where=where, what=what))
             continue
         time = read_time(entry.get("timestamp"))
-        outline.started_at = outline.started_at or time
         outline.last_at = time or outline.last_at
         kind = as_text(entry.get("type"))
+        if kind == "leaf":
+            outline.current = as_id(entry.get("targetId")) or outline.current
+        elif kind == "title":
+            outline.title = as_text(entry.get("title")) or outline.title
         if kind in _NO_ENTRIES:
-            _read_header(outline, entry, kind)
             continue
         entry_id = as_id(entry.get("id")) or f"#{number}"
         if entry_id in outline.parents:
@@ -212,15 +174,6 @@ def read_outline(transcript: Transcript) -> Outline:
     return outline
 
 
-def _read_header(outline: Outline, entry: dict[str, Any], kind: str) -> None:
-    if kind == "leaf":
-        outline.current = as_id(entry.get("targetId")) or outline.current
-    elif kind == "title":
-        outline.title = as_text(entry.get("title")) or outline.title
-    else:
-        outline.folder = as_text(entry.get("cwd"))
-
-
 def _count_entry(outline: Outline, entry: dict[str, Any], kind: str) -> None:
     if kind == "session_info":
         outline.title = as_text(entry.get("name")) or outline.title
@@ -230,12 +183,11 @@ def _count_entry(outline: Outline, entry: dict[str, Any], kind: str) -> None:
     if not usage:
         return
     key = as_text(message.get("provider")), as_text(message.get("model"))
-    total = outline.usage.setdefault(key, [0, 0, 0, 0, 0.0])
-    for index, name in enumerate(("input", "output", "cacheRead", "cacheWrite")):
-        total[index] += as_count(usage.get(name))
+    total = outline.usage.setdefault(key, Counter())
+    total.update({counter: as_count(usage.get(name)) for counter, name in _TOKEN_KEYS.items()})
     cost = as_dict(usage.get("cost")).get("total")
-    if isinstance(cost, int | float) and 0 <= cost < 1_000_000:
-        total[4] += cost
+    if isinstance(cost, int | float) and 0 <= cost < _MAX_COST:
+        outline.costs[key] = outline.costs.get(key, 0.0) + cost
 
 
 def build_usage(outline: Outline, session_id: str) -> tuple[TurnUsage, ...]:
@@ -245,14 +197,11 @@ def build_usage(outline: Outline, session_id: str) -> tuple[TurnUsage, ...]:
             turn_id=f"openclaw:{session_id}:{provider}/{model}",
             model=model or None,
             provider=provider or None,
-            input_tokens=min(int(sent), 10**12),
-            output_tokens=min(int(received), 10**12),
-            cache_read_tokens=min(int(cache_read), 10**12),
-            cache_write_tokens=min(int(cache_write), 10**12),
-            cost=f"{cost:.9f}" if 0 < cost < 1_000_000 else None,
+            cost=f"{cost:.9f}" if 0 < (cost := outline.costs.get((provider, model), 0.0)) < _MAX_COST else None,
+            **limit_tokens(total),
         )
-        for (provider, model), (sent, received, cache_read, cache_write, cost) in outline.usage.items()
-        if sent or received
+        for (provider, model), total in outline.usage.items()
+        if total["input_tokens"] or total["output_tokens"]
     )
 
 
@@ -319,12 +268,10 @@ def _convert_message(
     if role == "assistant":
         return _convert_answer(message, text, files, at, is_hidden=is_hidden)
     if role in {"toolResult", "tool"}:
+        parts = [part for part in as_list(message.get("content")) if as_dict(part).get("type") != "image"]
         built = build_message(
             "tool",
-            join_result_parts(
-                [part for part in as_list(message.get("content")) if as_dict(part).get("type") != "image"]
-            )
-            or text,
+            join_result_parts(parts) or text,
             tool_call_id=as_id(message.get("toolCallId")),
             tool_name=as_text(message.get("toolName")) or "tool",
             is_error=message.get("isError") is True,
@@ -343,9 +290,9 @@ def _convert_user_message(
     if imported is None:
         return None
     author = Author(sent.sender, sent.sender_id or None) if is_group and sent.sender else None
-    message = build_message("user", sent.text)
-    with_sender = type(message)("user", message.content, author, sent.message_id or None, message.extra)
-    return ImportedMessage(message=with_sender, at=at, hidden=imported.hidden, files=imported.files)
+    return replace(
+        imported, message=replace(imported.message, author=author, platform_message_id=sent.message_id or None)
+    )
 
 
 def _convert_answer(
@@ -357,9 +304,8 @@ def _convert_answer(
         kind = as_text(part.get("type"))
         if kind in {"toolCall", "tool_use", "toolUse"}:
             arguments = part.get("arguments", part.get("input")) or {}
-            calls.append(
-                build_call(as_id(part.get("id")) or f"call-{len(calls)}", as_text(part.get("name")), arguments)
-            )
+            call_id = as_id(part.get("id")) or f"call-{len(calls)}"
+            calls.append(build_call(call_id, as_text(part.get("name")), arguments))
         elif kind == "thinking":
             reasoning.append(as_text(part.get("thinking")))
     error = as_text(message.get("errorMessage"))
@@ -395,3 +341,51 @@ def _read_parts(content: object) -> tuple[str, list[ImportedFile]]:
         elif text := as_text(part.get("text")):
             texts.append(text)
     return join_paragraphs(*texts), files
+
+
+# ---- texts that OpenClaw has added to ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SentText:
+    """A message as a person wrote it."""
+
+    text: str
+    sender: str = ""
+    sender_id: str = ""
+    message_id: str = ""
+
+
+def clean_user_text(text: str) -> SentText:
+    """Return what the person wrote, and what the additions say about it."""
+    facts: dict[str, Any] = {}
+    for _ in range(_MAX_BLOCKS):
+        found = _BLOCK.match(text)
+        end = text.find(_BLOCK_END, found.end() - 1) if found else -1
+        if found is None or end < 0:
+            break
+        try:
+            block = as_dict(parse_json(text[found.end() : end]))
+        except UnreadableItem:
+            break
+        facts = {**block, **facts} if found[1] in {"Conversation info", "Sender"} else facts
+        text = text[end + len(_BLOCK_END) :].lstrip("\n")
+    if header := _HEADER.match(text[:400]):
+        text = text[header.end() :]
+    message_id = as_id(facts.get("message_id"))
+    if last_line := _LAST_LINE.search(text[-200:]):
+        message_id = message_id or last_line[1]
+        text = text[: len(text) - len(last_line[0])]
+    sender = as_text(facts.get("name")) or as_text(facts.get("sender"))
+    return SentText(text, sender, as_id(facts.get("sender_id")) or as_id(facts.get("id")), message_id)
+
+
+def clean_answer(text: str) -> str:
+    """Return an answer without the tag that says which message it replies to."""
+    found = _REPLY_TAG.match(text)
+    return text[found.end() :] if found else text
+
+
+def is_silent(role: str, text: str) -> bool:
+    """Return whether OpenClaw shows this to no one: its heartbeat, and answers that say that there is none."""
+    return text.strip() in _SILENT_ANSWERS if role == "assistant" else text.lstrip().startswith(_HEARTBEAT)

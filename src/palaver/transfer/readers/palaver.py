@@ -43,7 +43,7 @@ _MAX_INDEXED: Final = 200_000  # files and projects of one export
 
 @dataclass(frozen=True, slots=True)
 class _FileStart:
-    """Where the bytes of a file begin in the export."""
+    """The place in the export where the bytes of a file begin."""
 
     name: str
     offset: int

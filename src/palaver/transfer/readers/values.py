@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import base64
 import errno
+import hashlib
 import json
 import math
 import os
 import re
 import stat
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import MAX_TITLE_CHARS
 from palaver.memory.model import MAX_MEMORY_CHARS
 from palaver.sessions.message import Author, Message
-from palaver.transfer.imported import ImportedFile
+from palaver.transfer.imported import ImportedFile, ImportedMemory, ImportedMessage, ImportProblem
+from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -42,6 +46,11 @@ FILE_ENDINGS: Final = {
 }
 MAX_TOKENS: Final = 10**12  # more than any conversation has used
 CHUNK_BYTES: Final = 262_144  # a multiple of 4: the unit of base64
+
+MAX_FILE_BYTES: Final = 256_000_000
+_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def as_dict(value: object) -> dict[str, Any]:
@@ -187,13 +196,60 @@ def _drop_data(part: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def limit_tokens(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return sums of tokens that can be stored."""
+    return {name: min(int(count), MAX_TOKENS) for name, count in counts.items()}
+
+
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a number of things in words: `1 file`, `2,000 files`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def note_missing_file(name: str) -> str:
+def format_missing_file(name: str) -> str:
     return f"[File: {name} (not in the export)]"
+
+
+@dataclass(slots=True)
+class ConvertedMessage:
+    """The messages that one message of another program becomes; none if it is empty. The files belong to the last."""
+
+    messages: list[Message]
+    files: list[ImportedFile] = field(default_factory=list)
+    missing_files: list[str] = field(default_factory=list)
+    is_hidden: bool = False
+
+    def name_missing_files(self, role: str) -> None:
+        """Name missing files in the last message; files without a message get one of this role."""
+        if not self.messages and (self.files or self.missing_files):
+            self.messages.append(build_message(role, ""))
+        if self.missing_files:
+            last = self.messages[-1]
+            text = join_paragraphs(last.text, *map(format_missing_file, self.missing_files))
+            self.messages[-1] = build_message(last.role, text, **last.extra)
+
+
+def read_converted(
+    order: Iterable[tuple[str, bool]],
+    convert: Callable[[str], tuple[datetime, ConvertedMessage]],
+    where: str,
+    missing_reason: str,
+) -> Iterator[ImportedMessage | ImportProblem]:
+    """Read the messages of a conversation in the order of `order_tree`; the reason says why files are missing."""
+    missing: list[str] = []
+    for message_id, is_hidden in order:
+        try:
+            at, converted = convert(message_id)
+        except RecursionError:
+            yield ImportProblem(where=f"{where}, message {message_id}", what="It is nested too deeply.")
+            continue
+        missing += converted.missing_files
+        for number, message in enumerate(converted.messages, 1):
+            files = tuple(converted.files) if number == len(converted.messages) else ()
+            yield ImportedMessage(message=message, at=at, hidden=is_hidden or converted.is_hidden, files=files)
+    if missing:
+        listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        yield ImportProblem(where=where, what=f"{missing_reason}, so their messages only name them: {listed}.")
 
 
 def make_text_file(name: str, text: str) -> ImportedFile:
@@ -221,17 +277,16 @@ def make_base64_file(data: str, media_type: str, name: str = "") -> ImportedFile
     return ImportedFile(name=name or "file" + FILE_ENDINGS.get(media_type, ""), open_chunks=decode_chunks)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- files of a folder ---------------------------------------------------------------------------------------------
+#
 # Reads the files of a folder that another program, or another person, has filled.
 #
 # Always true: only what is really inside of the folder is read. A link in it may lead to any file of this machine, and
 # a pipe or a device never ends. Readers resolve the path of the folder itself once; below it, no link is followed.
 
-MAX_FILE_BYTES: Final = 256_000_000
-
 
 def is_plain(path: Path) -> bool:
-    """Whether neither the file nor a folder that it is in is a link."""
+    """Return whether neither the file nor a folder above it is a link."""
     return os.path.realpath(path) == os.fspath(path)
 
 
@@ -255,7 +310,39 @@ def read_plain_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     return content
 
 
-# --------------------------------------------------------------------------------------------------
+def read_text_file(path: Path, name: str, problems: list[ImportProblem], max_chars: int) -> str | None:
+    """Read the beginning of a text file that may be missing; None if it is, or cannot be read."""
+    try:
+        with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
+            return file.read(max_chars)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.append(ImportProblem(where=name, what=describe_read_error(error, "The file")))
+        return None
+
+
+def read_json_file(
+    path: Path, name: str, problems: list[ImportProblem], what: str = "", max_bytes: int = MAX_FILE_BYTES
+) -> Any:
+    """Read a JSON file that may be missing; None if it is, or cannot be read. Reports name it by `what` it has."""
+    try:
+        return parse_json(read_plain_file(path, max_bytes).removeprefix(b"\xef\xbb\xbf"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnreadableItem) as error:
+        problem = f"{what} cannot be read: {error}" if what else describe_read_error(error)
+        problems.append(ImportProblem(where=name, what=problem))
+        return None
+
+
+def describe_read_error(error: Exception, file: str = "It") -> str:
+    """Return what a report says about a file that cannot be read."""
+    return f"{file} cannot be read: {error.strerror or error}." if isinstance(error, OSError) else str(error)
+
+
+# ---- trees of messages ---------------------------------------------------------------------------------------------
+#
 # Putting the messages of a conversation with branches into one order.
 #
 # Programs keep every version of a message: each message names the one before it, and an edited question or a
@@ -322,7 +409,8 @@ def _walk(starts: list[str], children: Mapping[str | None, list[str]], seen: set
         stack += reversed(children.get(node, []))
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- answers of blocks ---------------------------------------------------------------------------------------------
+#
 # Building our messages from one answer that consists of blocks: text, reasoning, tool calls and their results.
 #
 # Claude and Open WebUI keep a whole turn in one message. We keep what a model and its tools said as messages in order:
@@ -397,12 +485,15 @@ class TurnBuilder:
         self._texts, self._reasoning, self._calls = [], [], []
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- notes ---------------------------------------------------------------------------------------------------------
+#
 # Splitting a Markdown file of notes into single memories.
 
-_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
-_HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+def read_notes(text: str) -> Iterator[ImportedMemory]:
+    """Yield the notes of a text as memories; their ids are made of their words, so that a second import knows them."""
+    for note in split_notes(text):
+        yield ImportedMemory(origin_id=hashlib.sha256(note.encode()).hexdigest()[:32], text=note)
 
 
 def split_notes(text: str) -> Iterator[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, InvalidSource
+from palaver.core.foreign_sqlite import InvalidForeignDatabase
+from palaver.core.source import ChatType
 from palaver.core.text import is_storable
 from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason
@@ -18,16 +21,24 @@ from palaver.transfer.imported import (
     ImportedMessage,
     ImportProblem,
 )
-from palaver.transfer.readers.hermes.folding import DROP, SUMMARIZE, PlannedRecord, plan_conversation, read_planned
-from palaver.transfer.readers.hermes.records import clean_text, split_sender, to_datetime
+from palaver.transfer.readers.archive import read_path
+from palaver.transfer.readers.hermes.folding import DROP, SUMMARIZE, Copy, plan_conversation, read_planned
+from palaver.transfer.readers.hermes.jobs import convert_origin, convert_row
+from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
+from palaver.transfer.readers.hermes.state_database import parse_stored_json
+from palaver.transfer.readers.hermes.transcripts import (
+    open_snapshot,
+    open_transcript,
+    open_webui_records,
+    read_webui_session,
+)
 from palaver.transfer.readers.values import (
-    CHUNK_BYTES,
     UNKNOWN_TIME,
     as_dict,
     as_text,
     build_message,
+    format_missing_file,
     join_result_parts,
-    note_missing_file,
     read_data_url,
     read_time,
     read_title,
@@ -38,22 +49,246 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.source import SessionSource
-    from palaver.sessions.usage import TurnUsage
-    from palaver.transfer.imported import ImportedEntry, ImportedProject
-    from palaver.transfer.readers.hermes.folding import ConversationPlan, Copy
-    from palaver.transfer.readers.hermes.records import Record
-
+    from palaver.transfer.imported import ImportedEntry
+    from palaver.transfer.readers.hermes.folding import ConversationPlan, PlannedRecord
+    from palaver.transfer.readers.hermes.home import HermesHome
+    from palaver.transfer.readers.hermes.state_database import Chain, Route
+    from palaver.transfer.readers.hermes.transcripts import WebuiSession
 
 _IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
+_TITLE_NUMBER = re.compile(r" #\d{1,6}$")
+_END_REASONS: Final = {
+    "idle": EndReason.IDLE,
+    "daily": EndReason.DAILY,
+    "session_reset": EndReason.MANUAL,
+    "new_command": EndReason.MANUAL,
+    "suspended": EndReason.MANUAL,
+    "session_switch": EndReason.SWITCHED,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRules:
-    """What is the same for all messages of a conversation."""
+    """Rules for all messages of one conversation."""
 
     has_senders: bool  # several people write here, and their names stand before their words
     sender_ids: dict[str, str]  # by name, where they are known
     upload_folder: Path | None = None  # only files in it are read
+
+
+class ConversationReader:
+    """Reads one conversation from all places where it is stored."""
+
+    def __init__(self, home: HermesHome, chain: Chain) -> None:
+        self._home = home
+        self._chain = chain
+        self._rows: list[dict[str, Any]] = []
+        self._pages: list[WebuiSession] = []
+        self._problems: list[ImportProblem] = []
+
+    def read(self) -> Iterator[ImportedConversation | ImportProblem]:
+        try:
+            conversation = self._build()
+        except InvalidForeignDatabase as error:
+            yield ImportProblem(where=f"session {self._chain.session_ids[0]}", what=str(error))
+            return
+        yield from self._problems
+        if conversation is not None:
+            yield conversation
+
+    def _build(self) -> ImportedConversation | None:
+        """Plan how the copies are folded; None if there are no messages, as Hermes lists no empty sessions."""
+        home, chain = self._home, self._chain
+        sessions = [self._find_copies(session_id) for session_id in chain.session_ids]
+        root = chain.session_ids[0]
+        last = self._rows[-1] if self._rows else {}
+        page = self._pages[-1].fields if self._pages else {}
+        route = home.current.get(root)
+        source = self._find_source(route)
+        rules = self._make_rules(source)
+        plan = plan_conversation(sessions)
+        if not plan.message_count:
+            return None
+        started_at = to_datetime(chain.started_at) if chain.started_at > 0 else None
+        starts = (started_at, read_time(page.get("created_at")), _find_first_time(plan))
+        created_at = min((start for start in starts if start is not None), default=UNKNOWN_TIME)
+        is_current = source is not None and root in home.current
+        ended_at, end_reason = (None, None) if is_current else _read_end(last)
+        model = as_text(last.get("model")) or as_text(page.get("model"))
+        provider = as_text(last.get("billing_provider")) or as_text(page.get("model_provider"))
+        origin_id = home.make_origin_id(root)
+        return ImportedConversation(
+            origin_id=origin_id,
+            open_entries=lambda: read_entries(plan, rules, created_at),
+            created_at=created_at,
+            source=source,
+            title=read_title(self._find_title()),
+            ended_at=ended_at,
+            end_reason=end_reason,
+            is_current=is_current,
+            pinned=bool(page.get("pinned")),
+            archived=bool(page.get("archived") or last.get("archived")),
+            project=home.projects.get(as_text(page.get("project_id"))),
+            parent_origin_id=self._find_parent(page),
+            model=(route.model if route else "") or model or None,
+            provider=(route.provider if route else "") or provider or None,
+            profile=home.profile or _find_profile(last, page),
+            personality=_read_text(page.get("personality")),
+            workspace=_read_text(page.get("workspace")) or _read_text(last.get("cwd")),
+            usage=sum_usage(origin_id, self._list_usage(page), route.last_prompt_tokens if route else 0),
+            folded=plan.folded,
+        )
+
+    def _find_copies(self, session_id: str) -> list[Copy]:
+        home = self._home
+        copies = []
+        if home.database is not None and session_id in home.lineage.links:
+            database = home.database
+            self._rows.append(database.read_session(session_id))
+            copies.append(Copy(database.name, lambda: database.open_records(session_id)))
+        if path := home.transcripts.get(session_id):
+            name = home.make_name(path)
+            copies.append(Copy(name, lambda: open_transcript(path, name, home.zone), has_local_times=True))
+        if page_path := home.pages.get(session_id):
+            page = read_webui_session(page_path, home.make_name(page_path), home.zone)
+            if isinstance(page, ImportProblem):
+                self._problems.append(page)
+            else:
+                self._pages.append(page)
+                with_summary = bool(page.summary) and not _has_summary(copies)
+                copies.append(Copy(page.name, lambda: open_webui_records(page, home.zone, with_summary=with_summary)))
+        if not copies and (snapshot := home.snapshots.get(session_id)):
+            snapshot_name = home.make_name(snapshot)
+            copies.append(
+                Copy(snapshot_name, lambda: open_snapshot(snapshot, snapshot_name, home.zone), has_local_times=True)
+            )
+        return copies
+
+    def _find_source(self, route: Route | None) -> SessionSource | None:
+        """Return where the conversation takes place: the chat that is on it, else what its sessions say."""
+        origins = [route.origin] if route else []
+        origins += [as_dict(parse_stored_json(row["origin_json"], {})) for row in reversed(self._rows)]
+        origins += [self._home.origins[each] for each in self._chain.session_ids if each in self._home.origins]
+        try:
+            for origin in filter(None, origins):
+                return convert_origin(origin)
+            for row in reversed(self._rows):
+                if source := convert_row(row):
+                    return source
+        except InvalidSource as error:
+            what = f"{error} The conversation comes in without its chat."
+            self._problems.append(ImportProblem(where=f"session {self._chain.session_ids[0]}", what=what))
+        return None
+
+    def _make_rules(self, source: SessionSource | None) -> MessageRules:
+        sender_ids = {source.user_name: source.user_id} if source and source.user_name and source.user_id else {}
+        return MessageRules(
+            has_senders=source is not None and self._is_shared(source),
+            sender_ids=sender_ids,
+            upload_folder=self._home.folder / "webui" / "attachments",
+        )
+
+    def _is_shared(self, source: SessionSource) -> bool:
+        """Return whether several people write here; then Hermes puts their names before their words."""
+        if source.chat_type is ChatType.DM:
+            return False
+        keys = [key for row in self._rows if (key := as_text(row["session_key"]))]
+        if keys and source.participant:
+            return not keys[-1].endswith(f":{source.participant}")
+        settings = self._home.settings
+        return not (settings.thread_sessions_per_user if source.thread_id else settings.group_sessions_per_user)
+
+    def _find_title(self) -> str:
+        """Return the last title; a number that a compaction has appended is removed."""
+        for page in reversed(self._pages):
+            if page.title:
+                return page.title
+        titles = [title for row in self._rows if (title := as_text(row["title"]).strip())]
+        if not titles:
+            return ""
+        base = _TITLE_NUMBER.sub("", titles[-1])
+        is_numbered = any(_TITLE_NUMBER.sub("", title) == base for title in titles[:-1])
+        return base if is_numbered else titles[-1]
+
+    def _find_parent(self, page: dict[str, Any]) -> str | None:
+        home = self._home
+        parent = self._chain.parent_id or as_text(page.get("parent_session_id"))
+        is_known = parent in home.lineage.links or parent in home.pages or parent in home.transcripts
+        if not is_known or parent in self._chain.session_ids:
+            return None
+        return home.make_origin_id(home.lineage.roots.get(parent, parent))
+
+    def _list_usage(self, page: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the usage of each model; older versions know only the sum, and some only what the page counted."""
+        rows: list[dict[str, Any]] = []
+        database = self._home.database
+        for row in self._rows:
+            by_model = database.read_usage(row["id"]) if database is not None else []
+            rows += by_model or [row]
+        if not any(row.get("input_tokens") or row.get("output_tokens") for row in rows) and page:
+            provider, cost = page.get("model_provider"), page.get("estimated_cost")
+            rows.append({**page, "billing_provider": provider, "estimated_cost_usd": cost})
+        return rows
+
+
+def _has_summary(copies: list[Copy]) -> bool:
+    return any(
+        isinstance(record, Record) and record.summary is not None for copy in copies for record in copy.open_records()
+    )
+
+
+def _find_profile(row: dict[str, Any], page: dict[str, Any]) -> str | None:
+    profile = as_text(row.get("profile_name")) or as_text(page.get("profile"))
+    return None if profile in {"", "default"} else profile
+
+
+def _find_first_time(plan: ConversationPlan) -> datetime | None:
+    for session in plan.sessions:
+        for time in session.marks.times:
+            if not math.isnan(time):
+                return to_datetime(time)
+    return None
+
+
+def _read_end(row: dict[str, Any]) -> tuple[datetime | None, EndReason | None]:
+    reason = _END_REASONS.get(str(row.get("end_reason")))
+    ended_at = read_time(row.get("ended_at"))
+    return (ended_at, reason) if reason and ended_at else (None, None)
+
+
+def _read_text(value: object) -> str | None:
+    return (value.strip() or None) if isinstance(value, str) else None
+
+
+# ---- messages ----------------------------------------------------------------------------------------------------
+
+
+def read_entries(
+    plan: ConversationPlan, rules: MessageRules, created_at: datetime
+) -> Iterator[ImportedEntry | ImportProblem]:
+    """Read the conversation as people saw it, with the summaries that the agent saw."""
+    at = created_at
+    for planned in read_planned(plan):
+        if isinstance(planned, ImportProblem):
+            yield planned
+            continue
+        record = planned.record
+        if record.at is not None:
+            at = to_datetime(record.at)
+        if planned.action == DROP:
+            continue
+        try:
+            yield _build_entry(planned, at, rules)
+        except InvalidInput as error:
+            yield ImportProblem(where=record.where, what=str(error))
+
+
+def _build_entry(planned: PlannedRecord, at: datetime, rules: MessageRules) -> ImportedEntry:
+    record = planned.record
+    if planned.action == SUMMARIZE:
+        kept_count = max(planned.kept_count, record.kept_count)
+        return ImportedCompaction(summary=record.summary or "", at=at, kept_count=kept_count)
+    return build_imported_message(record, at, rules)
 
 
 def build_imported_message(record: Record, at: datetime, rules: MessageRules) -> ImportedMessage:
@@ -96,9 +331,9 @@ def _split_content(record: Record) -> tuple[str, list[ImportedFile]]:
             if file is not None:
                 files.append(file)
             else:
-                texts.append(url if not url.startswith("data:") else note_missing_file("image"))
+                texts.append(url if not url.startswith("data:") else format_missing_file("image"))
         else:
-            texts.append(note_missing_file(as_text(as_dict(part).get("type")) or "file"))
+            texts.append(format_missing_file(as_text(as_dict(part).get("type")) or "file"))
     return clean_text(record.role, "\n".join(texts)), files
 
 
@@ -125,8 +360,8 @@ def _attach(item: object, files: list[ImportedFile], rules: MessageRules) -> str
     name = Path(name or path).name
     found = _find_upload(path, rules.upload_folder)
     if found is None:
-        return note_missing_file(name)
-    files.append(ImportedFile(name=name, open_chunks=lambda: _read_chunks(found)))
+        return format_missing_file(name)
+    files.append(ImportedFile(name=name, open_chunks=lambda: read_path(found)))
     return ""
 
 
@@ -141,122 +376,5 @@ def _find_upload(path: str, folder: Path | None) -> Path | None:
         return None
 
 
-def _read_chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
-
-
 def _append_notes(content: str, notes: list[str]) -> str:
     return "\n".join([content, *notes] if content else notes)
-
-
-# --------------------------------------------------------------------------------------------------
-
-_END_REASONS: Final = {
-    "idle": EndReason.IDLE,
-    "daily": EndReason.DAILY,
-    "session_reset": EndReason.MANUAL,
-    "new_command": EndReason.MANUAL,
-    "suspended": EndReason.MANUAL,
-    "session_switch": EndReason.SWITCHED,
-}
-
-
-@dataclass(slots=True, kw_only=True)
-class ConversationParts:
-    """Everything that is known about a conversation, before its messages are read."""
-
-    origin_id: str
-    sessions: list[list[Copy]]  # the copies of each session
-    rules: MessageRules
-    source: SessionSource | None = None
-    is_current: bool = False
-    title: str = ""
-    parent_id: str = ""
-    first: dict[str, Any] = field(default_factory=dict)  # rows of the first and the last session
-    last: dict[str, Any] = field(default_factory=dict)
-    page: dict[str, Any] = field(default_factory=dict)  # fields of the file of the page
-    project: ImportedProject | None = None
-    profile: str = ""
-    model: str = ""
-    provider: str = ""
-    usage: tuple[TurnUsage, ...] = ()
-    created_at: datetime | None = None
-
-
-def build_conversation(parts: ConversationParts) -> ImportedConversation | None:
-    """Plan how the copies are folded; None if there are no messages, as Hermes lists no empty sessions."""
-    plan = plan_conversation(parts.sessions)
-    if not plan.message_count:
-        return None
-    starts = (parts.created_at, read_time(parts.page.get("created_at")), _find_first_time(plan))
-    created_at = min((start for start in starts if start is not None), default=UNKNOWN_TIME)
-    ended_at, end_reason = (None, None) if parts.is_current else _read_end(parts.last)
-    return ImportedConversation(
-        origin_id=parts.origin_id,
-        open_entries=lambda: read_entries(plan, parts.rules, created_at),
-        created_at=created_at,
-        source=parts.source,
-        title=read_title(parts.title) or None,
-        ended_at=ended_at,
-        end_reason=end_reason,
-        is_current=parts.is_current,
-        pinned=bool(parts.page.get("pinned")),
-        archived=bool(parts.page.get("archived") or parts.last.get("archived")),
-        project=parts.project,
-        parent_origin_id=parts.parent_id or None,
-        model=parts.model or None,
-        provider=parts.provider or None,
-        profile=parts.profile or None,
-        personality=_read_text(parts.page.get("personality")),
-        workspace=_read_text(parts.page.get("workspace")) or _read_text(parts.last.get("cwd")),
-        usage=parts.usage,
-        folded=plan.folded,
-    )
-
-
-def read_entries(
-    plan: ConversationPlan, rules: MessageRules, created_at: datetime
-) -> Iterator[ImportedEntry | ImportProblem]:
-    """Read the conversation as people saw it, with the summaries that the agent saw."""
-    at = created_at
-    for planned in read_planned(plan):
-        if isinstance(planned, ImportProblem):
-            yield planned
-            continue
-        record = planned.record
-        if record.at is not None:
-            at = to_datetime(record.at)
-        if planned.action == DROP:
-            continue
-        try:
-            yield _build_entry(planned, at, rules)
-        except InvalidInput as error:
-            yield ImportProblem(where=record.where, what=str(error))
-
-
-def _build_entry(planned: PlannedRecord, at: datetime, rules: MessageRules) -> ImportedEntry:
-    record = planned.record
-    if planned.action == SUMMARIZE:
-        kept_count = max(planned.kept_count, record.kept_count)
-        return ImportedCompaction(summary=record.summary or "", at=at, kept_count=kept_count)
-    return build_imported_message(record, at, rules)
-
-
-def _find_first_time(plan: ConversationPlan) -> datetime | None:
-    for session in plan.sessions:
-        for time in session.marks.times:
-            if not math.isnan(time):
-                return to_datetime(time)
-    return None
-
-
-def _read_end(row: dict[str, Any]) -> tuple[datetime | None, EndReason | None]:
-    reason = _END_REASONS.get(str(row.get("end_reason")))
-    ended_at = read_time(row.get("ended_at"))
-    return (ended_at, reason) if reason and ended_at else (None, None)
-
-
-def _read_text(value: object) -> str | None:
-    return (value.strip() or None) if isinstance(value, str) else None

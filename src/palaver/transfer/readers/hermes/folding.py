@@ -46,6 +46,18 @@ _MAX_DEPTH: Final = 12
 
 ABSENT: Final = -1
 
+MAX_FIRST_COPIES: Final = 16
+MAX_LAST_COPIES: Final = 4_096
+_SAME_TIME_SECONDS: Final = 0.001
+
+SHOW: Final = 0
+DROP: Final = 1
+SUMMARIZE: Final = 2
+MAX_TURN_MESSAGES: Final = 512  # a turn that is stored again is looked for among this many messages
+_ANSWER_SECONDS: Final = 1.0  # a message and its answer cannot follow the same ones as fast as this
+_MESSAGE_SECONDS: Final = 0.2  # the same for one message alone
+MAX_COPIES: Final = 8  # of one session
+
 
 def estimate_zone_shift(first: Marks, second: Marks) -> float:
     """Return by how much the clock of the second copy is off because its times were read in another time zone."""
@@ -276,20 +288,13 @@ def _find_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- compactions ---------------------------------------------------------------------------------------------------
+#
 # Joining what Hermes stored before and after a compaction.
 #
 # After a compaction it stores some of the first messages, a summary and some of the last messages again: in a session
 # that continues the old one, or below the old messages of the same session. Evidence for these copies is their place:
 # they stand directly before and after the summary and repeat, in the same order, how the conversation began and ended.
-
-MAX_FIRST_COPIES: Final = 16
-MAX_LAST_COPIES: Final = 4_096
-_SAME_TIME_SECONDS: Final = 0.001
-
-SHOW: Final = 0
-DROP: Final = 1
-SUMMARIZE: Final = 2
 
 
 @dataclass(slots=True)
@@ -362,16 +367,13 @@ def measure_overlap(end: Sequence[int], beginning: Sequence[int]) -> int:
     return lengths[-1] if end and beginning else 0
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- repeats -------------------------------------------------------------------------------------------------------
+#
 # Finding messages that Hermes has written twice into the same file.
 #
 # Its agent and its gateway both stored a turn: the same messages stand there again, in the same order, right after
 # each other. Evidence that they are no new messages: the id of the message on its platform, the ids of tool calls, or
 # the time, because no person writes and no model answers within a moment.
-
-MAX_TURN_MESSAGES: Final = 512  # a turn that is stored again is looked for among this many messages
-_ANSWER_SECONDS: Final = 1.0  # a message and its answer cannot follow the same ones as fast as this
-_MESSAGE_SECONDS: Final = 0.2  # the same for one message alone
 
 
 def find_repeats(marks: Marks) -> bytearray:
@@ -436,9 +438,7 @@ def _is_repeat(marks: Marks, block: list[int], index: int) -> bool:
     return 0 <= seconds <= (_ANSWER_SECONDS if has_answer else _MESSAGE_SECONDS)
 
 
-# --------------------------------------------------------------------------------------------------
-
-MAX_COPIES: Final = 8  # of one session
+# ---- plans ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +452,7 @@ class Copy:
 
 @dataclass(slots=True)
 class SessionPlan:
-    """How the copies of one session become one list."""
+    """The plan by which the copies of one session become one list."""
 
     copies: Sequence[Copy]
     dropped: list[bytearray] = field(default_factory=list)  # for each copy: what was stored again

@@ -6,7 +6,6 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, InvalidSource
@@ -26,23 +25,30 @@ from palaver.transfer.readers.hermes.state_database import (
     read_routes,
 )
 from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, open_plain_file, read_plain_file
+from palaver.transfer.readers.values import (
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    is_plain,
+    read_json_file,
+    read_text_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import tzinfo
     from pathlib import Path
 
-    from palaver.transfer.imported import ImportedProject
 
-
-_MAX_FILE_BYTES: Final = 4_000_000
+_MAX_FILE_CHARS: Final = 4_000_000
 _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Z][A-Z0-9_]{2,80})\s*=\s*(?P<value>.*)")
 _PLATFORM_SETTING = re.compile(
     r"(?P<platform>[A-Z][A-Z0-9_]*?)_(?P<kind>ALLOWED_USERS|HOME_(?:CHANNEL|ROOM|ADDRESS))(?P<part>_NAME|_THREAD_ID)?"
 )
 _PLATFORM_NAMES: Final = {"qq": "qqbot"}
+
+_DATED_ID = re.compile(r"(\d{8})_(\d{6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,45 +59,29 @@ class HomeChat:
     thread_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedUser:
-    platform: str  # empty: on every platform
-    user_id: str
-    is_admin: bool = False
-
-
 @dataclass(slots=True)
 class HermesSettings:
     timezone: str = ""
     group_sessions_per_user: bool = True
     thread_sessions_per_user: bool = False
     homes: dict[str, HomeChat] = field(default_factory=dict)  # by platform
-    allowed: list[AllowedUser] = field(default_factory=list)
+    allowed: list[ImportedAccount] = field(default_factory=list)  # without a platform: on every one
     problems: list[ImportProblem] = field(default_factory=list)
 
 
 def read_settings(folder: Path, make_name: Callable[[Path], str]) -> HermesSettings:
     """Read the three files; what the first of them says wins, as in Hermes."""
     settings = HermesSettings()
-    _apply_environment(settings, _read_text(folder / ".env", settings, make_name))
+
+    def read_text(path: Path) -> str:
+        return read_text_file(path, make_name(path), settings.problems, _MAX_FILE_CHARS) or ""
+
+    _apply_environment(settings, read_text(folder / ".env"))
     for file_name, parse in (("config.yaml", _parse_yaml), ("gateway.json", _parse_json)):
-        text = _read_text(folder / file_name, settings, make_name)
+        text = read_text(folder / file_name)
         document = parse(text, make_name(folder / file_name), settings) if text.strip() else {}
         _apply_document(settings, document)
     return settings
-
-
-def _read_text(path: Path, settings: HermesSettings, make_name: Callable[[Path], str]) -> str:
-    try:
-        with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
-            return file.read(_MAX_FILE_BYTES)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        settings.problems.append(
-            ImportProblem(where=make_name(path), what=f"The file cannot be read: {error.strerror}.")
-        )
-        return ""
 
 
 def _apply_environment(settings: HermesSettings, text: str) -> None:
@@ -103,7 +93,7 @@ def _apply_environment(settings: HermesSettings, text: str) -> None:
             platform = _PLATFORM_NAMES.get(match["platform"].lower(), match["platform"].lower())
             if match["kind"] == "ALLOWED_USERS":
                 platform = "" if platform == "gateway" else platform.removesuffix("_group")
-                settings.allowed += [AllowedUser(platform, user) for user in _split(value)]
+                settings.allowed += [ImportedAccount(platform=platform, user_id=user) for user in _split(value)]
             else:
                 chats.setdefault(platform, {})[match["part"] or ""] = value
     for platform, parts in chats.items():
@@ -168,7 +158,9 @@ def _apply_platform(settings: HermesSettings, platform: str, section: dict[str, 
     if (chat_id := as_id(home.get("chat_id"))) and platform not in settings.homes:
         settings.homes[platform] = HomeChat(platform, chat_id, as_text(home.get("name")), as_id(home.get("thread_id")))
     for key, is_admin in (("allow_from", False), ("allow_admin_from", True), ("group_allow_admin_from", True)):
-        settings.allowed += [AllowedUser(platform, user, is_admin) for user in _read_users(extra.get(key))]
+        settings.allowed += [
+            ImportedAccount(platform=platform, user_id=user, is_owner=is_admin) for user in _read_users(extra.get(key))
+        ]
 
 
 def _read_users(value: object) -> Iterable[str]:
@@ -179,28 +171,36 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-# --------------------------------------------------------------------------------------------------
-
-_DATED_ID = re.compile(r"(\d{8})_(\d{6})")
+# ---- the folder ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
 class HermesHome:
-    folder: Path
-    root: Path  # the folder of the import
-    profile: str
-    settings: HermesSettings
-    zone: tzinfo | None  # None: of this machine
-    database: StateDatabase | None
-    transcripts: dict[str, Path]
-    snapshots: dict[str, Path]
-    pages: dict[str, Path]
-    projects: dict[str, ImportedProject]
-    lineage: Lineage
-    routes: dict[str, Route]
-    origins: dict[str, dict[str, Any]]  # the chats of sessions that a route names
-    current: dict[str, Route | None]  # the conversations that chats are on, by their first session
-    problems: list[ImportProblem] = field(default_factory=list)
+    def __init__(self, folder: Path, root: Path, profile: str) -> None:
+        self.folder = folder
+        self.root = root  # the folder of the import
+        self.profile = profile
+        self.settings = read_settings(folder, self.make_name)
+        self.problems = problems = self.settings.problems
+        self.zone = _load_zone(self.settings, problems)  # None: of this machine
+        database_path, sessions = folder / "state.db", folder / "sessions"
+        self.database = _open_database(database_path, self.make_name(database_path), self.zone, problems)
+        self.transcripts = _list_files(sessions, ".jsonl")
+        self.snapshots = {
+            name.removeprefix("session_"): path
+            for name, path in _list_files(sessions, ".json").items()
+            if name.startswith("session_")
+        }
+        self.pages = _list_files(folder / "webui" / "sessions", ".json")
+        self.lineage = _read_lineage(self.database, frozenset(self.pages), problems)
+        self.projects = read_projects(folder / "webui" / "projects.json", self.make_name, problems)
+        self.routes = read_routes(self.database, sessions / "sessions.json", self.make_name, problems)
+        # The chats of sessions that a route names.
+        self.origins = {route.session_id: route.origin for route in self.routes.values()}
+        # The conversations that chats are on, by their first session.
+        self.current = find_current(self.lineage, self.routes)
+        if self.lineage.delegate_count:
+            what = f"Sub-agent sessions are left out, as in Hermes' own lists: {self.lineage.delegate_count}."
+            problems.append(ImportProblem(where=self.make_name(database_path), what=what))
 
     def make_name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
@@ -242,48 +242,6 @@ class HermesHome:
         with suppress(OSError):
             return path.stat().st_mtime
         return 0.0
-
-
-def open_home(folder: Path, root: Path, profile: str) -> HermesHome:
-    def make_name(path: Path) -> str:
-        return path.relative_to(root).as_posix()
-
-    settings = read_settings(folder, make_name)
-    problems = settings.problems
-    zone = _load_zone(settings, problems)
-    database = _open_database(folder / "state.db", make_name(folder / "state.db"), zone, problems)
-    sessions = folder / "sessions"
-    pages = _list_files(folder / "webui" / "sessions", ".json")
-    projects, project_problems = read_projects(
-        folder / "webui" / "projects.json", make_name(folder / "webui" / "projects.json")
-    )
-    lineage = _read_lineage(database, frozenset(pages), problems)
-    routes, route_problems = read_routes(database, sessions / "sessions.json", make_name(sessions / "sessions.json"))
-    problems += [*project_problems, *route_problems]
-    if lineage.delegate_count:
-        what = f"Sub-agent sessions are left out, as in Hermes' own lists: {lineage.delegate_count}."
-        problems.append(ImportProblem(where=make_name(folder / "state.db"), what=what))
-    return HermesHome(
-        folder=folder,
-        root=root,
-        profile=profile,
-        settings=settings,
-        zone=zone,
-        database=database,
-        transcripts=_list_files(sessions, ".jsonl"),
-        snapshots={
-            name.removeprefix("session_"): path
-            for name, path in _list_files(sessions, ".json").items()
-            if name.startswith("session_")
-        },
-        pages=pages,
-        projects=projects,
-        lineage=lineage,
-        routes=routes,
-        origins={route.session_id: route.origin for route in routes.values()},
-        current=find_current(lineage, routes),
-        problems=problems,
-    )
 
 
 def find_current(lineage: Lineage, routes: dict[str, Route]) -> dict[str, Route | None]:
@@ -354,7 +312,8 @@ def _format_date(date: str, time: str) -> str:
     return f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- people and home channels --------------------------------------------------------------------------------------
+#
 # People who were allowed to talk to Hermes, and its home channels.
 
 
@@ -364,17 +323,13 @@ def read_accounts(
     """Read allow-lists and pairings; each person on a platform comes once."""
     accounts: dict[tuple[str, str], ImportedAccount] = {}
     problems: list[ImportProblem] = []
-    for user in settings.allowed:
-        _add(accounts, problems, user.platform, user.user_id, is_owner=user.is_admin)
+    for account in settings.allowed:
+        _add_account(accounts, problems, account)
     for path in _list_pairings(folder):
         platform = path.name.removesuffix("-approved.json")
-        try:
-            approved = as_dict(parse_json(read_plain_file(path)))
-        except (OSError, UnreadableItem) as error:
-            problems.append(ImportProblem(where=make_name(path), what=f"Pairings cannot be read: {error}"))
-            continue
-        for user_id, details in approved.items():
-            _add(accounts, problems, platform, user_id, name=as_text(as_dict(details).get("user_name")))
+        for user_id, details in as_dict(read_json_file(path, make_name(path), problems, "Pairings")).items():
+            name = as_text(as_dict(details).get("user_name"))
+            _add_account(accounts, problems, ImportedAccount(platform=platform, user_id=user_id, name=name))
     for account in accounts.values():
         yield account if account.name else replace(account, name=names.get((account.platform, account.user_id), ""))
     yield from dict.fromkeys(problems)
@@ -385,37 +340,28 @@ def _list_pairings(folder: Path) -> Iterable[Path]:
         yield from sorted(place.glob("*-approved.json"))
 
 
-def _add(
-    accounts: dict[tuple[str, str], ImportedAccount],
-    problems: list[ImportProblem],
-    platform_name: str,
-    user_id: str,
-    *,
-    name: str = "",
-    is_owner: bool = False,
+def _add_account(
+    accounts: dict[tuple[str, str], ImportedAccount], problems: list[ImportProblem], account: ImportedAccount
 ) -> None:
-    if user_id == "*":
-        place = f"on {platform_name}" if platform_name else "on every platform"
+    if account.user_id == "*":
+        place = f"on {account.platform}" if account.platform else "on every platform"
         what = (
             f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
         )
         problems.append(ImportProblem(where="allow-list", what=what))
         return
-    if not platform_name:
-        problems.append(
-            ImportProblem(
-                where="GATEWAY_ALLOWED_USERS", what=f"{user_id} names no platform, so the person is left out."
-            )
-        )
+    if not account.platform:
+        what = f"{account.user_id} names no platform, so the person is left out."
+        problems.append(ImportProblem(where="GATEWAY_ALLOWED_USERS", what=what))
         return
     try:
-        platform = convert_platform(platform_name)
+        platform = convert_platform(account.platform)
     except InvalidSource as error:
         problems.append(ImportProblem(where="allow-list", what=str(error)))
         return
-    key = (str(platform), convert_chat_id(platform, user_id))
+    key = (str(platform), convert_chat_id(platform, account.user_id))
     known = accounts.get(key, ImportedAccount(platform=key[0], user_id=key[1]))
-    accounts[key] = replace(known, name=known.name or name, is_owner=known.is_owner or is_owner)
+    accounts[key] = replace(known, name=known.name or account.name, is_owner=known.is_owner or account.is_owner)
 
 
 def read_home_channels(

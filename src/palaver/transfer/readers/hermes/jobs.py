@@ -1,11 +1,11 @@
-"""Scheduled prompts: `cron/jobs.json`."""
+"""Jobs and memories of Hermes, and the sources that its jobs and conversations name."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, InvalidSource
@@ -14,8 +14,15 @@ from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.sessions.targets import format_chat_target, parse_target
 from palaver.transfer.imported import ImportedJob, ImportedMemory, ImportProblem
 from palaver.transfer.readers.hermes.records import read_seconds
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, open_plain_file, read_plain_file
+from palaver.transfer.readers.values import (
+    as_count,
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    read_json_file,
+    read_text_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,21 +34,34 @@ _SEPARATOR: Final = "\n§\n"
 _FILES: Final = ("MEMORY.md", "USER.md")
 _MAX_FILE_CHARS: Final = 4_000_000
 
+# Sessions from these belong to the person who imports them: they name no chat on a platform.
+OWN_SOURCES: Final = frozenset(
+    {"", "cli", "tui", "local", "webui", "desktop", "acp", "cron", "api_server", "tool", "unknown", "bg", "subagent"}
+)
+_PLATFORM_NAMES: Final = {"whatsapp": Platform.WHATSAPP_WEB, "whatsapp_cloud": Platform.WHATSAPP}
+_PHONE_SERVER: Final = "@s.whatsapp.net"
+_CHAT_OF_USER: Final = frozenset({Platform.TELEGRAM, Platform.WHATSAPP, Platform.WHATSAPP_WEB, Platform.SIGNAL})
+_IGNORED: Final = {
+    "skills": "skills",
+    "context_from": "the results of other jobs",
+    "enabled_toolsets": "its own list of tools",
+    "workdir": "its own working folder",
+}
+
 
 def read_memories(folder: Path, make_name: Callable[[Path], str]) -> Iterator[ImportedMemory | ImportProblem]:
     """Read each entry once; its id is made of its words, so that a second import recognizes it."""
     seen = set()
     for file_name in _FILES:
         path = folder / "memories" / file_name
-        try:
-            with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
-                content = file.read(_MAX_FILE_CHARS)
+        problems: list[ImportProblem] = []
+        content = read_text_file(path, make_name(path), problems, _MAX_FILE_CHARS)
+        yield from problems
+        if content is None:
+            continue
+        at = None
+        with suppress(OSError):  # it was deleted meanwhile
             at = datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            yield ImportProblem(where=make_name(path), what=f"The file cannot be read: {error.strerror}.")
-            continue
         for entry in content.replace("\r\n", "\n").split(_SEPARATOR):
             text = as_text(entry).strip()
             if text and text not in seen:
@@ -50,16 +70,9 @@ def read_memories(folder: Path, make_name: Callable[[Path], str]) -> Iterator[Im
                 yield ImportedMemory(origin_id=f"{file_name}:{digest}", text=text, at=at)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- sources -------------------------------------------------------------------------------------------------------
+#
 # Where a conversation of Hermes took place, in the form that our adapters give to the same chat.
-
-# Sessions from these belong to the person who imports them: they name no chat on a platform.
-OWN_SOURCES: Final = frozenset(
-    {"", "cli", "tui", "local", "webui", "desktop", "acp", "cron", "api_server", "tool", "unknown", "bg", "subagent"}
-)
-_PLATFORM_NAMES: Final = {"whatsapp": Platform.WHATSAPP_WEB, "whatsapp_cloud": Platform.WHATSAPP}
-_PHONE_SERVER: Final = "@s.whatsapp.net"
-_CHAT_OF_USER: Final = frozenset({Platform.TELEGRAM, Platform.WHATSAPP, Platform.WHATSAPP_WEB, Platform.SIGNAL})
 
 
 def convert_platform(name: str) -> Platform:
@@ -129,19 +142,12 @@ def replace_thread(source: SessionSource, thread_id: str | None) -> SessionSourc
     return SessionSource.from_dict({**source.to_dict(), "thread_id": thread_id})
 
 
-# --------------------------------------------------------------------------------------------------
-
-_IGNORED: Final = {
-    "skills": "skills",
-    "context_from": "the results of other jobs",
-    "enabled_toolsets": "its own list of tools",
-    "workdir": "its own working folder",
-}
+# ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job refers to."""
+    """The time zone and the chats that jobs refer to."""
 
     timezone: str  # empty: unknown
     zone: tzinfo | None
@@ -149,14 +155,13 @@ class JobContext:
     chats: Mapping[tuple[str, str], SessionSource]  # by platform and id
 
 
-def read_jobs(path: Path, name: str, context: JobContext) -> Iterator[ImportedJob | ImportProblem]:
-    try:
-        data = parse_json(read_plain_file(path).removeprefix(b"\xef\xbb\xbf"))
-    except FileNotFoundError:
-        return
-    except (OSError, UnreadableItem) as error:
-        yield ImportProblem(where=name, what=f"Jobs cannot be read: {error}")
-        return
+def read_jobs(
+    path: Path, make_name: Callable[[Path], str], context: JobContext
+) -> Iterator[ImportedJob | ImportProblem]:
+    problems: list[ImportProblem] = []
+    name = make_name(path)
+    data = read_json_file(path, name, problems, "Jobs")
+    yield from problems
     jobs = data if isinstance(data, list) else as_list(as_dict(data).get("jobs"))
     for number, job in enumerate(map(as_dict, jobs), start=1):
         label = as_text(job.get("name")) or as_id(job.get("id")) or f"number {number}"

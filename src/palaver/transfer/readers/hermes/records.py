@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-MAX_SENDER_CHARS: Final = 240
-
 _WORKSPACE = re.compile(r"\s*\[Workspace(?:::v1)?:(?:\\.|[^\]\\]){1,4096}\]\s*")
 _RECALLED_START: Final = "<memory-context>"
 _RECALLED_END: Final = "</memory-context>"
@@ -33,6 +31,21 @@ _REVIEW_STARTS: Final = (
     "Review the conversation above and update the skill library",
     "Review the conversation above and consider saving to memory",
 )
+
+_EARLIEST_SECONDS: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
+_LATEST_SECONDS: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
+_SHOWN_ROLES: Final = frozenset({"user", "assistant", "tool"})
+_SKIPPED_ROLES: Final = frozenset({"session_meta", "system"})  # tools and prompts, which are made again here
+_MAX_COST: Final = 1_000_000.0
+_PRICED: Final = frozenset({"estimated", "actual", "included"})
+FROM_AGENT: Final = 2
+NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
+SUMMARY: Final = 8  # it is a summary of what was said before
+MERGED: Final = 16  # a summary in one message with words that were said before
+UNDONE: Final = 32
+UNNAMED_RESULT: Final = 64  # of a tool, without the id of its call
+
+_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
 
 
 def clean_text(role: str, text: str) -> str:
@@ -79,16 +92,11 @@ def read_summary(text: str) -> tuple[str, bool] | None:
 
 
 def is_review_request(role: str, text: str) -> bool:
-    """Whether this starts a review that ran in the background; older versions stored it in the conversation."""
+    """Return whether this starts a review that ran in the background; older versions stored it in the conversation."""
     return role in {"user", "system"} and text.lstrip().startswith(_REVIEW_STARTS)
 
 
-# --------------------------------------------------------------------------------------------------
-
-_EARLIEST_SECONDS: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
-_LATEST_SECONDS: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
-_SHOWN_ROLES: Final = frozenset({"user", "assistant", "tool"})
-_SKIPPED_ROLES: Final = frozenset({"session_meta", "system"})  # tools and prompts, which are made again here
+# ---- records -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,11 +210,9 @@ def _read_tool_calls(value: object) -> list[dict[str, Any]]:
     return calls
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- usage ---------------------------------------------------------------------------------------------------------
+#
 # Tokens and costs of a conversation: one row for each model.
-
-_MAX_COST: Final = 1_000_000.0
-_PRICED: Final = frozenset({"estimated", "actual", "included"})
 
 
 def sum_usage(
@@ -254,21 +260,12 @@ def _read_cost(row: Mapping[str, Any]) -> tuple[Decimal | None, CostStatus | Non
     return (Decimal(0), CostStatus.ESTIMATED) if status in _PRICED else (None, None)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- marks ---------------------------------------------------------------------------------------------------------
+#
 # Marks: the little that folding needs to know of a message, so that a long conversation is never in memory.
 #
 # A list of messages becomes four columns. Equal keys mean: the same role and the same words, or the same tool call.
 # That alone never makes two messages one; `alignment`, `repeats` and `compactions` look for evidence.
-
-FROM_PERSON: Final = 1
-FROM_AGENT: Final = 2
-NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
-SUMMARY: Final = 8  # it is a summary of what was said before
-MERGED: Final = 16  # a summary in one message with words that were said before
-UNDONE: Final = 32
-UNNAMED_RESULT: Final = 64  # of a tool, without the id of its call
-
-_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
 
 
 @dataclass(slots=True)
@@ -330,7 +327,7 @@ def hash_text(text: str) -> int:
 def _make_flags(record: Record) -> int:
     if record.summary is not None:
         return SUMMARY | (MERGED if record.is_merged_summary else 0)
-    flags = {"user": FROM_PERSON, "assistant": FROM_AGENT}.get(record.role, 0)
+    flags = FROM_AGENT if record.role == "assistant" else 0
     if record.role == "tool":
         flags |= NAMED if record.tool_call_id else UNNAMED_RESULT
     if record.tool_calls:

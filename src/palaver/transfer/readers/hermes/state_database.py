@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.readers.hermes.records import Record, is_review_request, read_record
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_text, read_plain_file
+from palaver.transfer.readers.values import as_count, as_dict, as_id, as_text, read_json_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import tzinfo
     from pathlib import Path
 
@@ -38,6 +37,9 @@ _USAGE_COLUMNS: Final = (
     "model", "billing_provider", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
     "reasoning_tokens", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source",
 )  # fmt: skip
+
+ACCIDENTAL_ENDS: Final = frozenset({"agent_close", "ws_orphan_reap"})  # Hermes goes on with such a session
+_AGENT_SOURCES: Final = frozenset({"tool", "subagent"})
 
 
 class StateDatabase:
@@ -120,11 +122,9 @@ def parse_stored_json(text: object, default: Any) -> Any:
         return default
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- lineage -------------------------------------------------------------------------------------------------------
+#
 # Which sessions of Hermes are one conversation: it started a new session for each compaction.
-
-ACCIDENTAL_ENDS: Final = frozenset({"agent_close", "ws_orphan_reap"})  # Hermes goes on with such a session
-_AGENT_SOURCES: Final = frozenset({"tool", "subagent"})
 
 
 @dataclass(slots=True)
@@ -243,7 +243,8 @@ def _add_chain(lineage: Lineage, first: SessionLink, continued: dict[str, str]) 
     lineage.chains.append(chain)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- routes --------------------------------------------------------------------------------------------------------
+#
 # Which chat is on which session: the table `gateway_routing`, and `sessions.json` for chats that are not in it.
 
 
@@ -259,11 +260,13 @@ class Route:
     last_prompt_tokens: int
 
 
-def read_routes(database: StateDatabase | None, path: Path, name: str) -> tuple[dict[str, Route], list[ImportProblem]]:
+def read_routes(
+    database: StateDatabase | None, path: Path, make_name: Callable[[Path], str], problems: list[ImportProblem]
+) -> dict[str, Route]:
     """Read all routes by session key; like Hermes, the database wins."""
     routes: dict[str, Route] = {}
-    problems: list[ImportProblem] = []
-    for key, entry in _read_file(path, name, problems).items():
+    name = make_name(path)
+    for key, entry in as_dict(read_json_file(path, name, problems, "Chats and their sessions")).items():
         if not key.startswith("_"):
             _add_route(routes, problems, key, entry, name)
     if database is not None:
@@ -273,17 +276,7 @@ def read_routes(database: StateDatabase | None, path: Path, name: str) -> tuple[
                 _add_route(routes, problems, key, parse_stored_json(row["entry_json"], None), database.name)
         except InvalidForeignDatabase as error:
             problems.append(ImportProblem(where=database.name, what=str(error)))
-    return routes, problems
-
-
-def _read_file(path: Path, name: str, problems: list[ImportProblem]) -> dict[str, Any]:
-    try:
-        return as_dict(parse_json(read_plain_file(path).removeprefix(b"\xef\xbb\xbf")))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnreadableItem) as error:
-        problems.append(ImportProblem(where=name, what=f"Chats and their sessions cannot be read: {error}"))
-        return {}
+    return routes
 
 
 def _add_route(routes: dict[str, Route], problems: list[ImportProblem], key: str, entry: object, where: str) -> None:

@@ -12,10 +12,17 @@ from palaver.transfer.imported import ImportedProject, ImportProblem
 from palaver.transfer.readers.hermes.folding import measure_overlap
 from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
 from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
-from palaver.transfer.readers.values import as_dict, as_list, as_text, open_plain_file, read_plain_file
+from palaver.transfer.readers.values import (
+    as_dict,
+    as_list,
+    as_text,
+    describe_read_error,
+    open_plain_file,
+    read_json_file,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
     from datetime import tzinfo
     from pathlib import Path
     from typing import TextIO
@@ -24,6 +31,11 @@ if TYPE_CHECKING:
 CHUNK_CHARS: Final = 65_536
 MAX_ITEM_CHARS: Final = 64_000_000
 _WHITE_SPACE: Final = " \t\r\n"
+
+MAX_LINE_BYTES: Final = 64_000_000
+_MAX_CONTEXT_KEYS: Final = 4_096
+_LISTS: Final = ("messages", "tool_calls", "context_messages")
+_LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
 
 
 class UnreadableObject(ValueError):
@@ -45,7 +57,6 @@ class _ObjectReader:
         self._decoder = json.JSONDecoder(strict=False)
         self._buffer = ""
         self._position = 0
-        self._is_at_end = False
 
     def read(self, lists: Container[str]) -> Iterator[tuple[str, Any]]:
         self._expect("{")
@@ -107,9 +118,7 @@ class _ObjectReader:
         return bool(more)
 
 
-# --------------------------------------------------------------------------------------------------
-
-MAX_LINE_BYTES: Final = 64_000_000
+# ---- transcripts ---------------------------------------------------------------------------------------------------
 
 
 def open_transcript(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record | ImportProblem]:
@@ -128,7 +137,7 @@ def open_transcript(path: Path, name: str, zone: tzinfo | None) -> Iterator[Reco
                 if not line.endswith(b"\n") and len(line) >= MAX_LINE_BYTES:
                     _skip_line(file)
     except OSError as error:
-        yield ImportProblem(where=name, what=f"The file cannot be read: {error.strerror}.")
+        yield ImportProblem(where=name, what=describe_read_error(error, "The file"))
 
 
 def _read_line(line: bytes, where: str, zone: tzinfo | None) -> Record | ImportProblem | None:
@@ -147,27 +156,23 @@ def _skip_line(file: BinaryIO) -> None:
 
 
 def open_snapshot(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record | ImportProblem]:
-    """Read `session_<id>.json`: the conversation as the agent saw it."""
+    """Read the messages of `session_<id>.json`, the conversation as the agent saw it, or of a file of the page."""
     number = 0
     try:
-        for key, data in read_members(path, ("messages",)):
-            if key != "messages" or not isinstance(data, dict):
-                continue
-            number += 1
-            if record := read_record(data, f"{name}, message {number}", zone):
-                yield record
+        for key, data in read_members(path, _LISTS):
+            if key == "messages":
+                number += 1
+                if record := read_record(as_dict(data), f"{name}, message {number}", zone):
+                    yield record
     except UnreadableObject as error:
         yield ImportProblem(where=f"{name}, after message {number}", what=str(error))
     except OSError as error:
-        yield ImportProblem(where=name, what=f"The file cannot be read: {error.strerror}.")
+        yield ImportProblem(where=name, what=describe_read_error(error, "The file"))
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- files of the page ---------------------------------------------------------------------------------------------
+#
 # The files of Hermes' web page: `webui/sessions/<id>.json` and `projects.json`.
-
-_MAX_CONTEXT_KEYS: Final = 4_096
-_LISTS: Final = ("messages", "tool_calls", "context_messages")
-_LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
 
 
 @dataclass(slots=True)
@@ -177,13 +182,8 @@ class WebuiSession:
     path: Path
     name: str
     fields: dict[str, Any] = field(default_factory=dict)
-    message_count: int = 0
     summary: str = ""
     context_keys: list[int] = field(default_factory=list)  # of what the model saw after the summary
-
-    @property
-    def id(self) -> str:
-        return self.path.stem
 
     @property
     def title(self) -> str:
@@ -196,9 +196,7 @@ def read_webui_session(path: Path, name: str, zone: tzinfo | None) -> WebuiSessi
     session = WebuiSession(path, name)
     try:
         for key, value in read_members(path, _LISTS):
-            if key == "messages":
-                session.message_count += 1
-            elif key == "context_messages":
+            if key == "context_messages":
                 _read_context(session, value, zone)
             elif key not in _LISTS and key not in _LARGE_MEMBERS:
                 session.fields[key] = value
@@ -206,7 +204,7 @@ def read_webui_session(path: Path, name: str, zone: tzinfo | None) -> WebuiSessi
         if not session.fields:
             return ImportProblem(where=name, what=f"{error} The file is left out.")
     except OSError as error:
-        return ImportProblem(where=name, what=f"The file cannot be read: {error.strerror}.")
+        return ImportProblem(where=name, what=describe_read_error(error, "The file"))
     session.summary = session.summary or as_text(session.fields.get("compression_anchor_summary")).strip()
     return session
 
@@ -225,30 +223,21 @@ def open_webui_records(
     session: WebuiSession, zone: tzinfo | None, *, with_summary: bool
 ) -> Iterator[Record | ImportProblem]:
     """Read the messages as people saw them, the summary at its place and the prompt that has no answer yet."""
-    number, visible = 0, 0
+    visible = 0
     anchor = session.fields.get("compression_anchor_visible_idx") if with_summary and session.summary else None
     recent: deque[int] = deque(maxlen=_MAX_CONTEXT_KEYS)
     last_text = ""
-    try:
-        for key, data in read_members(session.path, _LISTS):
-            if key != "messages":
-                continue
-            number += 1
-            record = read_record(as_dict(data), f"{session.name}, message {number}", zone)
-            if record is not None:
-                yield record
-            if isinstance(record, Record):
-                recent.append(make_key(record))
-                if record.role == "user":
-                    last_text = record.text.strip()
-                visible += record.role != "tool" and bool(record.text.strip())
-                if isinstance(anchor, int) and visible == anchor + 1:
-                    yield _make_summary(session, record.at, measure_overlap(list(recent), session.context_keys))
-                    anchor = None
-    except UnreadableObject as error:
-        yield ImportProblem(where=f"{session.name}, after message {number}", what=str(error))
-    except OSError as error:
-        yield ImportProblem(where=session.name, what=f"The file cannot be read: {error.strerror}.")
+    for record in open_snapshot(session.path, session.name, zone):
+        yield record
+        if isinstance(record, Record):
+            recent.append(make_key(record))
+            if record.role == "user":
+                last_text = record.text.strip()
+            visible += record.role != "tool" and bool(record.text.strip())
+            if isinstance(anchor, int) and visible == anchor + 1:
+                kept_count = measure_overlap(list(recent), session.context_keys)
+                yield _make_summary(session, record.at, kept_count)
+                anchor = None
     yield from _read_pending(session, last_text, zone)
 
 
@@ -268,17 +257,13 @@ def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) ->
         )
 
 
-def read_projects(path: Path, name: str) -> tuple[dict[str, ImportedProject], list[ImportProblem]]:
+def read_projects(
+    path: Path, make_name: Callable[[Path], str], problems: list[ImportProblem]
+) -> dict[str, ImportedProject]:
     """Read `projects.json`: projects by their ids."""
-    try:
-        data = parse_json(read_plain_file(path))
-    except FileNotFoundError:
-        return {}, []
-    except (OSError, UnreadableItem) as error:
-        return {}, [ImportProblem(where=name, what=f"Projects cannot be read: {error}")]
     projects = {}
-    for item in map(as_dict, as_list(data)):
+    for item in map(as_dict, as_list(read_json_file(path, make_name(path), problems, "Projects"))):
         project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()
         if project_id and title:
             projects[project_id] = ImportedProject(name=title, color=as_text(item.get("color")) or None)
-    return projects, []
+    return projects
