@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource
-from palaver.accounts import erasures_table as erasures
 from palaver.config.agent_rules import RetentionRules, TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
@@ -25,6 +24,7 @@ from palaver.memory.model import MemoryTurnKind
 from palaver.money import windows_table as budget_windows
 from palaver.operation import cleanup
 from palaver.operation.cleanup import MAX_PROPOSAL_AGE, MAX_SENT_BODY_AGE, MAX_WINDOW_AGE, Cleanup
+from palaver.people import erasures_table as erasures
 from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, table as sessions
 from support.inbox import answer, list_rows, make_dm, make_inbox, say
 

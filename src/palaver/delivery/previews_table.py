@@ -11,10 +11,11 @@ released it. So an edit of a process that was paused cannot replace the answer, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable
+from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions.delivery import AccountKey, Address
 from palaver.sessions.turn import TurnState
 
@@ -232,3 +233,8 @@ def _preview_from_row(row: Row, *, has_delivery: bool = False) -> Preview:
         owner=row[5],
         has_delivery=has_delivery,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="preview", column="address", merge=Stays("belongs to an address"), erase=EraseAt.START),
+)

@@ -19,6 +19,7 @@ from palaver.core.text import encode_json, is_storable, make_name_key
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
 from palaver.money import table as budget_limits
 from palaver.people.model import Principal, Role
+from palaver.people.person_data import ErasureStep, Moved, PersonColumn
 from palaver.sessions import deletion_table as session_deletion, table as sessions
 from palaver.sessions.deletions import SESSION_PIECES
 
@@ -527,3 +528,15 @@ def delete_expired(tx: Transaction, before: int, limit: int) -> int:
             tx.execute("UPDATE job SET proposed_change = NULL WHERE no = $1", no)
             mark_decided(tx, no)
     return len(expired)
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="job",
+        merge=Moved(has_unique_names=True),
+        erase=ErasureStep.JOBS,
+        count="jobs",
+        belonging="jobs",
+        belonging_only="is_deleted = 0",
+    ),
+)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
+from palaver.people.person_data import ErasureStep, Moved, PersonColumn
 from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
 if TYPE_CHECKING:
@@ -159,3 +160,8 @@ def _attachment_from_row(row: Row) -> Attachment:
         person_id=PersonId(row[5]),
         created_at=from_micros(row[6]),
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),
+)

@@ -13,7 +13,6 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from palaver.accounts import erasures_table as erasures
 from palaver.config.agent_rules import TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import WorkKind, Write, write_kind
@@ -25,6 +24,7 @@ from palaver.jobs.table import ALL_PIECES
 from palaver.money import windows_table as budget_windows
 from palaver.operation.erasure import Erasures
 from palaver.operation.retention import Retention
+from palaver.people import erasures_table as erasures
 from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, shares_table as shares
 from palaver.sessions.deletions import clean_search_index, finish_deletions
 from palaver.sessions.share import MAX_EXPIRED_AGE

@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from palaver.accounts import erasures_table as erasures
-from palaver.accounts.erasures_table import ErasureReport, ErasureStep
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
@@ -28,17 +26,19 @@ from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
 from palaver.operation import erasures_table as erasure_batches, person_erasure, shared_erasure
-from palaver.people import table as people
+from palaver.people import erasures_table as erasures, table as people
+from palaver.people.erasures_table import ErasureReport
 from palaver.people.model import Role
+from palaver.people.person_data import ErasureStep
 from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
+    from palaver.people.erasures_table import ErasedPerson, ErasureRow
     from palaver.people.model import Person, Principal
     from palaver.sessions.store import SessionStore
 

@@ -22,8 +22,8 @@ from palaver.sessions.delivery import Address
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Transaction
+    from palaver.people.erasures_table import ErasedPerson, ErasureRow
 
 ROWS_PER_BATCH: Final = 200
 EVENTS_PER_BATCH: Final = 200

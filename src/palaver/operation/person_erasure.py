@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.accounts.erasures_table import ErasedPerson, ErasureReport
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
 from palaver.core.source import ChatType, decode_source
@@ -19,6 +18,7 @@ from palaver.jobs import table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.money import calls_table as model_calls
 from palaver.people import access_table as sender_ids, account_table as accounts, table as people
+from palaver.people.erasures_table import ErasedPerson, ErasureReport
 from palaver.people.model import Role
 from palaver.sessions.delivery import Address
 

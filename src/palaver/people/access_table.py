@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
 from palaver.people.model import Author, NamedPerson, normalize_name
+from palaver.people.person_data import EraseAt, Moved, PersonColumn, Stays
 from palaver.people.sender_ids import list_sender_ids
 
 if TYPE_CHECKING:
@@ -243,3 +244,19 @@ def mark_replaced(tx: Transaction, platform: str, main_id: str) -> None:
 def change_main_id(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
     """Give all ids of a person to the one who is stored under another id."""
     tx.execute("UPDATE sender_id SET main_id = $3 WHERE platform = $1 AND main_id = $2", platform, old_id, new_id)
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="chat_access",
+        merge=Moved("platform || ':' || account || ':' || chat_id || ':' || granted_at"),
+        erase=EraseAt.START,
+    ),
+    PersonColumn(
+        table="chat_access",
+        column="granted_by",
+        merge=Stays("says who granted it, under the id of that time"),
+        erase=EraseAt.START_CLEARED,
+    ),
+    PersonColumn(table="message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.errors import NameTaken, NotFound
@@ -27,6 +27,7 @@ from palaver.people.model import (
     SignInMethods,
     normalize_name,
 )
+from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
 from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
 
 if TYPE_CHECKING:
@@ -438,3 +439,9 @@ def _compute_oldest_open_times(now: int) -> tuple[int, int]:
 
 def _to_micros(duration: timedelta) -> int:
     return int(duration.total_seconds()) * 1_000_000
+
+
+PERSON_DATA: Final = tuple(
+    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    for table, count in (("account", ""), ("api_token", "tokens"), ("sign_in", "sign_ins"), ("sign_in_link", ""))
+)

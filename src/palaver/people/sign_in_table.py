@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, normalize_name
+from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
 from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
 
 if TYPE_CHECKING:
@@ -236,3 +237,9 @@ def uncount_attempt(tx: Transaction, limits: dict[str, RateLimit]) -> None:
 
 def _compute_interval_micros(limit: RateLimit) -> int:
     return int(limit.refill_interval.total_seconds() * 1_000_000)
+
+
+PERSON_DATA: Final = tuple(
+    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    for table, count in (("passkey", "passkeys"), ("passkey_challenge", ""), ("known_device", ""))
+)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import Conflict, build_placeholders
@@ -22,6 +22,7 @@ from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, 
 from palaver.core.text import make_storable
 from palaver.people import access_table as sender_ids, linked_rows
 from palaver.people.model import ChatAccount, Member, Person, Role, SignInMethods
+from palaver.people.person_data import EraseAt, ErasureStep, Moved, PersonColumn, Stays
 from palaver.people.sender_ids import fold_id_aliases
 
 if TYPE_CHECKING:
@@ -347,3 +348,16 @@ def _make_member(tx: Transaction, row: Row) -> Member:
         last_seen_at=from_micros_or_none(last_seen_at),
         uses_terminal=Platform.LOCAL in platforms,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="person", column="merged_into", merge=Moved(), erase=ErasureStep.PERSON),
+    PersonColumn(table="identity", merge=Moved(linked_rows.IDENTITY_KEY), erase=EraseAt.START, count="accounts"),
+    PersonColumn(
+        table="audience_member",
+        merge=Stays("a person can be a member for two reasons: see `move_memberships`"),
+        erase=EraseAt.START,
+    ),
+    PersonColumn(table="linked_row", merge=Stays("says whom a row came from"), erase=EraseAt.CASCADE),
+    PersonColumn(table="erasure", merge=Stays("an erased person is not linked"), erase=ErasureStep.PERSON),
+)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read
 from palaver.core.source import ChatType, Platform, decode_source, encode_source
+from palaver.people.person_data import EraseAt, Moved, PersonColumn
 from palaver.sessions.gateway_config import HomeChannel
 
 if TYPE_CHECKING:
@@ -81,3 +82,14 @@ def _load_statuses(tx: Transaction, config: GatewayConfig) -> dict[Platform, Hom
         platform: HomeChannelStatus(make_home_channel(source), True) for platform, source in load_chosen(tx).items()
     }
     return dict(sorted({**configured, **chosen}.items()))
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="home_channel",
+        column="set_by",
+        merge=Moved("platform || ':' || set_at"),
+        erase=EraseAt.START,
+        count="home_channels",
+    ),
+)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.core.ids import parse_session_id
 from palaver.core.text import make_json_storable, make_storable
+from palaver.people.person_data import ErasureStep, PersonColumn, Stays
 from palaver.sessions import hidden_ranges as read_marks
 from palaver.sessions.events import UNREAD_KINDS, EventKind
 from palaver.sessions.hidden_ranges import (
@@ -569,3 +570,8 @@ def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:
     if row is None:
         raise SessionNotFound
     return None if row[0] is None else int(row[0])
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="event", merge=Stays("says who wrote it, under the id of that time"), erase=ErasureStep.SHARED),
+)

@@ -17,6 +17,7 @@ from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
 from palaver.core.titles import clean_title
+from palaver.people.person_data import ErasureStep, Moved, PersonColumn
 from palaver.sessions.model import Project, clean_project_instructions
 
 if TYPE_CHECKING:
@@ -168,3 +169,16 @@ def _project_from_row(row: Row) -> Project:
         session_count=row[4],
         instructions=row[6],
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="project",
+        merge=Moved(has_unique_names=True),
+        erase=ErasureStep.PROJECTS,
+        batch_key="no",
+        count="projects",
+        belonging="projects",
+        belonging_only="is_deleted = 0",
+    ),
+)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId
 from palaver.core.operation import Page
+from palaver.people.person_data import ErasureStep, Moved, PersonColumn
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
     Share,
@@ -157,3 +158,15 @@ def _share_from_row(row: Row) -> Share:
         expires_at=None if expires_at is None else from_micros(expires_at),
         secret=secret,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="share",
+        merge=Moved(follows_session=True),
+        erase=ErasureStep.SHARES,
+        batch_key="no",
+        count="shares",
+        belonging="shares",
+    ),
+)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.ids import PersonId, SessionId, TurnId, new_turn_id
+from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
 from palaver.sessions.turn import (
     ALBUM_ID_KEY,
@@ -356,3 +357,14 @@ def _turn_from_row(row: Row) -> Turn:
         delivers_to=Address.from_text(row[12]).platform if row[12] else None,
         quoted_seqs=get_quoted_seqs(json.loads(row[13])) if row[13] else (),
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="turn", merge=Follows("state IN ('queued', 'running')"), erase=ErasureStep.SHARED),
+    PersonColumn(
+        table="turn",
+        column="stopped_by",
+        merge=Stays("says who stopped it, under the id of that time"),
+        erase=ErasureStep.SHARED,
+    ),
+)

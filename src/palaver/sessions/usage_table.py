@@ -9,11 +9,12 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
 from palaver.people import table as people
+from palaver.people.person_data import ErasureStep, PersonColumn, Stays
 from palaver.sessions.usage import TOKEN_COUNTERS, UsageGrouping, UsageReport, UsageRow
 
 if TYPE_CHECKING:
@@ -244,3 +245,14 @@ def _add_label(usage_row: UsageRow, grouping: UsageGrouping, labels: Mapping[str
         day = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(group))).date().isoformat()
         return replace(usage_row, group=day, label=day)
     return replace(usage_row, label=labels.get(group, "") or group or "unknown")
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="usage",
+        column="audience_no",
+        merge=Stays("belongs to an audience"),
+        erase=ErasureStep.USAGE,
+        count="usage_rows",
+    ),
+)

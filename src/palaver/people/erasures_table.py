@@ -8,42 +8,17 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
 from palaver.core.errors import InvalidInput
+from palaver.people.person_data import ErasureStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from palaver.core.engines.base import Row, Transaction
-
-
-class ErasureStep(StrEnum):
-    """What is being erased; the order in which it is done."""
-
-    JOBS = "jobs"
-    SESSIONS = "sessions"  # those that only this person sees
-    SHARED = "shared"  # what they wrote in conversations of others
-    MEMORIES = "memories"
-    SHARES = "shares"
-    ATTACHMENTS = "attachments"
-    PROJECTS = "projects"
-    READ_MARKS = "read_marks"
-    GROUP_MESSAGES = "group_messages"
-    RECEIPTS = "receipts"
-    IMPORTS = "imports"  # the records of what was imported for them, or under their accounts
-    DELIVERIES = "deliveries"
-    USAGE = "usage"
-    SEARCH_INDEX = "search_index"  # what the index of SQLite still holds of deleted messages
-    PERSON = "person"
-
-    @property
-    def next(self) -> ErasureStep:
-        steps = list(ErasureStep)
-        return steps[min(steps.index(self) + 1, len(steps) - 1)]
 
 
 # The kinds that a report counts, with their names for people: one, several.
