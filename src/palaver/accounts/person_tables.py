@@ -31,18 +31,17 @@ _SETTING_DATA: Final = (
     PersonColumn(table="setting", column="set_by", merge=Moved("key || ':' || set_at"), erase=EraseAt.CASCADE),
     PersonColumn(table="setting_change", merge=Moved("CAST(no AS TEXT)"), erase=EraseAt.CASCADE),
 )
-_IMPORT_DATA: Final = (
-    PersonColumn(
-        table="imported_item",
-        column="owner",
-        only="owner <> ''",
-        merge=Moved(
-            "format || ':' || kind || ':' || origin_id",
-            unless="SELECT 1 FROM imported_item theirs WHERE theirs.owner = $1 AND theirs.format = imported_item.format"
-            " AND theirs.kind = imported_item.kind AND theirs.origin_id = imported_item.origin_id",
-        ),
-        erase=ErasureStep.IMPORTS,
+IMPORTED_ITEM_OWNER: Final = PersonColumn(
+    table="imported_item",
+    column="owner",
+    only="owner <> ''",
+    merge=Moved(
+        "format || ':' || kind || ':' || origin_id",
+        unless="SELECT 1 FROM imported_item theirs WHERE theirs.owner = $1 AND theirs.format = imported_item.format"
+        " AND theirs.kind = imported_item.kind AND theirs.origin_id = imported_item.origin_id",
     ),
+    erase=ErasureStep.IMPORTS,
+    batch_key="format, kind, owner, origin_id",
 )
 # Linking moves in this order, and unlinking returns in the opposite one.
 PERSON_DATA: Final[tuple[PersonColumn, ...]] = (
@@ -60,7 +59,7 @@ PERSON_DATA: Final[tuple[PersonColumn, ...]] = (
     *_SETTING_DATA,
     *money_table.PERSON_DATA,
     *windows_table.PERSON_DATA,
-    *_IMPORT_DATA,
+    IMPORTED_ITEM_OWNER,
     *turns_table.PERSON_DATA,
     *learning_table.PERSON_DATA,
     *memory_table.PERSON_DATA,

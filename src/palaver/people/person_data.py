@@ -25,7 +25,7 @@ class ErasureStep(StrEnum):
     SESSIONS = "sessions"  # those that only this person sees
     SHARED = "shared"  # what they wrote in conversations of others
     MEMORIES = "memories"
-    SHARES = "shares"
+    SHARES = "shares"  # of earlier versions: an erasure may have been interrupted at it
     ATTACHMENTS = "attachments"
     PROJECTS = "projects"
     READ_MARKS = "read_marks"

@@ -9,7 +9,7 @@ from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId
 from palaver.core.operation import Page
-from palaver.people.person_data import ErasureStep, Moved, PersonColumn
+from palaver.people.person_data import EraseAt, Moved, PersonColumn
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
     Share,
@@ -164,8 +164,7 @@ PERSON_DATA: Final = (
     PersonColumn(
         table="share",
         merge=Moved(follows_session=True),
-        erase=ErasureStep.SHARES,
-        batch_key="no",
+        erase=EraseAt.START,
         count="shares",
         belonging="shares",
     ),
