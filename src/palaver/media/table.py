@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
-from palaver.people.person_data import ErasureStep, Moved, PersonColumn
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
 if TYPE_CHECKING:
@@ -164,4 +164,15 @@ def _attachment_from_row(row: Row) -> Attachment:
 
 PERSON_DATA: Final = (
     PersonColumn(table="attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),
+)
+EXPORT: Final = ExportedTable(
+    table="attachment",
+    fields=(
+        *make_fields("id! name! media_type!"),
+        *make_fields("size!", FieldKind.NUMBER),
+        *make_fields("sha256!"),
+        *make_fields("created_at!", FieldKind.TIME),
+    ),
+    references={"person": "t.person_id"},
+    report_kind="files",
 )

@@ -27,7 +27,7 @@ from palaver.memory.model import (
     find_best_matches,
     matches_query,
 )
-from palaver.people.person_data import ErasureStep, PersonColumn, Stays
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -402,4 +402,17 @@ PERSON_DATA: Final = (
         merge=Stays("says who asked for it; it belongs to an audience"),
         erase=ErasureStep.MEMORIES,
     ),
+)
+EXPORT: Final = ExportedTable(
+    table="memory",
+    fields=(
+        *make_fields("id! person_id text!"),
+        *make_fields("created_at!", FieldKind.TIME),
+        *make_fields("origin!", choices=MemoryOrigin),
+        *make_fields("session_id"),
+    ),
+    references={"audience": "t.audience_no"},
+    needs_audience=True,
+    unique=("audience_no", "text_key"),
+    report_kind="memories",
 )

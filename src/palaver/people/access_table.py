@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
 from palaver.people.model import Author, NamedPerson, normalize_name
-from palaver.people.person_data import EraseAt, Moved, PersonColumn, Stays
+from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, Stays, make_fields
 from palaver.people.sender_ids import list_sender_ids
 
 if TYPE_CHECKING:
@@ -259,4 +259,13 @@ PERSON_DATA: Final = (
         erase=EraseAt.START_CLEARED,
     ),
     PersonColumn(table="message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
+)
+SENDER_ID_EXPORT: Final = ExportedTable(
+    table="sender_id",
+    fields=(
+        *make_fields("id!"),
+        *make_fields("is_lasting!", FieldKind.FLAG),
+        *make_fields("seen_at!", FieldKind.TIME),
+    ),
+    order=("id",),
 )

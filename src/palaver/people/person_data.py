@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 class ErasureStep(StrEnum):
@@ -121,25 +121,31 @@ class Field:
     name: str
     kind: FieldKind = FieldKind.TEXT
     is_required: bool = False
+    choices: type[StrEnum] | None = None  # the only values that an import takes
 
 
-def make_fields(names: str, kind: FieldKind = FieldKind.TEXT) -> tuple[Field, ...]:
+def make_fields(
+    names: str, kind: FieldKind = FieldKind.TEXT, choices: type[StrEnum] | None = None
+) -> tuple[Field, ...]:
     """Make the fields of these columns; `!` behind a name: a record must have it."""
-    return tuple(Field(name.removesuffix("!"), kind, name.endswith("!")) for name in names.split())
+    return tuple(Field(name.removesuffix("!"), kind, name.endswith("!"), choices) for name in names.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTable:
-    """The rows of a table in an export of Palaver's own format: one record each, of the type of this name."""
+    """The rows of a table in an export of Palaver's own format: each is a record of the type that the table is called.
+
+    The SQL expressions call the table `t`.
+    """
 
     table: str
     fields: tuple[Field, ...]
-    # What a record names by id instead of by number: the key in the record, and the SQL expression of the id. The alias
-    # of the table is `t`. `audience` is special: in a file, audiences have numbers of their own.
+    # What a record says of other rows: its key, and the SQL expression of the value. A session is named by id. The
+    # value of `audience` is a number of the store, for which a file has numbers of its own.
     references: Mapping[str, str] = field(default_factory=dict)
-    order: tuple[str, ...] = ("no",)  # in which the rows are read, page after page; nothing else has these values
+    needs_audience: bool = False  # a row is exported only with its audience
+    order: tuple[str, ...] = ("no",)  # in which rows are read, page after page; no two rows have the same values
     only: str = "1 = 1"  # the rows that are exported
     key: str = "id"  # an import leaves a row as it is that is here with the same value
+    unique: tuple[str, ...] = ()  # or with the same values in these columns
     report_kind: str = ""  # under which an import counts what it adds
-    # Checks and completes the columns of a record that is imported; raises `ValueError` or `InvalidInput`.
-    clean: Callable[[dict[str, Any]], None] | None = None

@@ -22,7 +22,16 @@ from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, 
 from palaver.core.text import make_storable
 from palaver.people import access_table as sender_ids, linked_rows
 from palaver.people.model import ChatAccount, Member, Person, Role, SignInMethods
-from palaver.people.person_data import EraseAt, ErasureStep, Moved, PersonColumn, Stays
+from palaver.people.person_data import (
+    EraseAt,
+    ErasureStep,
+    ExportedTable,
+    FieldKind,
+    Moved,
+    PersonColumn,
+    Stays,
+    make_fields,
+)
 from palaver.people.sender_ids import fold_id_aliases
 
 if TYPE_CHECKING:
@@ -360,4 +369,32 @@ PERSON_DATA: Final = (
     ),
     PersonColumn(table="linked_row", merge=Stays("says whom a row came from"), erase=EraseAt.CASCADE),
     PersonColumn(table="erasure", merge=Stays("an erased person is not linked"), erase=ErasureStep.PERSON),
+)
+AUDIENCE_FIELDS: Final = make_fields("created_at!", FieldKind.TIME)
+MEMBER_EXPORT: Final = ExportedTable(
+    table="audience_member",
+    fields=make_fields("joined_at!", FieldKind.TIME),
+    references={"person": "t.person_id"},
+    order=("person_id",),
+)
+PERSON_EXPORT: Final = ExportedTable(
+    table="person",
+    fields=(
+        *make_fields("id! name!"),
+        *make_fields("role!", choices=Role),
+        *make_fields("timezone"),
+        *make_fields("created_at!", FieldKind.TIME),
+    ),
+    references={"audience": "t.audience_no", "merged_into": "t.merged_into"},
+    order=("id",),
+    report_kind="people",
+)
+IDENTITY_EXPORT: Final = ExportedTable(
+    table="identity",
+    fields=(
+        *make_fields("platform! account!"),
+        *make_fields("dm_source", FieldKind.JSON),
+        *make_fields("created_at!", FieldKind.TIME),
+    ),
+    order=("platform", "account"),
 )

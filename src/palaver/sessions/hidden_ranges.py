@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.ids import PersonId
-from palaver.people.person_data import ErasureStep, PersonColumn, Stays
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
 from palaver.sessions.message_table import SELECT_EVENT
 
 if TYPE_CHECKING:
@@ -150,4 +150,10 @@ PERSON_DATA: Final = (
         batch_key="session_no, person_id",
         count="read_marks",
     ),
+)
+EXPORT: Final = ExportedTable(
+    table="read_mark",
+    fields=(*make_fields("read_seq!", FieldKind.NUMBER), *make_fields("updated_at!", FieldKind.TIME)),
+    references={"person": "t.person_id"},
+    order=("person_id",),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read
 from palaver.core.source import ChatType, Platform, decode_source, encode_source
-from palaver.people.person_data import EraseAt, Moved, PersonColumn
+from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.gateway_config import HomeChannel
 
 if TYPE_CHECKING:
@@ -92,4 +92,16 @@ PERSON_DATA: Final = (
         erase=EraseAt.START,
         count="home_channels",
     ),
+)
+EXPORT: Final = ExportedTable(
+    table="home_channel",
+    fields=(
+        *make_fields("platform!"),
+        *make_fields("source!", FieldKind.JSON),
+        *make_fields("set_by"),
+        *make_fields("set_at!", FieldKind.TIME),
+    ),
+    order=("platform",),
+    key="platform",
+    report_kind="home_channels",
 )
