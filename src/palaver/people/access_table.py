@@ -165,7 +165,7 @@ def _iterate_rows(tx: Transaction, audiences: Sequence[int] | None, limit: int, 
 # The ids of one person on a platform where a message may carry any of them, such as a phone number or a LID.
 #
 # Always true: an id belongs to one person at a time, and every id here was named by the platform itself. The rows of a
-# person follow the row of `identity` that has their main id, and go with it. `accounts/sender_folding.py` decides
+# person follow the row of `identity` that has their main id, and go with it. `accounts/sender_merge.py` decides
 # which ids belong together.
 
 
