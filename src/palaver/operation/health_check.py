@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.logs import RECENT_RECORDS
-from palaver.operation.doctor.finding import Finding, FindingCode, Severity, make_problem
+from palaver.operation.doctor.finding import FINDING_CODES, Finding, FindingCode, Severity, make_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _parse_findings(output: bytes) -> Sequence[Finding]:
         found = json.loads(output)["findings"]
         return [
             Finding(
-                code=FindingCode(each["code"]),
+                code=FINDING_CODES[each["code"]],
                 subject=each["subject"],
                 severity=Severity(each["severity"]),
                 text=each["text"],

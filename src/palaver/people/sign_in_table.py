@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, normalize_name
 from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
-from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
+from palaver.people.table import PERSON_COLUMNS, read_person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,10 +90,10 @@ def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | N
     )
     if row is None:
         return None
-    passkey_id, site, public_key, sign_count = row[PERSON_COLUMN_COUNT:]
+    person, (passkey_id, site, public_key, sign_count) = read_person(row)
     return StoredPasskey(
         id=passkey_id,
-        person=person_from_row(row),
+        person=person,
         site=site,
         public_key=public_key,
         sign_count=sign_count,

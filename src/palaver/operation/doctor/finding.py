@@ -224,6 +224,9 @@ class FindingCode(StrEnum):
     MODEL_ANSWERS = "model_answers", "Model", "{model} answered in {seconds} s."
 
 
+FINDING_CODES: Final = {code.value: code for code in FindingCode}
+
+
 class Severity(StrEnum):
     OK = "ok"
     WARNING = "warning"  # it works, but not as well or as safely as it could
