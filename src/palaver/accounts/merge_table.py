@@ -184,7 +184,8 @@ def move_person_lane(
     tx.execute("DELETE FROM lane WHERE key = $1", from_key)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- unlinking -------------------------------------------------------------------------------------------
+
 # Undoes what linking did: a person who was linked to another has their own accounts and belongings again.
 #
 # What they had before returns, by its marks. Conversations return with everything that was written in them since,

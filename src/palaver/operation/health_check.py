@@ -120,7 +120,8 @@ def _make_failure(code: FindingCode, **facts: object) -> Finding:
     return make_problem(code, command=format_command("doctor"), **facts)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the server's log ------------------------------------------------------------------------------------
+
 # What owners see of the server's log: the last lines of the process that answers, filtered and page by page.
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")

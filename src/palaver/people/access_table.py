@@ -61,7 +61,8 @@ def _get_key(source: SessionSource) -> tuple[str, str, str]:
     return str(source.platform), source.account, source.chat_id
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- how often people write ------------------------------------------------------------------------------
+
 # How often each person sends messages: one moment per person, as for sign-in attempts (`sign_in_attempts.py`).
 #
 # One statement per message, on one row: people don't wait for each other, and all processes count together.
@@ -98,7 +99,8 @@ def compute_wait(tx: Transaction, person_id: PersonId, per_minute: int, now: int
     return max(0, busy_until + interval - now - per_minute * interval) / 1_000_000
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- who takes part in conversations ---------------------------------------------------------------------
+
 # The people in audiences: who takes part in the conversations that a person sees.
 
 MAX_NAMES_COMPARED: Final = 5000
@@ -161,7 +163,8 @@ def _iterate_rows(tx: Transaction, audiences: Sequence[int] | None, limit: int, 
         )
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the ids of one person -------------------------------------------------------------------------------
+
 # The ids of one person on a platform where a message may carry any of them, such as a phone number or a LID.
 #
 # Always true: an id belongs to one person at a time, and every id here was named by the platform itself. The rows of a

@@ -112,7 +112,7 @@ def check_typed_name(typed: str, name: str) -> None:
         raise InvalidInput(f"name: type the person's name, {name!r}, to confirm.", key="name")
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------
 
 _COLUMNS = "id, facts, step, position, session_no, session_seq, counts"
 
@@ -159,18 +159,17 @@ def find_of_person(tx: Transaction, person_id: str) -> ErasureRow | None:
 
 def lock_open(tx: Transaction, erasure_id: str) -> ErasureRow | None:
     """Return an erasure that has not ended, and keep others from working on it until this transaction ends."""
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM erasure WHERE id = $1 AND ended_at IS NULL {tx.for_update}", erasure_id)
-    return None if row is None else _make_row(row)
+    return find_open(tx, erasure_id, tx.for_update)
 
 
-def find_open(tx: Transaction, erasure_id: str) -> ErasureRow | None:
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM erasure WHERE id = $1 AND ended_at IS NULL", erasure_id)
+def find_open(tx: Transaction, erasure_id: str, lock: str = "") -> ErasureRow | None:
+    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM erasure WHERE id = $1 AND ended_at IS NULL {lock}", erasure_id)
     return None if row is None else _make_row(row)
 
 
 def list_open(tx: Transaction) -> list[str]:
     """List the ids of the erasures that have not ended, the oldest first."""
-    return [row[0] for row in tx.fetch_all("SELECT id FROM erasure WHERE ended_at IS NULL ORDER BY no")]
+    return [erasure_id for (erasure_id,) in tx.fetch_all("SELECT id FROM erasure WHERE ended_at IS NULL ORDER BY no")]
 
 
 def load_last_no(tx: Transaction) -> int:

@@ -87,7 +87,7 @@ def hide_codes(text: str) -> str:
     return _SHOWN_CODE.sub("…", text)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------
 
 _SELECT = "SELECT id, platform, account, name, source, created_at, expires_at, denied_at FROM pairing_request"
 

@@ -148,7 +148,8 @@ def delete(tx: Transaction, person_id: PersonId, passkey_id: str) -> bool:
     return bool(tx.execute("DELETE FROM passkey WHERE person_id = $1 AND id = $2", person_id, passkey_id))
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- known devices ---------------------------------------------------------------------------------------
+
 # Known devices: browsers in which a person has signed in before. A browser proves that with a cookie of its own.
 #
 # They are not signed in by it. Guesses of strangers do not count against them (see decision 18).
@@ -187,7 +188,8 @@ def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
     return row is not None
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- sign-in attempts ------------------------------------------------------------------------------------
+
 # Rate limits for sign-in attempts: one moment for each subject (a name, a network address or a device).
 #
 # An attempt moves the subject's moment ahead by one refill interval; if it then lies further ahead than the allowed
