@@ -473,7 +473,7 @@ def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
     assert desk.read(lambda tx: [job_runs.find_run(tx, run.id) for run in (last_run, open_run)]) == [None, None]
     assert not desk.read(job_runs.has_untold)
     assert not desk.read(lambda tx: jobs.has_old(tx, 2**62))  # would delete conversations of runs
-    assert desk.read(lambda tx: export_rows.list_jobs(tx, None, 0, 10)) == []
+    assert desk.read(lambda tx: export_rows.list_rows(tx, jobs.EXPORT, "1 = 1", [])) == []
     assert desk.add(ada, name="Plants").job.id != job.id
 
     left = []

@@ -48,9 +48,9 @@ async def test_receipts_are_kept_for_thirty_days(
     clock.advance(days=MAX_RECEIPT_AGE.days)
     assert not await send(5)
     clean_up = Cleanup(gateway.store, Attachments(gateway.store, tmp_path / "attachments"))
-    assert await clean_up.delete_old_receipts() == 0
+    assert await clean_up.delete_old("receipts") == 0
     clock.advance(seconds=1)
-    assert await clean_up.delete_old_receipts() == 5
+    assert await clean_up.delete_old("receipts") == 5
     assert await gateway.store.engine.arun(Read(lambda tx: tx.fetch_all("SELECT message_id FROM inbound_message"))) == [
         ("5",)
     ]
@@ -70,11 +70,11 @@ async def test_copies_are_deleted_seven_days_after_their_links_expired(
         await shares.create(owner, session_id, everything=True, expires_at=expiry)
     clean_up = Cleanup(store, Attachments(store, tmp_path))
     clock.advance(days=8)
-    assert await clean_up.delete_expired_shares() == 0
+    assert await clean_up.delete_old("expired_shares") == 0
     clock.advance(seconds=1)
-    assert await clean_up.delete_expired_shares() == 3
+    assert await clean_up.delete_old("expired_shares") == 3
     clock.advance(days=400)
-    assert await clean_up.delete_expired_shares() == 1
+    assert await clean_up.delete_old("expired_shares") == 1
     assert [share.expires_at for share in await shares.list(owner)] == [None]
 
 
@@ -89,9 +89,9 @@ async def test_group_messages_are_kept_for_seven_days(
     clock.advance(days=MAX_GROUP_MESSAGE_AGE.days)
     await say(inbox, make_group("bob"), "new", is_addressed=False)
     clean_up = Cleanup(store, Attachments(store, tmp_path))
-    assert await clean_up.delete_old_group_messages() == 0
+    assert await clean_up.delete_old("group_messages") == 0
     clock.advance(seconds=1)
-    assert await clean_up.delete_old_group_messages() == 5
+    assert await clean_up.delete_old("group_messages") == 5
     receipt = await say(inbox, make_group("ada"), "@bot hi")
     message = store.load_events(receipt.session_id or "")[-1].message
     assert message is not None

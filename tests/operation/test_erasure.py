@@ -14,7 +14,7 @@ from palaver.core.errors import NotAllowed, NotFound, OwnerRequired, SessionNotF
 from palaver.core.ids import JobId
 from palaver.media.attachments import Attachments
 from palaver.memory.service import MemoryOperations
-from palaver.operation import erasures_table as erasure_batches, shared_erasure
+from palaver.operation import erasure_batches, shared_erasure
 from palaver.operation.erasure import Erasures
 from palaver.people import table as people
 from palaver.people.model import Principal, Role

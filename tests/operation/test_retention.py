@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource
-from palaver.accounts import erasures_table as erasures
 from palaver.config.agent_rules import RetentionRules, TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
@@ -25,6 +24,7 @@ from palaver.memory.model import MemoryTurnKind
 from palaver.money import windows_table as budget_windows
 from palaver.operation import cleanup
 from palaver.operation.cleanup import MAX_PROPOSAL_AGE, MAX_SENT_BODY_AGE, MAX_WINDOW_AGE, Cleanup
+from palaver.people import erasures_table as erasures
 from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, table as sessions
 from support.inbox import answer, list_rows, make_dm, make_inbox, say
 
@@ -183,9 +183,9 @@ async def test_a_job_that_is_not_confirmed_is_dropped_after_a_week(
 ) -> None:
     add_job(store, state="proposed", proposed_at=to_micros(clock.now()))
     clock.advance(days=MAX_PROPOSAL_AGE.days)
-    assert await clean_up.delete_old_proposals() == 0
+    assert await clean_up.delete_old("proposals") == 0
     clock.advance(seconds=1)
-    assert await clean_up.delete_old_proposals() == 1
+    assert await clean_up.delete_old("proposals") == 1
     assert list_rows(store, "SELECT 1 FROM job") == []
 
 
@@ -199,8 +199,8 @@ async def test_budget_windows_are_kept_for_more_than_a_year(
     for days in range(5):
         starts_at = to_micros(clock.now() - MAX_WINDOW_AGE - timedelta(days=days))
         store.engine.run(Write(partial(_execute, insert, starts_at)))
-    assert await clean_up.delete_old_budget_windows() == 4
-    assert await clean_up.delete_old_budget_windows() == 0
+    assert await clean_up.delete_old("budget_windows") == 4
+    assert await clean_up.delete_old("budget_windows") == 0
 
 
 async def test_only_the_last_memory_turn_of_a_conversation_is_kept_for_long(
@@ -243,9 +243,9 @@ async def test_texts_that_were_sent_are_emptied_after_a_month(
     store.engine.run(Write(add_deliveries))
     clock.advance(days=MAX_SENT_BODY_AGE.days)
     store.engine.run(Write(add_deliveries))
-    assert await clean_up.empty_sent_bodies() == 0
+    assert await clean_up.delete_old("sent_bodies") == 0
     clock.advance(seconds=1)
-    assert await clean_up.empty_sent_bodies() == 3
+    assert await clean_up.delete_old("sent_bodies") == 3
     bodies = [body for (body,) in list_rows(store, "SELECT body FROM delivery_part ORDER BY delivery_no")]
     assert bodies == ["", "", "Hello", "", "Hello", "Hello", "Hello", "Hello"]
     assert {content for (content,) in list_rows(store, "SELECT content FROM delivery")} == {"Hello"}

@@ -266,11 +266,11 @@ async def test_old_notices_moves_and_reports_are_deleted(store: SessionStore, cl
     )
     assert list_rows(store, "SELECT COUNT(*) FROM lane_move WHERE undone_at IS NOT NULL") == [(1,)]
     clock.advance(days=MAX_NOTICE_AGE.days, seconds=1)
-    assert await clean_up.delete_old_notices() == 1
-    assert await clean_up.delete_undone_moves() == 1
-    assert await clean_up.delete_old_erasure_reports() == 0
+    assert await clean_up.delete_old("notices") == 1
+    assert await clean_up.delete_old("undone_moves") == 1
+    assert await clean_up.delete_old("erasure_reports") == 0
     assert list_rows(store, "SELECT id FROM delivery WHERE session_no IS NULL") == [("open",)]
     assert (await say(inbox, make_dm(), "/restore", "6")).reply is not None
     assert MAX_UNDONE_AGE == MAX_NOTICE_AGE
     clock.advance(days=MAX_REPORT_AGE.days)
-    assert await clean_up.delete_old_erasure_reports() == 1
+    assert await clean_up.delete_old("erasure_reports") == 1

@@ -529,11 +529,13 @@ def test_a_project_with_many_sessions_disappears_at_once_and_they_leave_it_in_pi
     owner_id = store.get_or_create_person(dm()).id
     last_no = store.engine.run(Read(lambda tx: sessions.get(tx, mine[5]).no))
     assert store.engine.run(Read(lambda tx: projects.load_instructions(tx, last_no, owner_id))) is None
-    exported = store.engine.run(Read(lambda tx: export_rows.load_session(tx, last_no)))
-    assert exported is not None
-    assert exported.project_id is None
-    assert store.engine.run(Read(lambda tx: export_rows.find_session_project(tx, last_no))) is None
-    assert len(store.engine.run(Read(lambda tx: export_rows.list_projects(tx, owner_id)))) == 1
+    [exported] = store.engine.run(Read(lambda tx: export_rows.list_rows(tx, sessions.EXPORT, "t.no = $1", [last_no])))
+    assert exported.references["project"] is None
+    of_session = "t.no = (SELECT s.project_no FROM session s WHERE s.no = $1)"
+    assert not store.engine.run(Read(lambda tx: export_rows.list_rows(tx, projects.EXPORT, of_session, [last_no])))
+    of_person = "t.person_id = $1"
+    found = store.engine.run(Read(lambda tx: export_rows.list_rows(tx, projects.EXPORT, of_person, [owner_id])))
+    assert len(found) == 1
     again = ada.projects.create("Garden")
     ada.move(mine[1], "Garden")
 

@@ -17,7 +17,7 @@ import palaver
 import palaver.platforms
 from palaver.core.errors import PalaverError
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
-from palaver.operation.doctor.finding import FINDING_TEXTS, FindingCode
+from palaver.operation.doctor.finding import FindingCode
 from palaver.sessions.turn import FailureCode
 from palaver.web.errors import _CODE_BY_STATUS
 from support.settings import BOT_TOKEN
@@ -85,8 +85,8 @@ async def test_the_page_has_the_current_texts_of_the_server(web: WebServer) -> N
         "problems": [problem async for problem in _provoke_problems(owner)],
         "errors": sorted(_list_error_codes()),
         "failures": sorted(FailureCode),
-        "findings": {code: {"text": FINDING_TEXTS[code].text, "fix": FINDING_TEXTS[code].fix} for code in FindingCode},
-        "subjects": sorted({text.subject for text in FINDING_TEXTS.values()} - {"{subject}"}),
+        "findings": {code: {"text": code.text, "fix": code.fix} for code in FindingCode},
+        "subjects": sorted({code.subject for code in FindingCode} - {"{subject}"}),
     }
     content = json.dumps(texts, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     if os.environ.get(UPDATE_VARIABLE):

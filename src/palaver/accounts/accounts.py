@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from palaver.people.model import Device, Person, Principal, SetupStep, SignedInPerson, SignInMethods
     from palaver.sessions.store import SessionStore
 
+    Find = Callable[[Transaction, str, int], tuple[SignedInPerson, bool] | None]  # by the digest of a credential
     Mark = Callable[[Transaction, str, int], None]  # writes when a credential was used
 
 
@@ -147,7 +148,8 @@ def _get_person(tx: Transaction, person_id: PersonId) -> Person:
     return row.person
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- last uses -------------------------------------------------------------------------------------------
+
 # Stores when sign-ins and tokens were last used, behind the requests: none of them waits for it or fails with it.
 
 MAX_PENDING: Final = 10_000
@@ -185,7 +187,7 @@ def _mark_all(tx: Transaction, uses: dict[tuple[Mark, str], int]) -> None:
         mark(tx, credential_id, used_at)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- signing in, credentials and tokens ------------------------------------------------------------------
 
 MAX_TOKENS_PER_PERSON = 100
 MAX_TOKEN_DAYS = 3650
@@ -292,28 +294,21 @@ class Accounts(Operations[AsyncRunner]):
 
     async def find_by_cookie(self, secret: str) -> SignedInPerson | None:
         """Find who is signed in with this cookie."""
-        if not secret:
-            return None
-        now = self._now()
-        match = await self._engine.arun(Read(lambda tx: accounts.find_sign_in(tx, hash_secret(secret), now)))
-        if match is None:
-            return None
-        signed_in, is_due = match
-        if is_due:
-            self._last_uses.record(accounts.mark_sign_in_seen, signed_in.credential_id, now)
-        return signed_in
+        return await self._find(secret, accounts.find_sign_in, accounts.mark_sign_in_seen) if secret else None
 
     async def find_by_token(self, secret: str) -> SignedInPerson | None:
         """Find whose API token this is."""
-        if not secret.startswith(TOKEN_PREFIX):
-            return None
+        is_token = secret.startswith(TOKEN_PREFIX)
+        return await self._find(secret, accounts.find_token, accounts.mark_token_used) if is_token else None
+
+    async def _find(self, secret: str, find: Find, mark: Mark) -> SignedInPerson | None:
         now = self._now()
-        match = await self._engine.arun(Read(lambda tx: accounts.find_token(tx, hash_secret(secret), now)))
+        match = await self._engine.arun(Read(lambda tx: find(tx, hash_secret(secret), now)))
         if match is None:
             return None
         signed_in, is_due = match
         if is_due:
-            self._last_uses.record(accounts.mark_token_used, signed_in.credential_id, now)
+            self._last_uses.record(mark, signed_in.credential_id, now)
         return signed_in
 
     @operation

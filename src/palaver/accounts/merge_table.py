@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palaver.accounts.person_tables import PERSON_DATA, list_following, list_moved
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Conflict, build_placeholders
 from palaver.core.ids import PersonId
@@ -19,9 +20,9 @@ from palaver.core.source import Platform, decode_source
 from palaver.core.text import make_name_key
 from palaver.jobs import table as jobs
 from palaver.money import calls_table as model_calls, windows_table as budget_windows
-from palaver.people import linked_rows, table as people
-from palaver.people.linked_rows import MOVED_COLUMNS, MovedColumn
+from palaver.people import linked_rows, pairing_table as pairing_requests, table as people
 from palaver.people.model import ROLE_RANKS, Role
+from palaver.people.person_data import Follows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
 
 MEMBERSHIP_MARK = "audience_member"
-_OPEN_WORK_STATEMENTS = (
-    "UPDATE turn SET person_id = $1 WHERE person_id = $2 AND state IN ('queued', 'running')",
-    "UPDATE memory_turn SET person_id = $1 WHERE person_id = $2 AND ended_at IS NULL",
-)
 _PERSON_STATEMENTS = (
     "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)) WHERE id = $1",
     "UPDATE person SET merged_into = $1 WHERE id = $2",
@@ -60,13 +57,18 @@ def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: in
     lock_people(tx, {to_id: None, from_id: None})
     _move_memberships(tx, to_id, from_id, now)
     _move_read_marks(tx, to_id, from_id)
-    for moved in MOVED_COLUMNS:
-        linked_rows.move(tx, to_id, from_id, moved)
-        if moved.has_names:
-            _move_named_rows(tx, to_id, from_id, moved)
+    for column, moved in list_moved():
+        linked_rows.move_rows(tx, to_id, from_id, column, moved)
+        if moved.has_unique_names:
+            _move_named_rows(tx, to_id, from_id, column.table)
     crash_point("link.moved")
-    for statement in _OPEN_WORK_STATEMENTS:
-        tx.execute(statement, to_id, from_id)
+    for column in PERSON_DATA:
+        if isinstance(column.merge, Follows):
+            tx.execute(
+                f"UPDATE {column.table} SET person_id = $1 WHERE person_id = $2 AND {column.merge.is_open}",
+                to_id,
+                from_id,
+            )
     model_calls.move_to_person(tx, to_id, from_id)  # after the turns: in the order in which a turn's end locks them
     budget_windows.move_to_person(tx, to_id, from_id)
     for linked_id in linked_rows.list_group(tx, from_id)[1:]:  # their windows have what they have used
@@ -75,18 +77,10 @@ def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: in
         tx.execute(statement, to_id, from_id)
     tx.execute("DELETE FROM message_rate WHERE person_id = $1", from_id)
     for person_id in (to_id, from_id):  # another link that waits was to share less
-        tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", person_id)
+        pairing_requests.delete_links_of_person(tx, person_id)
     tx.execute("UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = 'guest' WHERE id = $1", from_id)
 
 
-_COUNTED_BY_PERSON = {
-    "jobs": "job WHERE person_id = $1 AND is_deleted = 0",
-    "files": "attachment WHERE person_id = $1",
-    "projects": "project WHERE person_id = $1 AND is_deleted = 0",
-    "prompts": "saved_prompt WHERE person_id = $1",
-    "shares": "share WHERE person_id = $1",
-    "budgets": "budget_limit WHERE scope = 'person' AND subject = $1",
-}
 _SEEN = "audience_no IN (SELECT audience_no FROM audience_member WHERE person_id = $1)"
 
 
@@ -96,7 +90,11 @@ def count_belongings(tx: Transaction, person_id: PersonId | None) -> dict[str, i
         "conversations": f"session WHERE {_SEEN} AND shared = 0 AND active_at IS NOT NULL",
         "group_conversations": f"session WHERE {_SEEN} AND shared = 1 AND active_at IS NOT NULL",
         "memories": f"memory WHERE {_SEEN}",
-        **_COUNTED_BY_PERSON,
+        **{
+            each.belonging: f"{each.table} WHERE {each.column} = $1 AND {each.only} AND {each.belonging_only}"
+            for each in PERSON_DATA
+            if each.belonging
+        },
     }
     if person_id is None:
         return dict.fromkeys(counted, 0)
@@ -121,9 +119,8 @@ def raise_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
     )
 
 
-def _move_named_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, moved: MovedColumn) -> None:
+def _move_named_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, table: str) -> None:
     """Give the rows of one person to another; a row whose name is taken there gets a number."""
-    table = moved.table
     taken = {key for (key,) in tx.fetch_all(f"SELECT name_key FROM {table} WHERE person_id = $1", to_id)}
     rows = tx.fetch_all(f"SELECT id, name, name_key FROM {table} WHERE person_id = $1 ORDER BY created_at, id", from_id)
     for row_id, name, key in rows:
@@ -187,7 +184,8 @@ def move_person_lane(
     tx.execute("DELETE FROM lane WHERE key = $1", from_key)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- unlinking -------------------------------------------------------------------------------------------
+
 # Undoes what linking did: a person who was linked to another has their own accounts and belongings again.
 #
 # What they had before returns, by its marks. Conversations return with everything that was written in them since,
@@ -208,16 +206,6 @@ _SEPARATE_STATEMENTS = (
     " WHERE l.audience_no = $1 AND s.audience_no <> $1 AND l.shared = 0)",
     "DELETE FROM lane WHERE key IN (SELECT l.key FROM session s JOIN lane l ON l.session_no = s.no"
     " WHERE s.audience_no = $1 AND l.audience_no <> $1 AND l.shared = 0)",
-)
-# What hangs on a conversation; $1 is the person who leaves, $2 the one who stays, $3 an audience of the first.
-_FOLLOW_STATEMENTS = tuple(
-    f"UPDATE {table} SET person_id = $1 WHERE person_id = $2 AND {condition}"
-    " AND session_no IN (SELECT no FROM session WHERE audience_no = $3)"
-    for table, condition in (
-        ("turn", "state IN ('queued', 'running')"),
-        ("memory_turn", "ended_at IS NULL"),
-        ("share", "1 = 1"),
-    )
 )
 # $1 is the person who leaves: their projects and jobs don't lead to conversations that they don't see, and back.
 _SEES = "(SELECT audience_no FROM audience_member WHERE person_id = $1)"
@@ -246,12 +234,18 @@ def unmerge(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) ->
     audiences = [int(no) for (no,) in tx.fetch_all(f"SELECT audience_no FROM person WHERE id IN ({some})", *group)]
     _return_memberships(tx, group, from_id, now)
     _return_roles(tx, group, from_id)
-    for moved in reversed(MOVED_COLUMNS):  # a limit is named by its person in the mark of who has set it
-        linked_rows.give_back(tx, group, from_id, moved)
+    for column, moved in reversed(list(list_moved())):
+        linked_rows.return_rows(tx, group, from_id, column, moved)
     crash_point("unlink.moved")
     for audience_no in audiences:
-        for statement in _FOLLOW_STATEMENTS:
-            tx.execute(statement, to_id, from_id, audience_no)
+        for table, is_open in list_following():
+            tx.execute(
+                f"UPDATE {table} SET person_id = $1 WHERE person_id = $2 AND {is_open}"
+                " AND session_no IN (SELECT no FROM session WHERE audience_no = $3)",
+                to_id,
+                from_id,
+                audience_no,
+            )
         tx.execute(_UNFILE_FOREIGN, to_id, audience_no)
         for statement in _SEPARATE_STATEMENTS:
             tx.execute(statement, audience_no)
@@ -267,7 +261,7 @@ def unmerge(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) ->
         "DELETE FROM linked_row WHERE person_id = $1 AND NOT EXISTS (SELECT 1 FROM person WHERE merged_into = $1)",
         from_id,  # what they had, too, says nothing without a linked person
     )
-    tx.execute("DELETE FROM link_code WHERE person_id = $1 OR claim_person_id = $1", from_id)
+    pairing_requests.delete_links_of_person(tx, from_id)
     return audiences
 
 

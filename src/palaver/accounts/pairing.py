@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.accounts import link_requests, linking, sender_folding
+from palaver.accounts import link_requests, linking, sender_merge
 from palaver.commands.command import CommandCall
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import to_micros
@@ -182,7 +182,7 @@ def approve_request(
 ) -> Person:
     """Give a stranger the access that `grant` says, and tell them; returns the person who has it."""
     micros = to_micros(now)
-    source = sender_folding.fold_source(tx, request.source, config, now)  # who it is may be known by now
+    source = sender_merge.merge_source(tx, request.source, config, now)  # who it is may be known by now
     if not pairing_requests.delete(tx, request):
         raise NotFound("Request not found. It may have expired, or it was answered already.")
     if grant is Grant.ME:

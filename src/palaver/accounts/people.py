@@ -75,10 +75,7 @@ class People(Operations[AsyncRunner]):
         def run(tx: Transaction) -> Invitation:
             person = people.add_person(tx, clean, role, now).person
             accounts.open_account(tx, person, now)
-            expires_at = accounts.add_sign_in_link(
-                tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
-            )
-            return Invitation(member=_get_member(tx, person.id), secret=secret, expires_at=from_micros(expires_at))
+            return _invite(tx, person.id, secret, now, issued_by)
 
         return Write(run)
 
@@ -94,10 +91,7 @@ class People(Operations[AsyncRunner]):
                 raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
             accounts.open_account(tx, person, now)
             accounts.delete_sign_in_links(tx, person.id)
-            expires_at = accounts.add_sign_in_link(
-                tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
-            )
-            return Invitation(member=_get_member(tx, person.id), secret=secret, expires_at=from_micros(expires_at))
+            return _invite(tx, person.id, secret, now, issued_by)
 
         return Write(run)
 
@@ -180,6 +174,13 @@ class People(Operations[AsyncRunner]):
             return found
 
         return Write(run)
+
+
+def _invite(tx: Transaction, person_id: PersonId, secret: str, now: int, issued_by: str | None) -> Invitation:
+    expires_at = accounts.add_sign_in_link(
+        tx, person_id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
+    )
+    return Invitation(member=_get_member(tx, person_id), secret=secret, expires_at=from_micros(expires_at))
 
 
 def _get_member(tx: Transaction, person_id: str) -> Member:

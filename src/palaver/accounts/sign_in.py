@@ -131,7 +131,7 @@ def _verify(hashed: str, password: str) -> bool:
         return False
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- starting a sign-in ----------------------------------------------------------------------------------
 
 SignInMethod = Literal["link", "password", "passkey"]
 Limits = dict[str, "RateLimit"]

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import list_columns
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable
+from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions.delivery import AccountKey, Address
 from palaver.sessions.turn import TurnState
 
@@ -237,3 +239,8 @@ def list_leftovers(tx: Transaction, account: AccountKey) -> list[Preview]:
 def _preview_from_row(values: Iterable[Any], *, has_delivery: bool = False) -> Preview:
     row = _PreviewColumns._make(values)
     return Preview(**row._asdict() | {"address": Address.from_text(row.address)}, has_delivery=has_delivery)
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="preview", column="address", merge=Stays("belongs to an address"), erase=EraseAt.START),
+)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.engines.base import list_columns
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
+from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries, log_table as events
 from palaver.sessions.delivery import (
     MAX_RETRY_DELAY,
@@ -502,3 +503,8 @@ def delete_ended_notices(tx: Transaction, before: int, limit: int) -> int:
         before,
         limit,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="dead_target", column="address", merge=Stays("belongs to an address"), erase=EraseAt.START),
+)

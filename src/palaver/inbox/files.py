@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.accounts import access, sender_folding
+from palaver.accounts import access, sender_merge
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
@@ -128,7 +128,7 @@ class FileReceiver:
         now = self._store.clock.now()
 
         def find(tx: Transaction) -> tuple[bool, Person | None] | None:
-            source = sender_folding.find_folded_source(tx, inbound.source)
+            source = sender_merge.find_merged_source(tx, inbound.source)
             if source is None:
                 return None
             if find_duplicate(tx, replace(inbound, source=source)) is not None:
@@ -137,7 +137,7 @@ class FileReceiver:
             return None if speaker is None else (speaker.can_speak, speaker.person)
 
         def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
-            source = sender_folding.fold_source(tx, inbound.source, self._store.config, now)
+            source = sender_merge.merge_source(tx, inbound.source, self._store.config, now)
             speaker = access.identify_speaker(tx, source, self._get_rules(), to_micros(now))
             return speaker.can_speak, speaker.person
 

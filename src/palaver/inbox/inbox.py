@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.accounts import access, pairing, sender_folding
+from palaver.accounts import access, pairing, sender_merge
 from palaver.commands.command import CommandCall, MessageCall
 from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.config.agent_rules import AgentProfile
@@ -242,13 +242,13 @@ class Inbox:
 
     def _fold(self, tx: Transaction, inbound: Inbound) -> Inbound:
         """Return a message whose sender has their main id."""
-        return replace(inbound, source=self._fold_source(tx, inbound.source))
+        return replace(inbound, source=self._merge_source(tx, inbound.source))
 
     def _fold_press(self, tx: Transaction, press: ButtonPressed) -> ButtonPressed:
-        return replace(press, source=self._fold_source(tx, press.source))
+        return replace(press, source=self._merge_source(tx, press.source))
 
-    def _fold_source(self, tx: Transaction, source: SessionSource) -> SessionSource:
-        return sender_folding.fold_source(tx, source, self._store.config, self._store.clock.now())
+    def _merge_source(self, tx: Transaction, source: SessionSource) -> SessionSource:
+        return sender_merge.merge_source(tx, source, self._store.config, self._store.clock.now())
 
     def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
         now = self._store.clock.now()
@@ -279,7 +279,7 @@ class Inbox:
 
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
-        source = sender_folding.find_folded_source(tx, inbound.source)
+        source = sender_merge.find_merged_source(tx, inbound.source)
         speaker = access.find_speaker(tx, source, self._rules) if source else None
         if source is None or speaker is None or not speaker.can_speak or speaker.person is None:
             return None
@@ -301,7 +301,7 @@ class Inbox:
 
     def _find_search_scope(self, tx: Transaction, inbound: Inbound) -> PendingScope:
         """Return the sessions that the sender of a search may see."""
-        source = sender_folding.find_folded_source(tx, inbound.source)
+        source = sender_merge.find_merged_source(tx, inbound.source)
         speaker = access.find_speaker(tx, source, self._rules) if source else None
         if speaker is None or speaker.person is None or not speaker.can_speak:
             return PendingScope(())

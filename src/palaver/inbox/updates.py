@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.accounts import access, sender_folding
+from palaver.accounts import access, sender_merge
 from palaver.core.clock import to_micros
 from palaver.core.errors import SessionNotFound
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
@@ -72,7 +72,7 @@ class UpdateHandler:
 
     def handle(self, tx: Transaction, update: Update, now: datetime) -> Receipt:
         if not isinstance(update, ChatMoved):  # which names ids that the person had before
-            source = sender_folding.fold_source(tx, update.source, self._store.config, now)
+            source = sender_merge.merge_source(tx, update.source, self._store.config, now)
             update = replace(update, source=source)
         match update:
             case MessageEdited():
@@ -157,7 +157,7 @@ class UpdateHandler:
     def _move_chat(self, tx: Transaction, update: ChatMoved, now: datetime) -> Receipt:
         source = update.source
         if update.new_user_ids and source.platform in FOLDED_PLATFORMS:
-            is_moved = sender_folding.move_person(tx, update, self._store.config, now)
+            is_moved = sender_merge.move_person(tx, update, self._store.config, now)
         else:
             key = str(source.platform), source.account
             is_moved = chat_moves.move_chat(tx, *key, source.chat_id, update.new_chat_id, to_micros(now))

@@ -19,6 +19,7 @@ from palaver.core.text import encode_json, is_storable, make_name_key
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
 from palaver.money import table as budget_limits
 from palaver.people.model import Principal, Role
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions import deletion_table as session_deletion, table as sessions
 from palaver.sessions.deletions import SESSION_PIECES
 
@@ -527,3 +528,38 @@ def delete_expired(tx: Transaction, before: int, limit: int) -> int:
             tx.execute("UPDATE job SET proposed_change = NULL WHERE no = $1", no)
             mark_decided(tx, no)
     return len(expired)
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="job",
+        merge=Moved(has_unique_names=True),
+        erase=ErasureStep.JOBS,
+        count="jobs",
+        belonging="jobs",
+        belonging_only="is_deleted = 0",
+    ),
+)
+EXPORT: Final = ExportedTable(
+    table="job",
+    fields=(
+        *make_fields("id! person_id! name! prompt! schedule! timezone!"),
+        *make_fields("anchor!", FieldKind.TIME),
+        *make_fields("runs_left", FieldKind.NUMBER),
+        *make_fields("targets! origin! toolsets!", FieldKind.JSON),
+        *make_fields("model profile"),
+        *make_fields("state!", choices=JobState),
+        *make_fields("state_reason"),
+        *make_fields("proposed_change", FieldKind.JSON),
+        *make_fields("proposed_at next_slot", FieldKind.TIME),
+        *make_fields("failure_count!", FieldKind.NUMBER),
+        *make_fields("alerted_cause"),
+        *make_fields("created_at! updated_at!", FieldKind.TIME),
+    ),
+    references={
+        "origin_session": "(SELECT s.id FROM session s WHERE s.no = t.origin_session_no AND s.is_deleted = 0)",
+        "proposed_session": "(SELECT s.id FROM session s WHERE s.no = t.proposed_session_no)",
+    },
+    only="t.is_deleted = 0",
+    report_kind="jobs",
+)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
 if TYPE_CHECKING:
@@ -169,3 +170,19 @@ def _numbered_attachment_from_row(values: Row) -> tuple[int, Attachment]:
         created_at=from_micros(row.created_at),
     )
     return row.no, attachment
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),
+)
+EXPORT: Final = ExportedTable(
+    table="attachment",
+    fields=(
+        *make_fields("id! name! media_type!"),
+        *make_fields("size!", FieldKind.NUMBER),
+        *make_fields("sha256!"),
+        *make_fields("created_at!", FieldKind.TIME),
+    ),
+    references={"person": "t.person_id"},
+    report_kind="files",
+)

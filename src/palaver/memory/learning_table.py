@@ -8,10 +8,11 @@ Always true: a row goes forward only, so it never runs twice; two rows of a sess
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.ids import PersonId
 from palaver.memory.model import MemoryTurnKind
+from palaver.people.person_data import EraseAt, Follows, PersonColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,3 +178,13 @@ def _list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool
         for session_no, up_to_seq, person_id, owner, until in rows
         if until <= now or is_owner_dead(owner)
     ]
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="memory_turn",
+        merge=Follows("ended_at IS NULL"),
+        erase=EraseAt.START,
+        erase_only="ended_at IS NULL",
+    ),
+)

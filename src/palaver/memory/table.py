@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros
 from palaver.core.engines.base import build_placeholders
@@ -27,6 +27,7 @@ from palaver.memory.model import (
     find_best_matches,
     matches_query,
 )
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -386,3 +387,32 @@ def _load_audiences(tx: Transaction, audience_nos: Sequence[int], reader: Person
         if person_id != reader:
             audience.other_names.append(name)
     return audiences
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="memory",
+        column="audience_no",
+        merge=Stays("belongs to an audience"),
+        erase=ErasureStep.MEMORIES,
+        count="memories",
+    ),
+    PersonColumn(
+        table="memory",
+        merge=Stays("says who asked for it; it belongs to an audience"),
+        erase=ErasureStep.MEMORIES,
+    ),
+)
+EXPORT: Final = ExportedTable(
+    table="memory",
+    fields=(
+        *make_fields("id! person_id text!"),
+        *make_fields("created_at!", FieldKind.TIME),
+        *make_fields("origin!", choices=MemoryOrigin),
+        *make_fields("session_id"),
+    ),
+    references={"audience": "t.audience_no"},
+    needs_audience=True,
+    unique=("audience_no", "text_key"),
+    report_kind="memories",
+)

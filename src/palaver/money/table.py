@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
 from palaver.core.engines.base import build_placeholders
 from palaver.core.text import make_name_key
 from palaver.people.model import normalize_name
+from palaver.people.person_data import EraseAt, Moved, PersonColumn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -189,3 +190,25 @@ def find_people(tx: Transaction, id_or_name: str) -> list[tuple[str, str]]:
     rows = tx.fetch_all("SELECT id, name FROM person WHERE merged_into IS NULL ORDER BY created_at, id")
     name = normalize_name(id_or_name)
     return [(row[0], row[1]) for row in rows if row[0] == id_or_name or normalize_name(row[1]) == name][:MAX_MATCHES]
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="budget_limit",
+        column="set_by",
+        merge=Moved("scope || ':' || subject || ':' || period || ':' || unit || ':' || set_at"),
+        erase=EraseAt.START_CLEARED,
+    ),
+    PersonColumn(  # after the one above, whose marks name the subject
+        table="budget_limit",
+        column="subject",
+        only="scope = 'person'",
+        merge=Moved(
+            "period || ':' || unit || ':' || set_at",
+            unless="SELECT 1 FROM budget_limit theirs WHERE theirs.scope = 'person' AND theirs.subject = $1"
+            " AND theirs.period = budget_limit.period AND theirs.unit = budget_limit.unit",
+        ),
+        erase=EraseAt.END,
+        belonging="budgets",
+    ),
+)

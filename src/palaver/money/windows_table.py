@@ -7,10 +7,11 @@ call holds in its windows is in its `model_call` row, until the same transaction
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope
 from palaver.money.table import WindowTotals
+from palaver.people.person_data import EraseAt, PersonColumn, Stays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -204,3 +205,14 @@ def delete_older(tx: Transaction, before: int, limit: int) -> int:
         before,
         limit,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="budget_window",
+        column="subject",
+        only="scope = 'person'",
+        merge=Stays("what was used is added, and taken away again: see `move_to_person`"),
+        erase=EraseAt.END,
+    ),
+)

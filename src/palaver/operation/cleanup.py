@@ -11,20 +11,20 @@ import asyncio
 import logging
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.accounts import erasures_table as erasures
 from palaver.config.agent_rules import TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
 from palaver.delivery import table as deliveries
-from palaver.jobs import table
+from palaver.jobs import table as jobs
 from palaver.jobs.starting import PROJECT_NAME
 from palaver.jobs.table import ALL_PIECES
 from palaver.money import windows_table as budget_windows
 from palaver.operation.erasure import Erasures
 from palaver.operation.retention import Retention
+from palaver.people import erasures_table as erasures
 from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, shares_table as shares
 from palaver.sessions.deletions import clean_search_index, finish_deletions
 from palaver.sessions.share import MAX_EXPIRED_AGE
@@ -55,6 +55,43 @@ RUNS_PER_BATCH: Final = 20  # each with its conversation
 BATCH_PAUSE_SECONDS: Final = 0.05
 
 log = logging.getLogger(__name__)
+
+
+class _OldRows(NamedTuple):
+    """Rows that are deleted when they are old."""
+
+    max_age: timedelta
+    has_older: Callable[[Transaction, int], bool]
+    delete_older: Callable[[Transaction, int, int], int]
+    batch_size: int | None = None
+
+
+_OLD_ROWS: Final = {
+    # The messages by which we recognize one that is sent again.
+    "receipts": _OldRows(
+        MAX_RECEIPT_AGE, inbound_messages.has_received_before, inbound_messages.delete_received_before
+    ),
+    # What was said in groups and not to the agent.
+    "group_messages": _OldRows(MAX_GROUP_MESSAGE_AGE, inbound_messages.has_older, inbound_messages.delete_older),
+    # What an import has left that was interrupted and never run again.
+    "unfinished_imports": _OldRows(
+        MAX_UNFINISHED_IMPORT_AGE, imports.has_unfinished, imports.delete_unfinished, RUNS_PER_BATCH
+    ),
+    # Jobs, and changes of jobs, that were not confirmed.
+    "proposals": _OldRows(MAX_PROPOSAL_AGE, jobs.has_expired, jobs.delete_expired),
+    # What was used in days and months long ago; the usage itself stays.
+    "budget_windows": _OldRows(MAX_WINDOW_AGE, budget_windows.has_older, budget_windows.delete_older),
+    # The rendered texts of messages that were sent: the answers are in the log.
+    "sent_bodies": _OldRows(MAX_SENT_BODY_AGE, deliveries.has_sent_body_before, deliveries.empty_sent_bodies),
+    # What was sent to chats outside of conversations, such as notices.
+    "notices": _OldRows(MAX_NOTICE_AGE, deliveries.has_ended_notice_before, deliveries.delete_ended_notices),
+    # Moves of lanes that were undone: nothing undoes them again.
+    "undone_moves": _OldRows(MAX_UNDONE_AGE, lanes.has_move_undone_before, lanes.delete_undone_moves),
+    # The numbers of people who were erased.
+    "erasure_reports": _OldRows(MAX_REPORT_AGE, erasures.has_ended_before, erasures.delete_ended_before),
+    # Copies whose links have expired.
+    "expired_shares": _OldRows(MAX_EXPIRED_AGE, shares.has_expired_before, shares.delete_expired_before),
+}
 
 
 class Cleanup:
@@ -98,17 +135,8 @@ class Cleanup:
             lambda: asyncio.to_thread(self._store.engine.maintain),
             self._erasures.finish_all,
             self._attachments.clean_up,
-            self.delete_old_receipts,
-            self.delete_old_group_messages,
-            self.delete_unfinished_imports,
-            self.delete_old_proposals,
+            *(partial(self.delete_old, kind) for kind in _OLD_ROWS),
             self.delete_old_job_runs,
-            self.delete_old_budget_windows,
-            self.empty_sent_bodies,
-            self.delete_old_notices,
-            self.delete_undone_moves,
-            self.delete_old_erasure_reports,
-            self.delete_expired_shares,
             self._retention.apply_rules,
             self.finish_deletions,
             self.clean_search_index,
@@ -134,79 +162,26 @@ class Cleanup:
         self._store.indexer.notify()
         return await clean_search_index(self._store.engine)
 
-    async def delete_old_receipts(self) -> int:
-        """Forget the messages by which we recognize one that is sent again; return how many there were."""
-        return await self._delete_in_batches(
-            MAX_RECEIPT_AGE, inbound_messages.has_received_before, inbound_messages.delete_received_before
-        )
-
-    async def delete_old_group_messages(self) -> int:
-        """Forget what was said in groups and not to the agent; return how many messages there were."""
-        return await self._delete_in_batches(
-            MAX_GROUP_MESSAGE_AGE, inbound_messages.has_older, inbound_messages.delete_older
-        )
-
-    async def delete_unfinished_imports(self) -> int:
-        """Delete what an import has left that was interrupted long ago and never run again; return how many."""
-        return await self._delete_in_batches(
-            MAX_UNFINISHED_IMPORT_AGE, imports.has_unfinished, imports.delete_unfinished, RUNS_PER_BATCH
-        )
-
-    async def delete_old_proposals(self) -> int:
-        """Drop the jobs, and changes of jobs, that were not confirmed; return how many there were."""
-        return await self._delete_in_batches(MAX_PROPOSAL_AGE, table.has_expired, table.delete_expired)
+    async def delete_old(self, kind: str) -> int:
+        """Delete the old rows of one kind; return how many there were."""
+        return await self._delete_in_batches(_OLD_ROWS[kind])
 
     async def delete_old_job_runs(self) -> int:
         """Delete old runs of jobs with their untouched conversations, and jobs that are over; return how many."""
         keep_days = self._rules.job_keep_days
         if keep_days == 0:
             return 0
-        delete = partial(table.delete_old, project_key=PROJECT_NAME.casefold())
-        return await self._delete_in_batches(timedelta(days=keep_days), table.has_old, delete, RUNS_PER_BATCH)
+        delete = partial(jobs.delete_old, project_key=PROJECT_NAME.casefold())
+        return await self._delete_in_batches(_OldRows(timedelta(days=keep_days), jobs.has_old, delete, RUNS_PER_BATCH))
 
-    async def delete_old_budget_windows(self) -> int:
-        """Delete what was used in days and months long ago; the usage itself stays. Return how many there were."""
-        return await self._delete_in_batches(MAX_WINDOW_AGE, budget_windows.has_older, budget_windows.delete_older)
-
-    async def empty_sent_bodies(self) -> int:
-        """Empty the rendered texts of messages that were sent: the answers are in the log. Return how many."""
-        return await self._delete_in_batches(
-            MAX_SENT_BODY_AGE, deliveries.has_sent_body_before, deliveries.empty_sent_bodies
-        )
-
-    async def delete_old_notices(self) -> int:
-        """Delete what was sent to chats outside of conversations, such as notices; return how many there were."""
-        return await self._delete_in_batches(
-            MAX_NOTICE_AGE, deliveries.has_ended_notice_before, deliveries.delete_ended_notices
-        )
-
-    async def delete_undone_moves(self) -> int:
-        """Delete the moves of lanes that were undone: nothing undoes them again. Return how many there were."""
-        return await self._delete_in_batches(MAX_UNDONE_AGE, lanes.has_move_undone_before, lanes.delete_undone_moves)
-
-    async def delete_old_erasure_reports(self) -> int:
-        """Delete the numbers of people who were erased long ago; return how many reports there were."""
-        return await self._delete_in_batches(MAX_REPORT_AGE, erasures.has_ended_before, erasures.delete_ended_before)
-
-    async def delete_expired_shares(self) -> int:
-        """Delete the copies whose links expired some days ago; return how many there were."""
-        return await self._delete_in_batches(MAX_EXPIRED_AGE, shares.has_expired_before, shares.delete_expired_before)
-
-    async def _delete_in_batches(
-        self,
-        max_age: timedelta,
-        has_older: Callable[[Transaction, int], bool],
-        delete_older: Callable[[Transaction, int, int], int],
-        batch_size: int | None = None,
-    ) -> int:
-        before = to_micros(self._store.clock.now() - max_age)
-        limit = batch_size or ROWS_PER_BATCH
+    async def _delete_in_batches(self, rows: _OldRows) -> int:
+        before = to_micros(self._store.clock.now() - rows.max_age)
 
         def delete(tx: Transaction) -> int:
-            return delete_older(tx, before, limit)
+            return rows.delete_older(tx, before, rows.batch_size or ROWS_PER_BATCH)
 
         def try_without_write(tx: Transaction) -> int | None:
-            return None if has_older(tx, before) else 0
+            return None if rows.has_older(tx, before) else 0
 
         total = 0
         while count := await self._store.engine.arun(Write(delete, read_first=try_without_write, frees_space=True)):

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from palaver.accounts import erasures_table as erasures
-from palaver.accounts.erasures_table import ErasureReport, ErasureStep
+from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
@@ -27,18 +26,20 @@ from palaver.core.errors import NotAllowed, NotFound, OwnerRequired
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
-from palaver.operation import erasures_table as erasure_batches, person_erasure, shared_erasure
-from palaver.people import table as people
+from palaver.operation import erasure_batches, person_erasure, shared_erasure
+from palaver.people import erasures_table as erasures, table as people
+from palaver.people.erasures_table import ErasureReport
 from palaver.people.model import Role
+from palaver.people.person_data import ErasureStep
 from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
+    from palaver.people.erasures_table import ErasedPerson, ErasureRow
     from palaver.people.model import Person, Principal
     from palaver.sessions.store import SessionStore
 
@@ -195,15 +196,16 @@ class Erasures:
 
 
 _STEPS: Final[Mapping[ErasureStep, Callable[[Transaction, ErasureRow], ErasureRow]]] = {
+    **{
+        each.erase: partial(erasure_batches.erase_rows, column=each)
+        for each in PERSON_DATA
+        if isinstance(each.erase, ErasureStep) and each.batch_key
+    },
     ErasureStep.JOBS: erasure_batches.erase_jobs,
     ErasureStep.SESSIONS: erasure_batches.erase_sessions,
     ErasureStep.MEMORIES: erasure_batches.erase_memories,
-    ErasureStep.SHARES: partial(erasure_batches.erase_by_person, table="share", key="no", kind="shares"),
+    ErasureStep.SHARES: lambda _tx, row: row.go_on(),
     ErasureStep.ATTACHMENTS: erasure_batches.erase_attachments,
-    ErasureStep.PROJECTS: partial(erasure_batches.erase_by_person, table="project", key="no", kind="projects"),
-    ErasureStep.READ_MARKS: partial(
-        erasure_batches.erase_by_person, table="read_mark", key="session_no, person_id", kind="read_marks"
-    ),
     ErasureStep.GROUP_MESSAGES: erasure_batches.erase_group_messages,
     ErasureStep.RECEIPTS: erasure_batches.erase_receipts,
     ErasureStep.IMPORTS: erasure_batches.erase_imports,

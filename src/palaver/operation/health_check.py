@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.logs import RECENT_RECORDS
-from palaver.operation.doctor.finding import Finding, FindingCode, Severity, make_problem
+from palaver.operation.doctor.finding import FINDING_CODES, Finding, FindingCode, Severity, make_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _parse_findings(output: bytes) -> Sequence[Finding]:
         found = json.loads(output)["findings"]
         return [
             Finding(
-                code=FindingCode(each["code"]),
+                code=FINDING_CODES[each["code"]],
                 subject=each["subject"],
                 severity=Severity(each["severity"]),
                 text=each["text"],
@@ -120,7 +120,8 @@ def _make_failure(code: FindingCode, **facts: object) -> Finding:
     return make_problem(code, command=format_command("doctor"), **facts)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the server's log ------------------------------------------------------------------------------------
+
 # What owners see of the server's log: the last lines of the process that answers, filtered and page by page.
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")

@@ -44,7 +44,7 @@ def find_schema_problems(engine: Engine) -> list[str]:
     return [describe_missing_names(missing).rstrip(".")] if missing else []
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- checking --------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -192,7 +192,8 @@ def _find_file_problem(path: Path, size: int) -> str | None:
     return None if found == size else f"its file {path} has {found} bytes instead of {size}"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- repairing -------------------------------------------------------------------------------------------
+
 # Repairs a store where its logs know the truth: one conversation at a time, each in a transaction of its own.
 #
 # The store may be in use, and the repair may be killed: what is repaired stays so, and the next repair goes on.

@@ -170,7 +170,8 @@ def list_schema_names(tx: Transaction) -> set[str]:
     return {name for (name,) in rows}
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- repairs ---------------------------------------------------------------------------------------------
+
 # Repairs of what is derived: the row of a session and the marks in its log, computed again from the log and the usage.
 #
 # Always true: no message and no other entry of a log is added, changed or removed, and a log with a hole is left
@@ -259,7 +260,8 @@ def _to_int(value: object) -> int:
     return int(str(value))  # PostgreSQL sums integers as decimals
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- work that was open ----------------------------------------------------------------------------------
+
 # Work that was open when a backup was made: after a restore, it is unknown what became of it since.
 
 REASON: Final = "It was open when the backup was made that has been restored."

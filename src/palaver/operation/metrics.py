@@ -58,7 +58,8 @@ class MetricsReader:
         return to_micros(self._store.clock.now() - READ_DELAY)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- readiness -------------------------------------------------------------------------------------------
+
 # Whether a server can serve requests now, and what limits it: for `/readyz`, monitoring and `palaver doctor`.
 #
 # Always true: the answer comes within `MAX_WAIT_SECONDS`, whatever the database does.
@@ -90,7 +91,8 @@ def make_waiting_problem(wait_micros: int) -> ReadinessProblem:
     return ReadinessProblem("turns_waiting", text, is_blocking=False)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- what is new -----------------------------------------------------------------------------------------
+
 # What is new in the running version: its section of CHANGELOG.md, which is part of the wheel.
 
 MAX_NOTES_CHARS: Final = 200_000

@@ -136,7 +136,8 @@ def _count_by_state(tx: Transaction, table: str, states: tuple[str, str]) -> dic
     return dict.fromkeys(states, 0) | {state: int(count) for state, count in rows}
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- old conversations -----------------------------------------------------------------------------------
+
 # Old conversations: finds those that a retention policy deletes, by their last activity, the oldest first.
 #
 # Always true: a conversation is deleted only if nothing happened in it since the given moment, judged by the newest of

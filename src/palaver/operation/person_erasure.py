@@ -1,7 +1,7 @@
 """The beginning and the end of erasing a person: who it is, taking all access away, deleting the person.
 
 What comes in between is in `erasure_batches.py` (what belongs to the person alone) and `shared_erasure.py` (what they
-wrote in conversations of others).
+wrote in conversations of others). Each column says beside its table when its rows go (`people/person_data.py`).
 
 Always true: after `begin`, nothing can be done or written in the person's name, and an account of theirs that writes
 again is a stranger's.
@@ -11,15 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.accounts.erasures_table import ErasedPerson, ErasureReport
+from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
 from palaver.core.source import ChatType, decode_source
 from palaver.jobs import table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.money import calls_table as model_calls
-from palaver.people import access_table as sender_ids, account_table as accounts, table as people
+from palaver.operation.erasure_batches import build_condition, delete_rows, get_values
+from palaver.people import (
+    access_table as sender_ids,
+    account_table as accounts,
+    pairing_table as pairing_requests,
+    table as people,
+)
+from palaver.people.erasures_table import ErasedPerson, ErasureReport
 from palaver.people.model import Role
+from palaver.people.person_data import EraseAt
 from palaver.sessions.delivery import Address
 
 if TYPE_CHECKING:
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
+    from palaver.people.person_data import PersonColumn
 
 LANES_PER_BATCH: Final = 500
 
@@ -40,7 +49,7 @@ def describe_person(tx: Transaction, person_id: PersonId) -> ErasedPerson:
     ids = (str(person_id), *(linked_id for (linked_id,) in linked))
     some = build_placeholders(len(ids))
     own = [(no, name) for no, name in tx.fetch_all(f"SELECT audience_no, name FROM person WHERE id IN ({some})", *ids)]
-    audiences = {int(no) for no, _ in own} | set(_list_lonely_audiences(tx, ids))
+    audiences = {int(no) for no, _ in own} | set(_list_audiences_without_others(tx, ids))
     known = people.list_identities(tx, person_id)
     account_ids = [
         (str(each.platform), text)
@@ -68,7 +77,7 @@ def describe_person(tx: Transaction, person_id: PersonId) -> ErasedPerson:
     )
 
 
-def _list_lonely_audiences(tx: Transaction, ids: Sequence[str]) -> list[int]:
+def _list_audiences_without_others(tx: Transaction, ids: Sequence[str]) -> list[int]:
     """List the audiences of which only this person is a member, such as a group in which no other person wrote."""
     some = build_placeholders(len(ids))
     rows = tx.fetch_all(
@@ -95,37 +104,26 @@ def begin(tx: Transaction, person: ErasedPerson, now: int) -> ErasureReport:
     Returns what was erased by that.
     """
     ids = person.person_ids
-    some = build_placeholders(len(ids))
     for person_id in sorted(ids):  # in one order, so that two transactions don't wait for each other
         tx.fetch_one(f"SELECT id FROM person WHERE id = $1 {tx.for_update}", person_id)
-    report = ErasureReport().add(
-        sign_ins=_count(tx, f"sign_in WHERE person_id IN ({some})", ids),
-        tokens=_count(tx, f"api_token WHERE person_id IN ({some})", ids),
-        passkeys=_count(tx, f"passkey WHERE person_id IN ({some})", ids),
-        shares=_count(tx, f"share WHERE person_id IN ({some})", ids),
-        accounts=_count(tx, f"identity WHERE person_id IN ({some})", ids),
-        home_channels=tx.execute(f"DELETE FROM home_channel WHERE set_by IN ({some})", *ids),
-    )
+    report = _count_rows(tx, person, [each for each in PERSON_DATA if isinstance(each.erase, EraseAt)])
     for person_id in ids:
         people.set_role(tx, PersonId(person_id), Role.GUEST)
         accounts.close_account(tx, PersonId(person_id))
         jobs.pause_all(tx, PersonId(person_id), NO_ACCESS_REASON, now)
-    for table in ("link_code", "message_rate", "chat_access", "audience_member", "identity"):
-        tx.execute(f"DELETE FROM {table} WHERE person_id IN ({some})", *ids)
-    tx.execute(f"DELETE FROM link_code WHERE claim_person_id IN ({some})", *ids)
-    tx.execute(f"DELETE FROM memory_turn WHERE person_id IN ({some}) AND ended_at IS NULL", *ids)
-    tx.execute(f"UPDATE chat_access SET granted_by = NULL WHERE granted_by IN ({some})", *ids)
-    tx.execute(f"UPDATE budget_limit SET set_by = NULL WHERE set_by IN ({some})", *ids)
+    some = build_placeholders(len(ids))
+    for each in PERSON_DATA:
+        if each.erase is EraseAt.START:
+            delete_rows(tx, person, each)
+        elif each.erase is EraseAt.START_CLEARED:
+            tx.execute(f"UPDATE {each.table} SET {each.column} = NULL WHERE {each.column} IN ({some})", *ids)
     _delete_open_turns(tx, ids)
     _delete_chat_lanes(tx, person.audiences)
     for platform, account in person.accounts:
         tx.execute("DELETE FROM pairing_request WHERE platform = $1 AND account = $2", platform, account)
-        tx.execute("DELETE FROM link_code WHERE claim_platform = $1 AND claim_account = $2", platform, account)
+        pairing_requests.delete_links_of_account(tx, (platform, account))
         for kind in ("stranger", "code"):
             tx.execute("DELETE FROM sign_in_attempt WHERE subject = $1", f"{kind} {platform}:{account}")
-    for address in person.addresses:
-        tx.execute("DELETE FROM dead_target WHERE address = $1", address)
-        tx.execute("DELETE FROM preview WHERE address = $1", address)
     model_calls.forget_people(tx, ids)
     return report
 
@@ -134,37 +132,27 @@ def count_own(tx: Transaction, person: ErasedPerson) -> ErasureReport:
     """Count what belongs to the person alone, without changing anything."""
     ids, audiences = person.person_ids, person.audiences
     some, own = build_placeholders(len(ids)), build_placeholders(len(audiences))
-    sums = tx.fetch_one(
-        f"SELECT COUNT(*), COALESCE(SUM(message_count), 0) FROM session WHERE audience_no IN ({own})", *audiences
-    )
-    files = tx.fetch_one(f"SELECT COUNT(*), COALESCE(SUM(size), 0) FROM attachment WHERE person_id IN ({some})", *ids)
-    report = ErasureReport().add(
-        **{kind: _count(tx, f"{table} WHERE person_id IN ({some})", ids) for kind, table in _COUNTED_TABLES.items()},
-        memories=_count(tx, f"memory WHERE audience_no IN ({own})", audiences),
-        usage_rows=_count(tx, f"usage WHERE audience_no IN ({own})", audiences),
-        job_runs=_count(tx, f"job_run r JOIN job j ON j.no = r.job_no WHERE j.person_id IN ({some})", ids),
-        home_channels=_count(tx, f"home_channel WHERE set_by IN ({some})", ids),
-    )
-    for kinds, row in ((("conversations", "messages"), sums), (("files", "file_bytes"), files)):
-        report = report.add(**dict(zip(kinds, map(int, row or (0, 0)), strict=True)))
+    report = _count_rows(tx, person, PERSON_DATA)
+    for kinds, rows, params in (
+        ("conversations messages", f"SUM(message_count) FROM session WHERE audience_no IN ({own})", audiences),
+        ("files file_bytes", f"SUM(size) FROM attachment WHERE person_id IN ({some})", ids),
+        ("job_runs", f"NULL FROM job_run r JOIN job j ON j.no = r.job_no WHERE j.person_id IN ({some})", ids),
+    ):
+        counts = tx.fetch_one(f"SELECT COUNT(*), {rows}", *params) or ()
+        report = report.add(**{kind: int(count or 0) for kind, count in zip(kinds.split(), counts, strict=False)})
     return report
 
 
-_COUNTED_TABLES: Final = {
-    "shares": "share",
-    "projects": "project",
-    "jobs": "job",
-    "accounts": "identity",
-    "sign_ins": "sign_in",
-    "tokens": "api_token",
-    "passkeys": "passkey",
-    "read_marks": "read_mark",
-}
-
-
-def _count(tx: Transaction, rows: str, params: Sequence[object]) -> int:
-    row = tx.fetch_one(f"SELECT COUNT(*) FROM {rows}", *params)
-    return int(row[0]) if row else 0
+def _count_rows(tx: Transaction, person: ErasedPerson, columns: Iterable[PersonColumn]) -> ErasureReport:
+    """Count the rows of a person in tables that are counted."""
+    report = ErasureReport()
+    for each in columns:
+        if each.count:
+            values = get_values(person, each)
+            condition = build_condition(each, len(values))
+            (count,) = tx.fetch_one(f"SELECT COUNT(*) FROM {each.table} WHERE {condition}", *values) or (0,)
+            report = report.add(**{each.count: int(count)})
+    return report
 
 
 def _delete_open_turns(tx: Transaction, ids: Sequence[str]) -> None:
@@ -206,10 +194,10 @@ def delete_person(tx: Transaction, person: ErasedPerson) -> bool:
     )
     if lanes == LANES_PER_BATCH:
         return False
+    for each in PERSON_DATA:
+        if each.erase is EraseAt.END:
+            delete_rows(tx, person, each)
     some = build_placeholders(len(ids))
-    for table in ("budget_window", "budget_limit"):
-        tx.execute(f"DELETE FROM {table} WHERE scope = 'person' AND subject IN ({some})", *ids)
-    tx.execute(f"DELETE FROM deleted_session WHERE audience_no IN ({some_audiences})", *audiences)
     tx.execute(f"UPDATE person SET merged_into = NULL WHERE id IN ({some})", *ids)
     tx.execute(f"DELETE FROM person WHERE id IN ({some})", *ids)
     return True

@@ -27,8 +27,8 @@ from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Row, Transaction
+    from palaver.people.erasures_table import ErasedPerson, ErasureRow
 
 SCANNED_PER_READ: Final = 2000  # entries of all logs
 EVENTS_PER_BATCH: Final = 200  # of one conversation, in one transaction

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import PersonId
 from palaver.people.model import Author, NamedPerson, normalize_name
+from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, Stays, make_fields
 from palaver.people.sender_ids import list_sender_ids
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def _get_key(source: SessionSource) -> tuple[str, str, str]:
     return str(source.platform), source.account, source.chat_id
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- how often people write ------------------------------------------------------------------------------
+
 # How often each person sends messages: one moment per person, as for sign-in attempts (`sign_in_attempts.py`).
 #
 # One statement per message, on one row: people don't wait for each other, and all processes count together.
@@ -97,7 +99,8 @@ def compute_wait(tx: Transaction, person_id: PersonId, per_minute: int, now: int
     return max(0, busy_until + interval - now - per_minute * interval) / 1_000_000
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- who takes part in conversations ---------------------------------------------------------------------
+
 # The people in audiences: who takes part in the conversations that a person sees.
 
 MAX_NAMES_COMPARED: Final = 5000
@@ -160,11 +163,12 @@ def _iterate_rows(tx: Transaction, audiences: Sequence[int] | None, limit: int, 
         )
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the ids of one person -------------------------------------------------------------------------------
+
 # The ids of one person on a platform where a message may carry any of them, such as a phone number or a LID.
 #
 # Always true: an id belongs to one person at a time, and every id here was named by the platform itself. The rows of a
-# person follow the row of `identity` that has their main id, and go with it. `accounts/sender_folding.py` decides
+# person follow the row of `identity` that has their main id, and go with it. `accounts/sender_merge.py` decides
 # which ids belong together.
 
 
@@ -243,3 +247,28 @@ def mark_replaced(tx: Transaction, platform: str, main_id: str) -> None:
 def change_main_id(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
     """Give all ids of a person to the one who is stored under another id."""
     tx.execute("UPDATE sender_id SET main_id = $3 WHERE platform = $1 AND main_id = $2", platform, old_id, new_id)
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="chat_access",
+        merge=Moved("platform || ':' || account || ':' || chat_id || ':' || granted_at"),
+        erase=EraseAt.START,
+    ),
+    PersonColumn(
+        table="chat_access",
+        column="granted_by",
+        merge=Stays("says who granted it, under the id of that time"),
+        erase=EraseAt.START_CLEARED,
+    ),
+    PersonColumn(table="message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
+)
+SENDER_ID_EXPORT: Final = ExportedTable(
+    table="sender_id",
+    fields=(
+        *make_fields("id!"),
+        *make_fields("is_lasting!", FieldKind.FLAG),
+        *make_fields("seen_at!", FieldKind.TIME),
+    ),
+    order=("id",),
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.errors import NameTaken, NotFound
@@ -27,7 +27,8 @@ from palaver.people.model import (
     SignInMethods,
     normalize_name,
 )
-from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
+from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
+from palaver.people.table import PERSON_COLUMNS, read_person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,10 @@ def find_credentials(tx: Transaction, name: str) -> Credentials | None:
         " WHERE a.name_key = $1",
         normalize_name(name),
     )
-    return Credentials(person_from_row(row), row[PERSON_COLUMN_COUNT]) if row else None
+    if row is None:
+        return None
+    person, (password_hash,) = read_person(row)
+    return Credentials(person, password_hash)
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
@@ -273,10 +277,8 @@ def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson
     )
     if row is None:
         return None
-    sign_in_id, last_seen_at = row[PERSON_COLUMN_COUNT:]
-    signed_in = SignedInPerson(
-        person=person_from_row(row), credential_type="cookie", scopes=ALL_SCOPES, credential_id=sign_in_id
-    )
+    person, (sign_in_id, last_seen_at) = read_person(row)
+    signed_in = SignedInPerson(person=person, credential_type="cookie", scopes=ALL_SCOPES, credential_id=sign_in_id)
     return signed_in, last_seen_at < now - _MIN_USE_INTERVAL_MICROS
 
 
@@ -371,9 +373,9 @@ def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, 
     )
     if row is None:
         return None
-    token_id, scopes, last_used_at = row[PERSON_COLUMN_COUNT:]
+    person, (token_id, scopes, last_used_at) = read_person(row)
     signed_in = SignedInPerson(
-        person=person_from_row(row),
+        person=person,
         credential_type="token",
         scopes=frozenset(Scope(scope) for scope in scopes.split()),
         credential_id=token_id,
@@ -438,3 +440,9 @@ def _compute_oldest_open_times(now: int) -> tuple[int, int]:
 
 def _to_micros(duration: timedelta) -> int:
     return int(duration.total_seconds()) * 1_000_000
+
+
+PERSON_DATA: Final = tuple(
+    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    for table, count in (("account", ""), ("api_token", "tokens"), ("sign_in", "sign_ins"), ("sign_in_link", ""))
+)

@@ -122,7 +122,8 @@ class Author:
     audience_no: int
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- names, passwords, tokens and sign-in attempts -------------------------------------------------------
+
 # Accounts: the rules for names, passwords, tokens and sign-in attempts, and the values that describe them.
 #
 # Owns which names and passwords are valid, what a token may do, how many sign-in attempts are allowed, and how a
@@ -442,7 +443,8 @@ def describe_device(user_agent: str) -> str:
     return browser or system or readable.strip() or "Unknown device"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- commands --------------------------------------------------------------------------------------------
+
 # Who may use which command: one table for owners, one for guests.
 
 # The slash commands of guests, unless the operator has chosen others. Members may use all but those of owners.

@@ -15,6 +15,7 @@ from palaver.core.source import Platform, decode_source, encode_source
 from palaver.core.text import make_storable
 from palaver.people import table as people
 from palaver.people.model import RateLimit
+from palaver.people.person_data import EraseAt, PersonColumn, Stays
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -86,7 +87,7 @@ def hide_codes(text: str) -> str:
     return _SHOWN_CODE.sub("…", text)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------
 
 _SELECT = "SELECT id, platform, account, name, source, created_at, expires_at, denied_at FROM pairing_request"
 
@@ -308,3 +309,9 @@ def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: b
         is_confirmed=bool(is_confirmed),
         claim=claim,
     )
+
+
+PERSON_DATA: Final = tuple(
+    PersonColumn(table="link_code", column=column, merge=Stays("is deleted"), erase=EraseAt.START)
+    for column in ("person_id", "claim_person_id")
+)

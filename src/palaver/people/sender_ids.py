@@ -1,7 +1,7 @@
 """The ids of one person on platforms that give a person several.
 
 One human has several ids on WhatsApp (number, LID, BSUID, devices) and on Signal (UUID, number): `fold_id_aliases`
-folds those of one source. `accounts/sender_folding.py` folds those that came in different messages before.
+folds those of one source. `accounts/sender_merge.py` folds those that came in different messages before.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def list_sender_ids(source: SessionSource) -> list[SenderId]:
     """List the ids of the person who writes, the one that a new person is stored under first.
 
     Empty on platforms where a person has one id. On the others a message may carry any of them, so `services/
-    sender_folding.py` remembers which belong together.
+    sender_merge.py` remembers which belong together.
     """
     return parse_sender_ids(source.platform, (source.user_id_alt, source.user_id))
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, normalize_name
-from palaver.people.table import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
+from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
+from palaver.people.table import PERSON_COLUMNS, read_person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,10 +90,10 @@ def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | N
     )
     if row is None:
         return None
-    passkey_id, site, public_key, sign_count = row[PERSON_COLUMN_COUNT:]
+    person, (passkey_id, site, public_key, sign_count) = read_person(row)
     return StoredPasskey(
         id=passkey_id,
-        person=person_from_row(row),
+        person=person,
         site=site,
         public_key=public_key,
         sign_count=sign_count,
@@ -147,7 +148,8 @@ def delete(tx: Transaction, person_id: PersonId, passkey_id: str) -> bool:
     return bool(tx.execute("DELETE FROM passkey WHERE person_id = $1 AND id = $2", person_id, passkey_id))
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- known devices ---------------------------------------------------------------------------------------
+
 # Known devices: browsers in which a person has signed in before. A browser proves that with a cookie of its own.
 #
 # They are not signed in by it. Guesses of strangers do not count against them (see decision 18).
@@ -186,7 +188,8 @@ def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
     return row is not None
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- sign-in attempts ------------------------------------------------------------------------------------
+
 # Rate limits for sign-in attempts: one moment for each subject (a name, a network address or a device).
 #
 # An attempt moves the subject's moment ahead by one refill interval; if it then lies further ahead than the allowed
@@ -236,3 +239,9 @@ def uncount_attempt(tx: Transaction, limits: dict[str, RateLimit]) -> None:
 
 def _compute_interval_micros(limit: RateLimit) -> int:
     return int(limit.refill_interval.total_seconds() * 1_000_000)
+
+
+PERSON_DATA: Final = tuple(
+    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    for table, count in (("passkey", "passkeys"), ("passkey_challenge", ""), ("known_device", ""))
+)

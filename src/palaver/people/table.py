@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.clock import from_micros, from_micros_or_none, to_micros
 from palaver.core.engines.base import Conflict, build_placeholders
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId, new_person_id
@@ -22,6 +22,16 @@ from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, 
 from palaver.core.text import make_storable
 from palaver.people import access_table as sender_ids, linked_rows
 from palaver.people.model import ChatAccount, Member, Person, Role, SignInMethods
+from palaver.people.person_data import (
+    EraseAt,
+    ErasureStep,
+    ExportedTable,
+    FieldKind,
+    Moved,
+    PersonColumn,
+    Stays,
+    make_fields,
+)
 from palaver.people.sender_ids import fold_id_aliases
 
 if TYPE_CHECKING:
@@ -50,7 +60,6 @@ class Identity:
 
 
 PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at, p.timezone"
-PERSON_COLUMN_COUNT = 5
 _SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL FROM person p"
 _SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source FROM person p
     JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2"""
@@ -269,28 +278,28 @@ def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> 
     return sorted({audience_no, *(no for (no,) in rows)})
 
 
-def person_from_row(row: Row) -> Person:
-    """Read a person from a row that begins with `PERSON_COLUMNS`."""
-    person_id, name, role, created_at, timezone = row[:PERSON_COLUMN_COUNT]
-    return Person(
+def read_person(row: Row) -> tuple[Person, Row]:
+    """Read a person from a row that begins with `PERSON_COLUMNS`; also return the columns that follow."""
+    person_id, name, role, created_at, timezone, *others = row
+    person = Person(
         id=PersonId(person_id), name=name, role=Role(role), created_at=from_micros(created_at), timezone=timezone
     )
+    return person, tuple(others)
 
 
 def _make_person_row(row: Row) -> PersonRow:
-    return PersonRow(person_from_row(row), *row[PERSON_COLUMN_COUNT:])
+    person, (audience_no, dm_source) = read_person(row)
+    return PersonRow(person, audience_no, dm_source)
 
 
-# --------------------------------------------------------------------------------------------------
-# Lists the people whom this gateway knows, with their platforms and how they sign in.
-#
+# ---- the list of people ------------------------------------------------------------------------------------
+
 # A removed person is unknown again: one who has an account on a chat platform stays listed as a guest, one who only
 # used the web is not listed any more. Their messages stay where they were written.
-
 MAX_PAGE_SIZE = 500
 _CURSOR = re.compile(r"([0-9]{1,18})\.(p_[0-9a-f]{1,32})")
 _SIGN_IN_PLATFORMS = f"'{Platform.WEB}', '{Platform.API}'"  # identities that come with an account
-_PEOPLE_QUERIES_SELECT = f"""SELECT {PERSON_COLUMNS}, a.person_id, a.password_hash,
+_SELECT_MEMBER = f"""SELECT {PERSON_COLUMNS}, a.person_id, a.password_hash,
     (SELECT COUNT(*) FROM passkey k WHERE k.person_id = p.id),
     (SELECT MAX(s.last_seen_at) FROM sign_in s WHERE s.person_id = p.id)
     FROM person p LEFT JOIN account a ON a.person_id = p.id"""
@@ -304,19 +313,20 @@ def list_people(tx: Transaction, role: Role | None, limit: int, cursor: str | No
         raise InvalidInput(f"limit: {limit} is not allowed (1 to {MAX_PAGE_SIZE})")
     created_at, person_id = _parse_cursor(cursor)
     rows = tx.fetch_all(
-        f"{_PEOPLE_QUERIES_SELECT} WHERE {_IS_KNOWN} AND (p.created_at, p.id) < ($1, $2) AND ($3 = '' OR p.role = $3)"
+        f"{_SELECT_MEMBER} WHERE {_IS_KNOWN} AND (p.created_at, p.id) < ($1, $2) AND ($3 = '' OR p.role = $3)"
         " ORDER BY p.created_at DESC, p.id DESC LIMIT $4",
         created_at,
         person_id,
         role.value if role else "",
         limit,
     )
-    next_cursor = f"{rows[-1][3]}.{rows[-1][0]}" if len(rows) == limit else None
-    return Page([_make_member(tx, row) for row in rows], next_cursor)
+    members = [_make_member(tx, row) for row in rows]
+    last = members[-1].person if len(rows) == limit else None
+    return Page(members, None if last is None else f"{to_micros(last.created_at)}.{last.id}")
 
 
 def find_person(tx: Transaction, person_id: str) -> Member | None:
-    row = tx.fetch_one(f"{_PEOPLE_QUERIES_SELECT} WHERE {_IS_KNOWN} AND p.id = $1", person_id)
+    row = tx.fetch_one(f"{_SELECT_MEMBER} WHERE {_IS_KNOWN} AND p.id = $1", person_id)
     return _make_member(tx, row) if row else None
 
 
@@ -330,8 +340,7 @@ def _parse_cursor(cursor: str | None) -> tuple[int, str]:
 
 
 def _make_member(tx: Transaction, row: Row) -> Member:
-    person = person_from_row(row)
-    account, password_hash, passkey_count, last_seen_at = row[PERSON_COLUMN_COUNT:]
+    person, (account, password_hash, passkey_count, last_seen_at) = read_person(row)
     identities = list_identities(tx, person.id)
     platforms = tuple(dict.fromkeys(identity.platform for identity in identities))
     methods = SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count) if account else None
@@ -347,3 +356,44 @@ def _make_member(tx: Transaction, row: Row) -> Member:
         last_seen_at=from_micros_or_none(last_seen_at),
         uses_terminal=Platform.LOCAL in platforms,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="person", column="merged_into", merge=Moved(), erase=ErasureStep.PERSON),
+    PersonColumn(table="identity", merge=Moved(linked_rows.IDENTITY_KEY), erase=EraseAt.START, count="accounts"),
+    PersonColumn(
+        table="audience_member",
+        merge=Stays("a person can be a member for two reasons: see `move_memberships`"),
+        erase=EraseAt.START,
+    ),
+    PersonColumn(table="linked_row", merge=Stays("says whom a row came from"), erase=EraseAt.CASCADE),
+    PersonColumn(table="erasure", merge=Stays("an erased person is not linked"), erase=ErasureStep.PERSON),
+)
+AUDIENCE_FIELDS: Final = make_fields("created_at!", FieldKind.TIME)
+MEMBER_EXPORT: Final = ExportedTable(
+    table="audience_member",
+    fields=make_fields("joined_at!", FieldKind.TIME),
+    references={"person": "t.person_id"},
+    order=("person_id",),
+)
+PERSON_EXPORT: Final = ExportedTable(
+    table="person",
+    fields=(
+        *make_fields("id! name!"),
+        *make_fields("role!", choices=Role),
+        *make_fields("timezone"),
+        *make_fields("created_at!", FieldKind.TIME),
+    ),
+    references={"audience": "t.audience_no", "merged_into": "t.merged_into"},
+    order=("id",),
+    report_kind="people",
+)
+IDENTITY_EXPORT: Final = ExportedTable(
+    table="identity",
+    fields=(
+        *make_fields("platform! account!"),
+        *make_fields("dm_source", FieldKind.JSON),
+        *make_fields("created_at!", FieldKind.TIME),
+    ),
+    order=("platform", "account"),
+)

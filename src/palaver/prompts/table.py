@@ -10,6 +10,7 @@ from palaver.core.errors import LimitReached, NotFound, PromptNameTaken
 from palaver.core.ids import SavedPromptId, new_saved_prompt_id
 from palaver.core.text import is_storable
 from palaver.core.titles import clean_long_text, clean_title
+from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -122,3 +123,16 @@ def _prompt_from_row(row: Row) -> SavedPrompt:
         created_at=from_micros(row[3]),
         updated_at=from_micros(row[4]),
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="saved_prompt", merge=Moved(has_unique_names=True), erase=EraseAt.CASCADE, belonging="prompts"),
+)
+EXPORT: Final = ExportedTable(
+    table="saved_prompt",
+    fields=(*make_fields("id! name! text!"), *make_fields("created_at! updated_at!", FieldKind.TIME)),
+    references={"person": "t.person_id"},
+    order=("created_at", "id"),
+    unique=("person_id", "name_key"),
+    report_kind="saved_prompts",
+)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import build_placeholders
+from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries
 
 if TYPE_CHECKING:
@@ -127,3 +129,10 @@ def _delete_events(tx: Transaction, session_no: int, limit: int) -> int:
             tx.execute(f"DELETE FROM search WHERE rowid IN ({some})", *nos)
         tx.execute(f"DELETE FROM event WHERE no IN ({some})", *nos)
     return len(rows)
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="deleted_session", column="audience_no", merge=Stays("belongs to an audience"), erase=EraseAt.END
+    ),
+)

@@ -5,7 +5,7 @@ deletion on the platform), show it again (redo, that version), or give it anothe
 stored first is kept. `seq` counts from 1 in each session and defines the order: a clock may be set back, the log is not
 affected.
 
-One exception: when a person is erased (`accounts/erasures_table.py`), the content of their entries in conversations of
+One exception: when a person is erased (`people/erasures_table.py`), the content of their entries in conversations of
 others is removed, and what is left is an entry of kind `erased`.
 
 A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log.

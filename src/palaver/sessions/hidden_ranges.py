@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import fetch_value
 from palaver.core.ids import PersonId
 from palaver.sessions.message_table import SELECT_EVENT, EventColumns
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
+from palaver.sessions.message_table import SELECT_EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,3 +133,20 @@ def list_read_seqs(tx: Transaction, session_no: int) -> dict[PersonId, int]:
     """Return how far each person has read in a session."""
     rows = tx.fetch_all("SELECT person_id, read_seq FROM read_mark WHERE session_no = $1", session_no)
     return {PersonId(person_id): int(read_seq) for person_id, read_seq in rows}
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="read_mark",
+        merge=Stays("the one who has read further counts: see `move_read_marks`"),
+        erase=ErasureStep.READ_MARKS,
+        batch_key="session_no, person_id",
+        count="read_marks",
+    ),
+)
+EXPORT: Final = ExportedTable(
+    table="read_mark",
+    fields=(*make_fields("read_seq!", FieldKind.NUMBER), *make_fields("updated_at!", FieldKind.TIME)),
+    references={"person": "t.person_id"},
+    order=("person_id",),
+)

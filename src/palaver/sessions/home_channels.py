@@ -6,10 +6,11 @@ Home channels: the default chat of each platform. What an owner chose with /seth
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read
 from palaver.core.source import ChatType, Platform, decode_source, encode_source
+from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.gateway_config import HomeChannel
 
 if TYPE_CHECKING:
@@ -80,3 +81,26 @@ def _load_statuses(tx: Transaction, config: GatewayConfig) -> dict[Platform, Hom
         platform: HomeChannelStatus(make_home_channel(source), True) for platform, source in load_chosen(tx).items()
     }
     return dict(sorted({**configured, **chosen}.items()))
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="home_channel",
+        column="set_by",
+        merge=Moved("platform || ':' || set_at"),
+        erase=EraseAt.START,
+        count="home_channels",
+    ),
+)
+EXPORT: Final = ExportedTable(
+    table="home_channel",
+    fields=(
+        *make_fields("platform!"),
+        *make_fields("source!", FieldKind.JSON),
+        *make_fields("set_by"),
+        *make_fields("set_at!", FieldKind.TIME),
+    ),
+    order=("platform",),
+    key="platform",
+    report_kind="home_channels",
+)

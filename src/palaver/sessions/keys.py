@@ -30,7 +30,7 @@ session: in threads (a chat of type thread, or any thread outside a direct messa
 opposite question with the same rules.
 
 One human has several ids on WhatsApp (number, LID, BSUID, devices) and on Signal (UUID, number): `fold_id_aliases`
-folds those of one source. `accounts/sender_folding.py` folds those that came in different messages before.
+folds those of one source. `accounts/sender_merge.py` folds those that came in different messages before.
 """
 
 from __future__ import annotations

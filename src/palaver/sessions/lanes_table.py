@@ -20,6 +20,7 @@ from palaver.core.errors import NothingToRestore
 from palaver.core.ids import SessionId, SessionKey
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, decode_source, encode_source
 from palaver.people import table as people
+from palaver.people.person_data import ExportedTable, FieldKind, make_fields
 from palaver.sessions import (
     activity_table as session_activity,
     message_table as message_log,
@@ -570,3 +571,27 @@ def _get_platform(network: str) -> str:
 def _lane_from_row(row: Row) -> ChatLane:
     key, source, audience_no, shared, updated_at = row
     return ChatLane(key, decode_source(source), int(audience_no), bool(shared), int(updated_at))
+
+
+EXPORT: Final = ExportedTable(
+    table="lane",
+    fields=(
+        *make_fields("key!"),
+        *make_fields("source!", FieldKind.JSON),
+        *make_fields("shared!", FieldKind.FLAG),
+        *make_fields("updated_at!", FieldKind.TIME),
+    ),
+    references={"audience": "t.audience_no", "session": "(SELECT s.id FROM session s WHERE s.no = t.session_no)"},
+    needs_audience=True,
+    order=("key",),
+    key="key",
+    report_kind="lanes",
+)
+MOVE_EXPORT: Final = ExportedTable(
+    table="lane_move",
+    fields=(*make_fields("reason!"), *make_fields("moved_at! undone_at", FieldKind.TIME)),
+    references={
+        "from": "(SELECT s.id FROM session s WHERE s.no = t.from_session_no)",
+        "to": "(SELECT s.id FROM session s WHERE s.no = t.to_session_no)",
+    },
+)

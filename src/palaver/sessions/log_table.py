@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
 from palaver.core.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.core.ids import parse_session_id
 from palaver.core.text import make_json_storable, make_storable
+from palaver.people.person_data import ErasureStep, ExportedTable, Field, FieldKind, PersonColumn, Stays, make_fields
 from palaver.sessions import hidden_ranges as read_marks
 from palaver.sessions.events import UNREAD_KINDS, EventKind
 from palaver.sessions.hidden_ranges import (
@@ -605,3 +606,28 @@ def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:
     """Return the undo that a redo would revert, and keep others from changing it until this transaction ends."""
     seq: int | None = lock_session(tx, session_no, "redo_seq")
     return seq
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="event", merge=Stays("says who wrote it, under the id of that time"), erase=ErasureStep.SHARED),
+)
+
+
+def _make_export(body: FieldKind) -> ExportedTable:
+    return ExportedTable(
+        table="event",
+        fields=(
+            *make_fields("seq!", FieldKind.NUMBER),
+            *make_fields("kind!"),
+            *make_fields("created_at!", FieldKind.TIME),
+            *make_fields("role content"),
+            Field("body", body),
+            *make_fields("person_id platform_message_id"),
+            *make_fields("hidden_by edited_by", FieldKind.NUMBER),
+        ),
+        order=("seq",),
+    )
+
+
+MESSAGE_EXPORT: Final = _make_export(FieldKind.JSON)
+OTHER_EVENT_EXPORT: Final = _make_export(FieldKind.SPACED_JSON)

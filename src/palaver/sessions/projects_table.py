@@ -18,6 +18,7 @@ from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
 from palaver.core.titles import clean_title
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.model import Project, clean_project_instructions
 
 if TYPE_CHECKING:
@@ -183,3 +184,29 @@ def _project_from_row(columns: Row) -> tuple[int, Project]:
         session_count=row.session_count,
         instructions=row.instructions,
     )
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="project",
+        merge=Moved(has_unique_names=True),
+        erase=ErasureStep.PROJECTS,
+        batch_key="no",
+        count="projects",
+        belonging="projects",
+        belonging_only="is_deleted = 0",
+    ),
+)
+EXPORT: Final = ExportedTable(
+    table="project",
+    fields=(
+        *make_fields("id! name! color"),
+        *make_fields("created_at!", FieldKind.TIME),
+        *make_fields("instructions"),
+    ),
+    references={"person": "t.person_id"},
+    order=("created_at", "id"),
+    only="t.is_deleted = 0",
+    unique=("person_id", "name_key"),
+    report_kind="projects",
+)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import Page
+from palaver.people.person_data import EraseAt, Moved, PersonColumn
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
     Share,
@@ -160,3 +162,14 @@ def _share_from_row(columns: Row) -> Share:
     row = _ShareColumns._make(columns)
     times = {"created_at": from_micros(row.created_at), "expires_at": from_micros_or_none(row.expires_at)}
     return Share(**{**row._asdict(), **times})
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="share",
+        merge=Moved(follows_session=True),
+        erase=EraseAt.START,
+        count="shares",
+        belonging="shares",
+    ),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import Conflict, fetch_value, list_columns
@@ -12,9 +13,11 @@ from palaver.core.ids import SessionId, SessionKey, new_session_id, parse_sessio
 from palaver.core.source import ChatType, Platform, encode_source
 from palaver.core.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
 from palaver.people import table as people
+from palaver.people.person_data import ExportedTable, FieldKind, make_fields
 from palaver.sessions import activity_table as auto_titles, hidden_ranges as read_marks, log_table as events
 from palaver.sessions.events import EventKind
 from palaver.sessions.model import EndReason, Session, StartReason
+from palaver.sessions.turn import BusyPolicy
 from palaver.sessions.usage import CostStatus, UsageTotals
 
 if TYPE_CHECKING:
@@ -529,3 +532,40 @@ def _create_fork(
         tx, session_row.no, EventKind.FORKED, now, person_id, fork_id=fork_row.session.id, at_seq=at_seq
     )
     return fork_row
+
+
+EXPORT: Final = ExportedTable(
+    table="session",
+    fields=(
+        *make_fields("id! key! platform!"),
+        *make_fields("chat_type!", choices=ChatType),
+        *make_fields("source!", FieldKind.JSON),
+        *make_fields("shared! has_shared_content!", FieldKind.FLAG),
+        *make_fields("title auto_title"),
+        *make_fields("auto_title_asked!", FieldKind.FLAG),
+        *make_fields("preview!"),
+        *make_fields("created_at! active_at last_message_at last_human_at ended_at", FieldKind.TIME),
+        *make_fields("end_reason", choices=EndReason),
+        *make_fields("start_reason!", choices=StartReason),
+        *make_fields("previous_had_messages! is_first_contact!", FieldKind.FLAG),
+        *make_fields("pinned_at archived_at", FieldKind.TIME),
+        *make_fields("last_seq! redo_seq compaction_seq message_count! tool_call_count!", FieldKind.NUMBER),
+        *make_fields("chosen_model profile personality workspace"),
+        *make_fields("busy_policy", choices=BusyPolicy),
+        *make_fields("disabled_toolsets", FieldKind.SPACED_JSON),
+        *make_fields("model provider"),
+        *make_fields("last_prompt_tokens! input_tokens! output_tokens! cache_read_tokens!", FieldKind.NUMBER),
+        *make_fields("cache_write_tokens! reasoning_tokens! cost_nanos", FieldKind.NUMBER),
+        *make_fields("cost_status!", choices=CostStatus),
+        *make_fields("cost_source"),
+        *make_fields("unpriced_turns!", FieldKind.NUMBER),
+    ),
+    references={
+        "audience": "t.audience_no",
+        "project": "(SELECT p.id FROM project p WHERE p.no = t.project_no AND p.is_deleted = 0)",
+        "parent": "(SELECT f.id FROM session f WHERE f.no = t.parent_no)",
+    },
+    needs_audience=True,
+    only="t.is_deleted = 0",
+    report_kind="conversations",
+)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.ids import PersonId, SessionId, TurnId, new_turn_id
+from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
 from palaver.sessions.turn import (
     ALBUM_ID_KEY,
@@ -404,3 +407,14 @@ def _numbered_turn_from_row(columns: Row) -> tuple[int, Turn]:
 
 def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:
     return get_quoted_seqs(json.loads(facts)) if facts else ()
+
+
+PERSON_DATA: Final = (
+    PersonColumn(table="turn", merge=Follows("state IN ('queued', 'running')"), erase=ErasureStep.SHARED),
+    PersonColumn(
+        table="turn",
+        column="stopped_by",
+        merge=Stays("says who stopped it, under the id of that time"),
+        erase=ErasureStep.SHARED,
+    ),
+)

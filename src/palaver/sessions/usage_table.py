@@ -15,11 +15,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
 from palaver.people import table as people
-from palaver.sessions.usage import TOKEN_COUNTERS, UsageGrouping, UsageReport, UsageRow
+from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
+from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus, UsageGrouping, UsageReport, UsageRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -263,3 +265,33 @@ def _add_label(usage_row: UsageRow, grouping: UsageGrouping, labels: Mapping[str
         day = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(group))).date().isoformat()
         return replace(usage_row, group=day, label=day)
     return replace(usage_row, label=labels.get(group, "") or group or "unknown")
+
+
+PERSON_DATA: Final = (
+    PersonColumn(
+        table="usage",
+        column="audience_no",
+        merge=Stays("belongs to an audience"),
+        erase=ErasureStep.USAGE,
+        count="usage_rows",
+    ),
+)
+EXPORT: Final = ExportedTable(
+    table="usage",
+    fields=(
+        *make_fields("turn_id! model! provider"),
+        *make_fields("created_at!", FieldKind.TIME),
+        *make_fields("input_tokens! output_tokens! cache_read_tokens! cache_write_tokens!", FieldKind.NUMBER),
+        *make_fields("reasoning_tokens! cost_nanos", FieldKind.NUMBER),
+        *make_fields("cost_status!", choices=CostStatus),
+        *make_fields("cost_source platform"),
+    ),
+    references={"audience": "t.audience_no"},
+    order=("turn_id", "model"),  # of one session
+)
+# Of sessions that were deleted since.
+ORPHAN_EXPORT: Final = replace(
+    EXPORT,
+    order=("created_at", "turn_id", "model", "session_no"),
+    only="NOT EXISTS (SELECT 1 FROM session s WHERE s.no = t.session_no AND s.is_deleted = 0)",
+)

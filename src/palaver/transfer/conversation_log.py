@@ -21,6 +21,7 @@ from palaver.core.titles import make_words_title
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_MESSAGE_BYTES, MESSAGE_ROLES, Author, Message, make_preview
 from palaver.sessions.message_table import PREVIEW_ROLES, encode_message
+from palaver.transfer.import_rows import EventRow
 from palaver.transfer.imported import ImportedCompaction, ImportedMessage
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.ids import PersonId
-    from palaver.transfer.import_rows import EventRow
     from palaver.transfer.imported import ImportedEntry
 
 MAX_KEPT_MESSAGES: Final = 5000  # that a compaction leaves in the agent's view
@@ -130,7 +130,7 @@ class ConversationLog:
             self._hidden.append((seq, "message", at, *columns))
         else:
             self._count_visible(columns, seq, at)
-            rows.append((seq, "message", at, *columns, None, None))
+            rows.append(EventRow._make((seq, "message", at, *columns, None, None)))
         return rows, problem
 
     def finish(self, ended_at: int | None, end_reason: str | None) -> list[EventRow]:
@@ -148,7 +148,7 @@ class ConversationLog:
 
     def _make_event(self, kind: EventKind, at: int, facts: Mapping[str, object]) -> EventRow:
         body = json.dumps(make_json_storable(facts)) if facts else None
-        return (self._next_seq(), kind.value, at, None, None, body, None, None, None, None)
+        return EventRow(self._next_seq(), kind.value, at, None, None, body, None, None, None, None)
 
     def _make_compaction(self, entry: ImportedCompaction, at: int) -> EventRow:
         counters, kept = self.counters, min(entry.kept_count, len(self._visible_seqs))
@@ -179,7 +179,7 @@ class ConversationLog:
         self._progress = None
         facts = {"first_seq": hidden[0][0], "hidden": len(hidden), "added": 0}
         event = self._make_event(EventKind.REWRITTEN, hidden[-1][2], facts)
-        return [*((*row, event[0], None) for row in hidden), event]
+        return [*(EventRow._make((*row, event.seq, None)) for row in hidden), event]
 
     # -- counters ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The records of an export in Palaver's own format: which columns each has, and how their values look as JSON.
+"""The records of an export in Palaver's own format: which tables they are of, and how the values look as JSON.
 
 Always true: `decode_fields(fields, encode_fields(fields, values)) == values`, to the last character. So an export that
 was imported into an empty store and exported again has the same bytes. Keys that a newer version may have added are
@@ -11,13 +11,19 @@ program wrote it), the record has the column's text instead, under the name of t
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
+from palaver.jobs import table as jobs
+from palaver.media import table as attachments
+from palaver.memory import table as memories
+from palaver.people import table as people
+from palaver.people.person_data import Field, FieldKind
+from palaver.prompts import table as saved_prompts
+from palaver.sessions import home_channels, lanes_table as lanes, projects_table as projects, table as sessions
+from palaver.sessions.log_table import MESSAGE_EXPORT, OTHER_EVENT_EXPORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,137 +38,26 @@ class InvalidRecord(InvalidInput):
     """A record of an export is not valid."""
 
 
-class FieldKind(Enum):
-    TEXT = auto()
-    NUMBER = auto()
-    FLAG = auto()  # 0 or 1 in the column
-    TIME = auto()  # microseconds since 1970 in the column
-    JSON = auto()  # written without spaces
-    SPACED_JSON = auto()  # written with a space after `,` and `:`
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A column, which has the same name in a record."""
-
-    name: str
-    kind: FieldKind = FieldKind.TEXT
-    is_required: bool = False
-
-
-def _require(name: str, kind: FieldKind = FieldKind.TEXT) -> Field:
-    return Field(name, kind, is_required=True)
-
-
-def _make_fields(kind: FieldKind, *names: str, is_required: bool = False) -> tuple[Field, ...]:
-    return tuple(Field(name, kind, is_required) for name in names)
-
-
-_USAGE_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-
-AUDIENCE_FIELDS: Final = (_require("created_at", FieldKind.TIME),)
-MEMBER_FIELDS: Final = (_require("joined_at", FieldKind.TIME),)
-PERSON_FIELDS: Final = (
-    *(_require("id"), _require("name"), _require("role"), Field("timezone")),
-    _require("created_at", FieldKind.TIME),
-)
-IDENTITY_FIELDS: Final = (
-    *(_require("platform"), _require("account"), Field("dm_source", FieldKind.JSON)),
-    _require("created_at", FieldKind.TIME),
-)
-SENDER_ID_FIELDS: Final = (
-    _require("id"),
-    _require("is_lasting", FieldKind.FLAG),
-    _require("seen_at", FieldKind.TIME),
-)
-PROJECT_FIELDS: Final = (
-    *(_require("id"), _require("name"), Field("color"), _require("created_at", FieldKind.TIME)),
-    Field("instructions"),
-)
-SAVED_PROMPT_FIELDS: Final = (
-    *(_require("id"), _require("name"), _require("text")),
-    *_make_fields(FieldKind.TIME, "created_at", "updated_at", is_required=True),
-)
-ATTACHMENT_FIELDS: Final = (
-    *(_require("id"), _require("name"), _require("media_type"), _require("size", FieldKind.NUMBER)),
-    *(_require("sha256"), _require("created_at", FieldKind.TIME)),
-)
-SESSION_FIELDS: Final = (
-    *(_require("id"), _require("key"), _require("platform"), _require("chat_type")),
-    _require("source", FieldKind.JSON),
-    *_make_fields(FieldKind.FLAG, "shared", "has_shared_content", is_required=True),
-    *_make_fields(FieldKind.TEXT, "title", "auto_title"),
-    _require("auto_title_asked", FieldKind.FLAG),
-    _require("preview"),
-    _require("created_at", FieldKind.TIME),
-    *_make_fields(FieldKind.TIME, "active_at", "last_message_at", "last_human_at", "ended_at"),
-    *(Field("end_reason"), _require("start_reason")),
-    *_make_fields(FieldKind.FLAG, "previous_had_messages", "is_first_contact", is_required=True),
-    *_make_fields(FieldKind.TIME, "pinned_at", "archived_at"),
-    _require("last_seq", FieldKind.NUMBER),
-    *_make_fields(FieldKind.NUMBER, "redo_seq", "compaction_seq"),
-    *_make_fields(FieldKind.NUMBER, "message_count", "tool_call_count", is_required=True),
-    *_make_fields(FieldKind.TEXT, "chosen_model", "profile", "personality", "workspace", "busy_policy"),
-    Field("disabled_toolsets", FieldKind.SPACED_JSON),
-    *_make_fields(FieldKind.TEXT, "model", "provider"),
-    *_make_fields(FieldKind.NUMBER, "last_prompt_tokens", *_USAGE_COUNTERS, is_required=True),
-    *(Field("cost_nanos", FieldKind.NUMBER), _require("cost_status"), Field("cost_source")),
-    _require("unpriced_turns", FieldKind.NUMBER),
-)
-READ_MARK_FIELDS: Final = (_require("read_seq", FieldKind.NUMBER), _require("updated_at", FieldKind.TIME))
-_EVENT_START = (_require("seq", FieldKind.NUMBER), _require("kind"), _require("created_at", FieldKind.TIME))
-_EVENT_END = (
-    *_make_fields(FieldKind.TEXT, "person_id", "platform_message_id"),
-    *_make_fields(FieldKind.NUMBER, "hidden_by", "edited_by"),
-)
-EVENT_COLUMNS: Final = (
-    *("seq", "kind", "created_at", "role", "content", "body"),
-    *("person_id", "platform_message_id", "hidden_by", "edited_by"),
-)
-MESSAGE_FIELDS: Final = (*_EVENT_START, Field("role"), Field("content"), Field("body", FieldKind.JSON), *_EVENT_END)
-OTHER_EVENT_FIELDS: Final = (
-    *(*_EVENT_START, Field("role"), Field("content"), Field("body", FieldKind.SPACED_JSON)),
-    *_EVENT_END,
-)
-USAGE_FIELDS: Final = (
-    *(_require("turn_id"), _require("model"), Field("provider"), _require("created_at", FieldKind.TIME)),
-    *_make_fields(FieldKind.NUMBER, *_USAGE_COUNTERS, is_required=True),
-    *(Field("cost_nanos", FieldKind.NUMBER), _require("cost_status"), Field("cost_source"), Field("platform")),
-)
-LANE_FIELDS: Final = (
-    *(_require("key"), _require("source", FieldKind.JSON), _require("shared", FieldKind.FLAG)),
-    _require("updated_at", FieldKind.TIME),
-)
-LANE_MOVE_FIELDS: Final = (
-    *(_require("reason"), _require("moved_at", FieldKind.TIME), Field("undone_at", FieldKind.TIME)),
-)
-MEMORY_FIELDS: Final = (
-    *(_require("id"), Field("person_id"), _require("text"), _require("created_at", FieldKind.TIME)),
-    *(_require("origin"), Field("session_id")),
-)
-JOB_FIELDS: Final = (
-    *_make_fields(FieldKind.TEXT, "id", "person_id", "name", "prompt", "schedule", "timezone", is_required=True),
-    *(_require("anchor", FieldKind.TIME), Field("runs_left", FieldKind.NUMBER)),
-    *_make_fields(FieldKind.JSON, "targets", "origin", "toolsets", is_required=True),
-    *(Field("model"), Field("profile"), _require("state"), Field("state_reason")),
-    *(Field("proposed_change", FieldKind.JSON), Field("proposed_at", FieldKind.TIME)),
-    *(Field("next_slot", FieldKind.TIME), _require("failure_count", FieldKind.NUMBER), Field("alerted_cause")),
-    *_make_fields(FieldKind.TIME, "created_at", "updated_at", is_required=True),
-)
-HOME_CHANNEL_FIELDS: Final = (
-    *(_require("platform"), _require("source", FieldKind.JSON), Field("set_by"), _require("set_at", FieldKind.TIME)),
-)
+# The tables whose records stand for themselves, by type.
+EXPORTED_TABLES: Final = {
+    each.table: each
+    for each in (
+        people.PERSON_EXPORT,
+        projects.EXPORT,
+        saved_prompts.EXPORT,
+        attachments.EXPORT,
+        sessions.EXPORT,
+        lanes.EXPORT,
+        memories.EXPORT,
+        jobs.EXPORT,
+        home_channels.EXPORT,
+    )
+}
 
 
 def get_event_fields(kind: object) -> tuple[Field, ...]:
     """Return the fields of an event of this kind: the JSON of messages is written without spaces."""
-    return MESSAGE_FIELDS if kind == "message" else OTHER_EVENT_FIELDS
-
-
-def list_columns(fields: Sequence[Field], alias: str = "") -> str:
-    """Return the columns of these fields for a SELECT or an INSERT."""
-    prefix = f"{alias}." if alias else ""
-    return ", ".join(prefix + field.name for field in fields)
+    return (MESSAGE_EXPORT if kind == "message" else OTHER_EVENT_EXPORT).fields
 
 
 # ---- to JSON -----------------------------------------------------------------------------------------------
@@ -214,10 +109,18 @@ def decode_fields(fields: Sequence[Field], record: Mapping[str, Any]) -> list[An
     return [_decode_field(field, record) for field in fields]
 
 
+def decode_columns(fields: Sequence[Field], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns by name; raises InvalidRecord."""
+    return {field.name: _decode_field(field, record) for field in fields}
+
+
 def _decode_field(field: Field, record: Mapping[str, Any]) -> Any:
     value = record.get(field.name)
     if value is not None:
-        return _DECODERS[field.kind](field, value)
+        decoded = _DECODERS[field.kind](field, value)
+        if field.choices is not None and decoded not in set(field.choices):
+            raise InvalidRecord(f"{field.name}: {decoded[:40]!r} is not allowed", key=field.name)
+        return decoded
     if field.kind in {FieldKind.JSON, FieldKind.SPACED_JSON} and record.get(f"{field.name}_text") is not None:
         return check_text(field.name, record[f"{field.name}_text"])
     if field.is_required:

@@ -8,36 +8,30 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, build_placeholders
 from palaver.core.ids import PersonId
+from palaver.jobs import table as jobs
+from palaver.media import table as attachments_table
 from palaver.media.attachments import READ_CHUNK_BYTES
+from palaver.memory import table as memories
 from palaver.people import table as people
-from palaver.sessions import table as sessions
+from palaver.people.access_table import SENDER_ID_EXPORT
+from palaver.prompts import table as saved_prompts
+from palaver.sessions import (
+    hidden_ranges as read_marks,
+    home_channels,
+    lanes_table as lanes,
+    log_table as events,
+    projects_table as projects,
+    table as sessions,
+    usage_table as usage,
+)
 from palaver.sessions.speech import Attachment, AttachmentNotFound
 from palaver.transfer import export_rows
-from palaver.transfer.export_records import (
-    ATTACHMENT_FIELDS,
-    AUDIENCE_FIELDS,
-    HOME_CHANNEL_FIELDS,
-    IDENTITY_FIELDS,
-    JOB_FIELDS,
-    LANE_FIELDS,
-    LANE_MOVE_FIELDS,
-    MEMBER_FIELDS,
-    MEMORY_FIELDS,
-    PERSON_FIELDS,
-    PROJECT_FIELDS,
-    READ_MARK_FIELDS,
-    SAVED_PROMPT_FIELDS,
-    SENDER_ID_FIELDS,
-    SESSION_FIELDS,
-    USAGE_FIELDS,
-    encode_fields,
-    get_event_fields,
-)
+from palaver.transfer.export_records import encode_fields, get_event_fields
 from palaver.transfer.own_format import CHUNK_BYTES, Record, ScopeKind, format_lines, make_header
 
 if TYPE_CHECKING:
@@ -45,13 +39,15 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Engine, Row, Transaction
     from palaver.media.attachments import Attachments
+    from palaver.people.person_data import ExportedTable
     from palaver.sessions.store import SessionStore
+    from palaver.transfer.export_rows import ExportedRow
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _PAGE_ROWS: Final = 500
-_EVENTS_PER_PAGE: Final = 500
+_EVERYTHING: Final = "1 = 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +104,37 @@ class _Export:
         """Run a function of storage in a read of its own."""
         return self._engine.run(Read(lambda tx: query(tx, *args, **kwargs)))
 
+    def _iterate_rows(self, exported: ExportedTable, condition: str, *params: object) -> Iterator[ExportedRow]:
+        """Yield the rows of a table `t` in their order, a page at a time."""
+        after: Row | None = None
+        while page := self._read(export_rows.list_rows, exported, condition, params, after, _PAGE_ROWS):
+            yield from page
+            after = page[-1].position
+
+    def _iterate_records(self, exported: ExportedTable, condition: str, *params: object) -> Iterator[Record]:
+        for row in self._iterate_rows(exported, condition, *params):
+            if not exported.needs_audience or row.references["audience"] in self._refs:
+                yield {"type": exported.table, **self._make_record(exported, row)}
+
+    def _iterate_of_audiences(self, exported: ExportedTable) -> Iterator[Record]:
+        if self._audiences is None:
+            return self._iterate_records(exported, _EVERYTHING)
+        some = build_placeholders(len(self._audiences))
+        return self._iterate_records(exported, f"t.audience_no IN ({some})", *self._audiences)
+
+    def _list_parts(self, exported: ExportedTable, condition: str, *params: object) -> list[Record]:
+        """List the rows that a record has inside itself."""
+        rows = self._read(export_rows.list_rows, exported, condition, params)
+        return [self._make_record(exported, row) for row in rows]
+
+    def _make_record(self, exported: ExportedTable, row: ExportedRow) -> Record:
+        record = encode_fields(exported.fields, row.values)
+        for name, value in row.references.items():
+            shown = self._refs.get(value) if name == "audience" else value
+            if shown is not None:
+                record[name] = shown
+        return record
+
     def iterate(self) -> Iterator[Record]:
         scope = self._scope
         yield make_header(scope.kind, scope.person_id)
@@ -116,20 +143,25 @@ class _Export:
         person_ids = yield from self._iterate_people()
         if scope.kind != "sessions":
             for person_id in person_ids:
-                yield from self._iterate_projects(person_id)
+                yield from self._iterate_records(projects.EXPORT, "t.person_id = $1", person_id)
+                yield from self._iterate_records(saved_prompts.EXPORT, "t.person_id = $1", person_id)
         else:
             yield from self._iterate_used_projects()
         yield from self._iterate_attachments()
         yield from self._iterate_sessions()
         if scope.kind == "sessions":
             return
-        yield from self._iterate_orphan_usage()
-        yield from self._iterate_lanes()
-        yield from self._iterate_memories()
-        yield from self._iterate_jobs()
+        yield from self._iterate_of_audiences(usage.ORPHAN_EXPORT)
+        for record in self._iterate_of_audiences(lanes.EXPORT):
+            moves = self._list_parts(lanes.MOVE_EXPORT, "t.lane_key = $1", record["key"])
+            yield record | ({"moves": moves} if moves else {})
+        yield from self._iterate_of_audiences(memories.EXPORT)
+        if scope.person_id is not None:
+            yield from self._iterate_records(jobs.EXPORT, "t.person_id = $1", scope.person_id)
+        else:
+            yield from self._iterate_records(jobs.EXPORT, _EVERYTHING)
         if scope.kind == "all":
-            for row in self._read(export_rows.list_home_channels):
-                yield {"type": "home_channel", **encode_fields(HOME_CHANNEL_FIELDS, row)}
+            yield from self._iterate_records(home_channels.EXPORT, _EVERYTHING)
 
     def _resolve_scope(self) -> None:
         scope = self._scope
@@ -157,114 +189,73 @@ class _Export:
 
     def _make_audience(self, row: export_rows.AudienceRow) -> Record:
         self._refs[row.no] = ref = len(self._refs) + 1
-        record: Record = {"type": "audience", "ref": ref, **encode_fields(AUDIENCE_FIELDS, [row.created_at])}
+        record: Record = {"type": "audience", "ref": ref, **encode_fields(people.AUDIENCE_FIELDS, [row.created_at])}
         anchors = {"owner": row.owner_id, "session": row.session_id, "lane": row.lane_key, "memory": row.memory_id}
         record |= {name: anchor for name, anchor in anchors.items() if anchor is not None}
-        members = self._read(export_rows.list_members, row.no)
-        self._member_ids.update(person_id for person_id, _ in members)
-        record["members"] = [
-            {"person": person_id, **encode_fields(MEMBER_FIELDS, [joined_at])} for person_id, joined_at in members
-        ]
+        record["members"] = self._list_parts(people.MEMBER_EXPORT, "t.audience_no = $1", row.no)
+        self._member_ids.update(member["person"] for member in record["members"])
         return record
 
     def _iterate_people(self) -> Generator[Record, None, list[str]]:
         """Yield the people; return the ids of those who are exported with all that they own."""
-        if self._audiences is None:
-            return (yield from self._iterate_all_people())
-        ids = yield from self._iterate_scope_people(sorted(self._member_ids))
-        return ids if self._scope.person_id is None else [self._scope.person_id]
-
-    def _iterate_all_people(self) -> Generator[Record, None, list[str]]:
-        ids: list[str] = []
-        for merged in (False, True):
-            after = ""
-            while rows := self._read(export_rows.list_people, after, _PAGE_ROWS, merged=merged):
-                for row in rows:
-                    ids.append(row[0])
-                    yield self._make_person(row, with_accounts=True)
-                after = rows[-1][0]
-        return ids
-
-    def _iterate_scope_people(self, member_ids: list[str]) -> Generator[Record, None, list[str]]:
-        """Yield the people who may see what is exported; the accounts of other people stay here."""
         own = self._scope.person_id
-        merged = [each for person in ([own] if own else member_ids) for each in self._list_merged(person)]
-        for person_id in [*member_ids, *merged]:
-            row = self._read(export_rows.find_person, person_id)
-            if row is not None:
-                yield self._make_person(row, with_accounts=own is None or person_id == own)
-        return member_ids
+        ids: list[str] = []
+        if self._audiences is None:
+            conditions: list[tuple[str, tuple[str, ...]]] = [("t.merged_into IS NULL", ()), ("t.merged_into <> ''", ())]
+        else:  # those who may see what is exported, and those who were linked to them
+            members = sorted(self._member_ids)
+            conditions = [("t.id = $1", (each,)) for each in members]
+            conditions += [("t.merged_into = $1", (each,)) for each in ([own] if own else members)]
+        for condition, params in conditions:
+            for record in self._iterate_records(people.PERSON_EXPORT, condition, *params):
+                ids.append(record["id"])
+                # The accounts of other people stay here.
+                yield self._add_accounts(record) if own is None or record["id"] == own else record
+        return ids if own is None else [own]
 
-    def _list_merged(self, person_id: str) -> list[str]:
-        return self._read(export_rows.list_merged_ids, person_id)
-
-    def _make_person(self, row: Row, *, with_accounts: bool) -> Record:
-        *values, audience_no, merged_into = row
-        record: Record = {"type": "person", **encode_fields(PERSON_FIELDS, values)}
-        if audience_no in self._refs:
-            record["audience"] = self._refs[audience_no]
-        if merged_into is not None:
-            record["merged_into"] = merged_into
-        identities = self._read(export_rows.list_identities, row[0]) if with_accounts else []
-        if identities:
-            record["accounts"] = [self._make_identity(*each) for each in identities]
-        return record
-
-    def _make_identity(self, identity: Row, sender_ids: list[Row]) -> Record:
-        record = encode_fields(IDENTITY_FIELDS, identity)
-        if sender_ids:
-            record["sender_ids"] = [encode_fields(SENDER_ID_FIELDS, each) for each in sender_ids]
-        return record
-
-    def _iterate_projects(self, person_id: str) -> Iterator[Record]:
-        for row in self._read(export_rows.list_projects, person_id):
-            yield {"type": "project", "person": person_id, **encode_fields(PROJECT_FIELDS, row)}
-        for row in self._read(export_rows.list_saved_prompts, person_id):
-            yield {"type": "saved_prompt", "person": person_id, **encode_fields(SAVED_PROMPT_FIELDS, row)}
+    def _add_accounts(self, record: Record) -> Record:
+        accounts = self._list_parts(people.IDENTITY_EXPORT, "t.person_id = $1", record["id"])
+        for account in accounts:
+            main_id = (account["platform"], account["account"])
+            sender_ids = self._list_parts(SENDER_ID_EXPORT, "t.platform = $1 AND t.main_id = $2", *main_id)
+            if sender_ids:
+                account["sender_ids"] = sender_ids
+        return record | ({"accounts": accounts} if accounts else {})
 
     def _iterate_used_projects(self) -> Iterator[Record]:
         seen: set[str] = set()
         for session_no in self._session_nos:
-            found = self._read(export_rows.find_session_project, session_no)
-            if found is not None and found[0] not in seen:
-                seen.add(found[0])
-                *values, person_id = found
-                yield {"type": "project", "person": person_id, **encode_fields(PROJECT_FIELDS, values)}
+            condition = "t.no = (SELECT s.project_no FROM session s WHERE s.no = $1)"
+            for record in self._iterate_records(projects.EXPORT, condition, session_no):
+                if record["id"] not in seen:
+                    seen.add(record["id"])
+                    yield record
 
     # -- files ---------------------------------------------------------------------------------------------
 
     def _iterate_attachments(self) -> Iterator[Record]:
+        """Yield the files that exported sessions use, each with its bytes."""
+        is_used = "SELECT u.attachment_no FROM attachment_use u JOIN session s ON s.no = u.session_no"
+        params: Sequence[int] = ()
         if self._scope.kind == "sessions":
-            rows: dict[int, Row] = {}
-            for session_no in self._session_nos:
-                found = self._read(export_rows.list_session_attachments, session_no)
-                rows |= {row[-1]: row for row in found}
-            for no in sorted(rows):
-                yield from self._iterate_attachment(rows[no])
-            return
-        after = 0
-        while page := self._read(export_rows.list_attachments, self._audiences, after, _PAGE_ROWS):
-            for row in page:
-                yield from self._iterate_attachment(row)
-            after = page[-1][-1]
-
-    def _iterate_attachment(self, row: Row) -> Iterator[Record]:
-        *values, person_id, _ = row
-        record = encode_fields(ATTACHMENT_FIELDS, values)
-        yield {"type": "attachment", "person": person_id, **record}
-        if self._attachments is None:
-            return
-        attachment = Attachment(
-            id=record["id"],
-            name=record["name"],
-            media_type=record["media_type"],
-            size=record["size"],
-            sha256=record["sha256"],
-            person_id=PersonId(person_id),
-            created_at=from_micros(values[-1]),
-        )
-        for data in _read_file(self._attachments, attachment):
-            yield {"type": "chunk", "attachment": attachment.id, "data": b64encode(data).decode()}
+            params = self._session_nos
+            condition = f"t.no IN ({is_used} WHERE u.session_no IN ({build_placeholders(len(params))}))"
+        elif self._audiences is not None:
+            params = self._audiences
+            some = build_placeholders(len(params))
+            condition = f"t.no IN ({is_used} WHERE s.audience_no IN ({some}) AND s.is_deleted = 0)"
+        else:
+            condition = f"EXISTS ({is_used} WHERE u.attachment_no = t.no AND s.is_deleted = 0)"
+        exported = attachments_table.EXPORT
+        for row in self._iterate_rows(exported, condition, *params):
+            record = self._make_record(exported, row)
+            yield {"type": exported.table, **record}
+            if self._attachments is not None:
+                values = dict(zip((field.name for field in exported.fields), row.values, strict=True))
+                created_at = from_micros(values.pop("created_at"))
+                attachment = Attachment(person_id=PersonId(record["person"]), created_at=created_at, **values)
+                for data in _read_file(self._attachments, attachment):
+                    yield {"type": "chunk", "attachment": attachment.id, "data": b64encode(data).decode()}
 
     # -- sessions ------------------------------------------------------------------------------------------
 
@@ -287,106 +278,23 @@ class _Export:
 
     def _iterate_sessions(self) -> Iterator[Record]:
         for session_no in self._iterate_session_nos():
-            session = self._read(export_rows.load_session, session_no)
-            if session is None or session.audience_no not in self._refs:  # it was deleted, or has just been started
-                continue
-            record = self._make_session(session)
-            yield record
-            yield from self._iterate_events(session_no, record["id"], record["last_seq"])
-            yield from self._iterate_usage(session_no, record["id"])
-
-    def _make_session(self, session: export_rows.SessionExport) -> Record:
-        record: Record = {"type": "session", **encode_fields(SESSION_FIELDS, session.values)}
-        record["audience"] = self._refs[session.audience_no]
-        if session.project_id is not None:
-            record["project"] = session.project_id
-        if session.parent_id is not None:
-            record["parent"] = session.parent_id
-        if session.attachment_ids:
-            record["attachments"] = session.attachment_ids
-        if session.read_marks:
-            record["read_marks"] = [
-                {"person": person_id, **encode_fields(READ_MARK_FIELDS, values)}
-                for person_id, *values in session.read_marks
-            ]
-        return record
+            # None, if it was deleted, or has just been started.
+            for record in self._iterate_records(sessions.EXPORT, "t.no = $1", session_no):
+                parts = {
+                    "attachments": self._read(export_rows.list_attachment_ids, session_no),
+                    "read_marks": self._list_parts(read_marks.EXPORT, "t.session_no = $1", session_no),
+                }
+                yield record | {name: part for name, part in parts.items() if part}
+                yield from self._iterate_events(session_no, record["id"], record["last_seq"])
+                for used in self._iterate_records(usage.EXPORT, "t.session_no = $1", session_no):
+                    yield used | {"session": record["id"]}
 
     def _iterate_events(self, session_no: int, session_id: str, last_seq: int) -> Iterator[Record]:
         """Yield the log up to what the session's own record counts."""
-        after = 0
-        while after < last_seq and (rows := self._read(export_rows.list_events, session_no, after, _EVENTS_PER_PAGE)):
-            for row in rows:
-                if row[0] <= last_seq:
-                    yield {"type": "event", "session": session_id, **encode_fields(get_event_fields(row[1]), row)}
-            after = rows[-1][0]
-
-    def _iterate_usage(self, session_no: int, session_id: str) -> Iterator[Record]:
-        after = ("", "")
-        while rows := self._read(export_rows.list_usage, session_no, after, _PAGE_ROWS):
-            for *values, audience_no in rows:
-                yield self._make_usage(values, audience_no) | {"session": session_id}
-            after = (rows[-1][0], rows[-1][1])
-
-    def _make_usage(self, values: Sequence[Any], audience_no: int | None) -> Record:
-        record: Record = {"type": "usage", **encode_fields(USAGE_FIELDS, values)}
-        if audience_no in self._refs:
-            record["audience"] = self._refs[audience_no]
-        return record
-
-    def _iterate_orphan_usage(self) -> Iterator[Record]:
-        after: tuple[int, str, str, int] = (-(2**62), "", "", -(2**62))
-        while rows := self._read(export_rows.list_orphan_usage, self._audiences, after, _PAGE_ROWS):
-            for *values, audience_no, _ in rows:
-                yield self._make_usage(values, audience_no)
-            last = rows[-1]
-            after = (last[3], last[0], last[1], last[-1])
-
-    # -- everything else -----------------------------------------------------------------------------------
-
-    def _iterate_lanes(self) -> Iterator[Record]:
-        after = ""
-        while rows := self._read(export_rows.list_lanes, self._audiences, after, _PAGE_ROWS):
-            for row in rows:
-                if row[-2] in self._refs:
-                    yield self._make_lane(row)
-            after = rows[-1][0]
-
-    def _make_lane(self, row: Row) -> Record:
-        *values, audience_no, session_id = row
-        record: Record = {"type": "lane", **encode_fields(LANE_FIELDS, values), "audience": self._refs[audience_no]}
-        if session_id is not None:
-            record["session"] = session_id
-        moves = self._read(export_rows.list_lane_moves, row[0])
-        if moves:
-            record["moves"] = [
-                {**encode_fields(LANE_MOVE_FIELDS, fields), "from": from_id, "to": to_id}
-                for *fields, from_id, to_id in moves
-            ]
-        return record
-
-    def _iterate_memories(self) -> Iterator[Record]:
-        after = 0
-        while rows := self._read(export_rows.list_memories, self._audiences, after, _PAGE_ROWS):
-            for *values, audience_no, _ in rows:
-                if audience_no in self._refs:
-                    yield {
-                        "type": "memory",
-                        **encode_fields(MEMORY_FIELDS, values),
-                        "audience": self._refs[audience_no],
-                    }
-            after = rows[-1][-1]
-
-    def _iterate_jobs(self) -> Iterator[Record]:
-        after = 0
-        while rows := self._read(export_rows.list_jobs, self._scope.person_id, after, _PAGE_ROWS):
-            for *values, origin_id, proposed_id, _ in rows:
-                record: Record = {"type": "job", **encode_fields(JOB_FIELDS, values)}
-                if origin_id is not None:
-                    record["origin_session"] = origin_id
-                if proposed_id is not None:
-                    record["proposed_session"] = proposed_id
-                yield record
-            after = rows[-1][-1]
+        condition = "t.session_no = $1 AND t.seq <= $2"
+        for row in self._iterate_rows(events.MESSAGE_EXPORT, condition, session_no, last_seq):
+            _, kind, *_ = row.values
+            yield {"type": "event", "session": session_id, **encode_fields(get_event_fields(kind), row.values)}
 
 
 def _read_file(attachments: Attachments, attachment: Attachment) -> Iterator[bytes]:

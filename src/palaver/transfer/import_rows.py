@@ -6,8 +6,9 @@ title, so that no list, search or lane shows it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
@@ -19,33 +20,42 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.sessions.table import SessionRow
 
-# seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by, edited_by
-EventRow = tuple[int, str, int, str | None, str | None, str | None, str | None, str | None, int | None, int | None]
 
-_INSERT_EVENT = """INSERT INTO event (session_no, seq, kind, created_at, role, content, body, person_id,
-    platform_message_id, hidden_by, edited_by, version_of, is_near_hidden)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
-_HIDDEN_BY = 8  # the column of `EventRow`
+class EventRow(NamedTuple):
+    """An event that has its number already."""
+
+    seq: int
+    kind: str
+    created_at: int
+    role: str | None
+    content: str | None
+    body: str | None
+    person_id: str | None
+    platform_message_id: str | None
+    hidden_by: int | None
+    edited_by: int | None
 
 
-def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "") -> Any:
-    """Insert a row; with `returning`, return this column of it."""
-    names, numbers = ", ".join(columns), ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    sql = f"INSERT INTO {table} ({names}) VALUES ({numbers})"
-    if not returning:
-        tx.execute(sql, *columns.values())
-        return None
-    row = tx.fetch_one(f"{sql} RETURNING {returning}", *columns.values())
+_INSERT_EVENT = (
+    f"INSERT INTO event (session_no, {list_columns(EventRow)}, version_of, is_near_hidden)"
+    f" VALUES ({build_placeholders(len(EventRow._fields) + 3)})"
+)
+
+
+def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "1") -> Any:
+    """Insert a row, and return this column of it."""
+    row = tx.fetch_one(f"{_build_insert(table, columns)} RETURNING {returning}", *columns.values())
     assert row is not None  # noqa: S101
     return row[0]
 
 
 def insert_row_if_new(tx: Transaction, table: str, columns: Mapping[str, object]) -> bool:
     """Insert a row unless there is one with the same key."""
-    names, numbers = ", ".join(columns), ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    return bool(
-        tx.execute(f"INSERT INTO {table} ({names}) VALUES ({numbers}) ON CONFLICT DO NOTHING", *columns.values())
-    )
+    return bool(tx.execute(f"{_build_insert(table, columns)} ON CONFLICT DO NOTHING", *columns.values()))
+
+
+def _build_insert(table: str, columns: Mapping[str, object]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({build_placeholders(len(columns))})"
 
 
 def has_row(tx: Transaction, table: str, column: str, value: object) -> bool:
@@ -76,17 +86,17 @@ def append_events(tx: Transaction, session_no: int, rows: Sequence[EventRow]) ->
     """Append events that have their numbers already."""
     if rows:
         marks = _find_rows_near_hidden(rows)
-        groups = (versions.read_group(row[1], row[5]) for row in rows)
+        groups = (versions.read_group(row.kind, row.body) for row in rows)
         tx.execute_many(
             _INSERT_EVENT,
             [(session_no, *row, group, mark) for row, group, mark in zip(rows, groups, marks, strict=True)],
         )
-        tx.execute("UPDATE session SET last_seq = $2 WHERE no = $1", session_no, rows[-1][0])
+        tx.execute("UPDATE session SET last_seq = $2 WHERE no = $1", session_no, rows[-1].seq)
 
 
 def _find_rows_near_hidden(rows: Sequence[EventRow]) -> list[int | None]:
     """Return the mark `is_near_hidden` of each row: the first and last get it always, for the rows before and after."""
-    hidden = [True, *(row[_HIDDEN_BY] is not None for row in rows), True]
+    hidden = [True, *(row.hidden_by is not None for row in rows), True]
     return [1 if any(hidden[index : index + 3]) else None for index in range(len(rows))]
 
 

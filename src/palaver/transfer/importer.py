@@ -10,7 +10,6 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.accounts import erasures_table as erasures
 from palaver.core.clock import check_timezone, to_micros
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, LimitReached
@@ -22,7 +21,7 @@ from palaver.jobs.fields import DEFAULT_TOOLSETS
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS, JobState
 from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.memory import table as memories
-from palaver.people import table as people
+from palaver.people import erasures_table as erasures, table as people
 from palaver.people.model import Role
 from palaver.sessions import home_channels
 from palaver.sessions.targets import parse_target

@@ -12,8 +12,8 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId
 from palaver.sessions.speech import Attachment, AttachmentNotFound, AttachmentTooLarge, parse_attachment_id
-from palaver.transfer import restore_people, restore_sessions
-from palaver.transfer.export_records import ATTACHMENT_FIELDS, InvalidRecord, check_text, decode_fields
+from palaver.transfer import restore_people, restore_rows, restore_sessions
+from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
 from palaver.transfer.import_rows import find_value, has_row
 from palaver.transfer.own_format import RecordStream
 from palaver.transfer.report import ImportReport, WriteQueue
@@ -28,29 +28,7 @@ if TYPE_CHECKING:
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
     from palaver.transfer.own_format import Record
-    from palaver.transfer.report import Batch, Step
-
-_DRY_COUNTERS = {
-    "person": "people",
-    "project": "projects",
-    "saved_prompt": "saved_prompts",
-    "attachment": "files",
-    "memory": "memories",
-    "job": "jobs",
-    "lane": "lanes",
-    "home_channel": "home_channels",
-}
-_ID_COLUMNS = {
-    "person": ("person", "id"),
-    "project": ("project", "id"),
-    "saved_prompt": ("saved_prompt", "id"),
-    "attachment": ("attachment", "id"),
-    "memory": ("memory", "id"),
-    "job": ("job", "id"),
-    "lane": ("lane", "key"),
-    "home_channel": ("home_channel", "platform"),
-    "session": ("session", "id"),
-}
+    from palaver.transfer.report import Batch
 
 
 def restore_export(
@@ -93,26 +71,25 @@ class _DryRun:
         kind = record["type"]
         if kind == "audience":
             self._audiences.add(record)
-        if kind not in _ID_COLUMNS:
+        exported = EXPORTED_TABLES.get(kind)
+        if exported is None:
             return
-        table, column = _ID_COLUMNS[kind]
-        value = check_text(column, record.get(column))
-        is_here = self._engine.run(Read(lambda tx: has_row(tx, table, column, value)))
+        value = check_text(exported.key, record.get(exported.key))
+        is_here = self._engine.run(Read(lambda tx: has_row(tx, kind, exported.key, value)))
         if kind == "session":
             self._read_session(record, is_here=is_here)
-        elif kind == "attachment":
+        if kind == "attachment":
             for _ in self._stream.take_chunks(value):
                 pass
-            self._report.count("unchanged" if is_here else "files")
-        else:
-            self._report.count("unchanged" if is_here else _DRY_COUNTERS[kind])
+        if kind != "session":
+            self._report.count("unchanged" if is_here else exported.report_kind)
 
     def _read_session(self, record: Record, *, is_here: bool) -> None:
         session = SessionRestore(record, self._audiences, 0)
         messages = 0
         for number, event in self._stream.take_while("event", "session", session.id):
             try:
-                messages += session.read_event(event)[1] == "message"
+                messages += session.read_event(event).kind == "message"
             except InvalidRecord as error:
                 self._stream.report(number, str(error))
         if is_here:
@@ -150,24 +127,12 @@ class _Restore:
                 self._add_attachment(number, record)
             case "session":
                 self._add_session(record)
+            case "usage":
+                self._queue.add(restore_sessions.make_orphan_usage_step(record, self._audiences))
+            case kind if kind in EXPORTED_TABLES:
+                self._queue.add(restore_rows.make_step(record, self._audiences))
             case kind:
-                step = self._make_step(kind, record)
-                if step is None:
-                    raise InvalidRecord(f"a line of type {kind[:40]!r} is not expected here", key="type")
-                self._queue.add(step)
-
-    def _make_step(self, kind: str, record: Record) -> Step | None:
-        audiences = self._audiences
-        makers: dict[str, Callable[[], Step]] = {
-            "project": lambda: restore_people.make_project_step(record),
-            "saved_prompt": lambda: restore_people.make_saved_prompt_step(record),
-            "usage": lambda: restore_sessions.make_orphan_usage_step(record, audiences),
-            "lane": lambda: restore_sessions.make_lane_step(record, audiences),
-            "memory": lambda: restore_people.make_memory_step(record, audiences),
-            "job": lambda: restore_people.make_job_step(record),
-            "home_channel": lambda: restore_people.make_home_channel_step(record),
-        }
-        return makers[kind]() if kind in makers else None
+                raise InvalidRecord(f"a line of type {kind[:40]!r} is not expected here", key="type")
 
     def finish(self) -> None:
         self._queue.flush()
@@ -194,7 +159,7 @@ class _Restore:
                 self._stream.report(number, str(error))
                 continue
             rows.append(row)
-            chars += len(row[4] or "") + len(row[5] or "")
+            chars += len(row.content or "") + len(row.body or "")
             if len(rows) >= EVENTS_PER_STEP or chars >= 500_000:
                 self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
                 rows, chars = [], 0
@@ -219,9 +184,7 @@ class _Restore:
     # -- files ---------------------------------------------------------------------------------------------
 
     def _add_attachment(self, number: int, record: Record) -> None:
-        values = dict(
-            zip([each.name for each in ATTACHMENT_FIELDS], decode_fields(ATTACHMENT_FIELDS, record), strict=True)
-        )
+        values = decode_columns(EXPORTED_TABLES["attachment"].fields, record)
         file_person = check_text("person", record.get("person"))
         attachment_id = self._check_attachment_id(values["id"])
         self._queue.flush()  # the people before it are here now
@@ -242,15 +205,8 @@ class _Restore:
             for _ in chunks:
                 pass
             raise InvalidRecord("its sender is not in this file", key="person")
-        attachment = Attachment(
-            id=attachment_id,
-            name=values["name"],
-            media_type=values["media_type"],
-            size=values["size"],
-            sha256=values["sha256"],
-            person_id=PersonId(person_id),
-            created_at=from_micros(values["created_at"]),
-        )
+        created_at = from_micros(values["created_at"])
+        attachment = Attachment(**values | {"person_id": PersonId(person_id), "created_at": created_at})
         try:
             self._attachments.restore(attachment, chunks)
         except (InvalidInput, AttachmentTooLarge) as error:

@@ -1,4 +1,4 @@
-"""Steps of an import from Palaver's own format: sessions with their log and their usage, and lanes.
+"""Steps of an import from Palaver's own format: sessions with their log, and usage.
 
 A session with an id that is here already stays as it is. A long one is written by several transactions, and no list
 shows it before the last; a run after a crash continues with the first event that is missing.
@@ -10,29 +10,17 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.ids import SESSION_ID_PATTERN
-from palaver.core.source import ChatType, Platform, SessionSource, decode_source
+from palaver.core.source import Platform, decode_source
 from palaver.core.titles import clean_title, parse_title_slot
 from palaver.media import table as attachments
+from palaver.sessions import hidden_ranges as read_marks, table as sessions, usage_table as usage
 from palaver.sessions.events import EventKind
-from palaver.sessions.model import EndReason, StartReason
-from palaver.sessions.turn import BusyPolicy
-from palaver.sessions.usage import CostStatus
 from palaver.transfer import import_rows, imports_table as imports
-from palaver.transfer.export_records import (
-    EVENT_COLUMNS,
-    LANE_FIELDS,
-    LANE_MOVE_FIELDS,
-    READ_MARK_FIELDS,
-    SESSION_FIELDS,
-    USAGE_FIELDS,
-    InvalidRecord,
-    check_text,
-    decode_fields,
-    get_event_fields,
-)
-from palaver.transfer.import_rows import EventRow, find_value, has_row, insert_row, insert_row_if_new
+from palaver.transfer.export_records import InvalidRecord, check_text, decode_columns, decode_fields, get_event_fields
+from palaver.transfer.import_rows import EventRow, find_value, insert_row, insert_row_if_new
 from palaver.transfer.imports_table import ItemKey
 from palaver.transfer.restore_people import AUDIENCE, PERSON, PROJECT, AudienceDirectory, get_list
+from palaver.transfer.restore_rows import find_session_no, get_optional_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,13 +33,6 @@ FORMAT: Final = "palaver"
 SESSION, ATTACHMENT = "session", "attachment"
 CURRENT = "current"  # the session that is being written
 EVENTS_PER_STEP: Final = 250
-_ENUMS: Final = {
-    "end_reason": EndReason,
-    "start_reason": StartReason,
-    "cost_status": CostStatus,
-    "chat_type": ChatType,
-    "busy_policy": BusyPolicy,
-}
 _SEQ_COUNTERS = ("last_seq", "message_count", "tool_call_count")
 _EVENT_KIND = re.compile(r"[a-z_]{1,40}")
 
@@ -66,11 +47,11 @@ class SessionRestore:
         self.id: str = self._columns["id"]
         self._key = ItemKey(FORMAT, "conversation", "", self.id)
         self._now = now
-        self._project = _get_optional_text(record, "project")
-        self._parent = _get_optional_text(record, "parent")
+        self._project = get_optional_text(record, "project")
+        self._parent = get_optional_text(record, "parent")
         self._attachments = [check_text("attachments", each) for each in record.get("attachments") or ()]
         self._marks = [
-            (check_text("person", each.get("person")), *decode_fields(READ_MARK_FIELDS, each))
+            (check_text("person", each.get("person")), decode_columns(read_marks.EXPORT.fields, each))
             for each in get_list(record, "read_marks")
         ]
         self._last_seq = 0
@@ -106,34 +87,30 @@ class SessionRestore:
 
     def read_event(self, record: Mapping[str, Any]) -> EventRow:
         """Read an event of this session; raises InvalidRecord."""
-        values = decode_fields(get_event_fields(record.get("kind")), record)
-        row: Any = tuple(values)
-        if row[0] <= self._last_seq:
-            raise InvalidRecord(f"seq: {row[0]} is not after {self._last_seq}", key="seq")
-        if not _EVENT_KIND.fullmatch(row[1]):
-            raise InvalidRecord(f"kind: {row[1][:40]!r} is not allowed", key="kind")
-        self._last_seq = row[0]
-        self._ends_hidden = row[EVENT_COLUMNS.index("hidden_by")] is not None
+        row = EventRow._make(decode_fields(get_event_fields(record.get("kind")), record))
+        if row.seq <= self._last_seq:
+            raise InvalidRecord(f"seq: {row.seq} is not after {self._last_seq}", key="seq")
+        if not _EVENT_KIND.fullmatch(row.kind):
+            raise InvalidRecord(f"kind: {row.kind[:40]!r} is not allowed", key="kind")
+        self._last_seq = row.seq
+        self._ends_hidden = row.hidden_by is not None
         self._event_count += 1
-        if row[1] == EventKind.MESSAGE:
+        if row.kind == EventKind.MESSAGE:
             self._message_count += 1
-        return row  # type: ignore[no-any-return]
+        return row
 
     def make_events_step(self, rows: list[EventRow]) -> Step:
-        person_index = EVENT_COLUMNS.index("person_id")
-
         def run(tx: Transaction, batch: Batch) -> None:
             no = self._get_no(batch)
             if no is None:
                 return
             stored = find_value(tx, "session", "last_seq", {"no": no}) or 0
-            missing = []
-            for row in rows:
-                if row[0] > stored:
-                    person_id = row[person_index]
-                    mapped = person_id and (batch.get(PERSON, person_id) or person_id)
-                    missing.append((*row[:person_index], mapped, *row[person_index + 1 :]))
-            import_rows.append_events(tx, no, missing)  # type: ignore[arg-type]
+            missing = [
+                row._replace(person_id=row.person_id and (batch.get(PERSON, row.person_id) or row.person_id))
+                for row in rows
+                if row.seq > stored
+            ]
+            import_rows.append_events(tx, no, missing)
 
         return run
 
@@ -156,7 +133,7 @@ class SessionRestore:
             name: self._columns[name]
             for name in ("active_at", "last_seq", "message_count", "compaction_seq", "redo_seq")
         }
-        columns["parent_no"] = None if self._parent is None else find_value(tx, "session", "no", {"id": self._parent})
+        columns["parent_no"] = find_session_no(tx, self._parent)
         columns["project_no"] = None if self._project is None else batch.get(PROJECT, self._project)
         columns["unindexed"] = int(self._message_count > 0)
         if not self.is_complete:
@@ -170,11 +147,10 @@ class SessionRestore:
                 batch.add_outcome(f"The title “{title}” is taken here: the conversation is now “{free}”.")
         file_nos = (batch.get(ATTACHMENT, each) for each in self._attachments)
         attachments.use_in_session(tx, no, [each for each in file_nos if each is not None])
-        for file_person, read_seq, updated_at in self._marks:
+        for file_person, mark in self._marks:
             person_id = batch.get(PERSON, file_person)
             if person_id is not None:
-                mark = {"session_no": no, "person_id": person_id, "read_seq": read_seq, "updated_at": updated_at}
-                insert_row_if_new(tx, "read_mark", mark)
+                insert_row_if_new(tx, "read_mark", mark | {"session_no": no, "person_id": person_id})
         imports.save_progress(
             tx, self._key, entry_count=self._event_count, digest="", last_seq=self._last_seq, is_done=True
         )
@@ -183,15 +159,9 @@ class SessionRestore:
 
 
 def _read_session(record: Record) -> dict[str, Any]:
-    columns = dict(zip([each.name for each in SESSION_FIELDS], decode_fields(SESSION_FIELDS, record), strict=True))
+    columns = decode_columns(sessions.EXPORT.fields, record)
     if not SESSION_ID_PATTERN.fullmatch(columns["id"]):
         raise InvalidRecord(f"id: {columns['id'][:40]!r} is not the id of a session", key="id")
-    for name, choices in _ENUMS.items():
-        if columns[name] is not None:
-            try:
-                choices(columns[name])
-            except ValueError:
-                raise InvalidRecord(f"{name}: {columns[name][:40]!r} is not allowed", key=name) from None
     Platform(columns["platform"])
     decode_source(columns["source"])
     if (columns["ended_at"] is None) != (columns["end_reason"] is None):
@@ -207,11 +177,7 @@ def _read_session(record: Record) -> dict[str, Any]:
 
 def read_usage(record: Mapping[str, Any], audiences: AudienceDirectory) -> tuple[dict[str, Any], int | None]:
     """Read a line of usage: its columns, and the ref of its audience."""
-    columns = dict(zip([each.name for each in USAGE_FIELDS], decode_fields(USAGE_FIELDS, record), strict=True))
-    try:
-        CostStatus(columns["cost_status"])
-    except ValueError:
-        raise InvalidRecord("cost_status is not allowed", key="cost_status") from None
+    columns = decode_columns(usage.EXPORT.fields, record)
     return columns, audiences.check(record) if "audience" in record else None
 
 
@@ -227,38 +193,6 @@ def make_orphan_usage_step(record: Record, audiences: AudienceDirectory) -> Step
             insert_row(tx, "usage", columns | {"session_no": number, "audience_no": audience_no})
 
     return run
-
-
-def make_lane_step(record: Record, audiences: AudienceDirectory) -> Step:
-    """Return the step that adds a lane with its moves, unless the lane is here already."""
-    columns = dict(zip([each.name for each in LANE_FIELDS], decode_fields(LANE_FIELDS, record), strict=True))
-    SessionSource.from_dict(record["source"]) if "source" in record else decode_source(columns["source"])
-    ref = audiences.check(record)
-    session_id = _get_optional_text(record, "session")
-    moves = [
-        (decode_fields(LANE_MOVE_FIELDS, each), check_text("from", each.get("from")), check_text("to", each.get("to")))
-        for each in get_list(record, "moves")
-    ]
-
-    def run(tx: Transaction, batch: Batch) -> None:
-        if has_row(tx, "lane", "key", columns["key"]):
-            batch.add_outcome("unchanged")
-            return
-        session_no = None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
-        audience_no = audiences.resolve(tx, batch, ref)
-        insert_row(tx, "lane", columns | {"session_no": session_no, "audience_no": audience_no})
-        for (reason, moved_at, undone_at), from_id, to_id in moves:
-            from_no, to_no = (find_value(tx, "session", "no", {"id": each}) for each in (from_id, to_id))
-            if from_no is not None and to_no is not None:
-                move = {"lane_key": columns["key"], "from_session_no": from_no, "to_session_no": to_no}
-                insert_row(tx, "lane_move", move | {"reason": reason, "moved_at": moved_at, "undone_at": undone_at})
-        batch.add_outcome("lanes")
-
-    return run
-
-
-def _get_optional_text(record: Mapping[str, Any], key: str) -> str | None:
-    return None if record.get(key) is None else check_text(key, record[key])
 
 
 REMEMBERED = frozenset({AUDIENCE, PERSON, PROJECT, SESSION, ATTACHMENT})

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.accounts.erasures_table import check_typed_name
 from palaver.cli import json_output, options as lookup, output
 from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store, yes_option
 from palaver.cli.people.list_commands import describe_role, load_members, print_person, run_with_accounts
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
+from palaver.people.erasures_table import check_typed_name
 from palaver.people.model import Role
 from palaver.people.pairing_table import Grant
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
-    from palaver.accounts.erasures_table import ErasureReport
     from palaver.accounts.people import People
     from palaver.operation.erasure import ErasurePreview, Erasures
+    from palaver.people.erasures_table import ErasureReport
     from palaver.people.model import Member
     from palaver.people.pairing_table import PairingRequest
     from palaver.sessions.store import SessionStore

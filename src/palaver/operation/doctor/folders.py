@@ -122,7 +122,8 @@ def _format_bytes(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the database ----------------------------------------------------------------------------------------
+
 # The database: whether it can be opened, its schema, and on request everything in it.
 
 _CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file or server can be reached."
@@ -180,7 +181,8 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
             )
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- accounts on platforms -------------------------------------------------------------------------------
+
 # The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in.
 
 PROBE_SECONDS: Final = 20.0

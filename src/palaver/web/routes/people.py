@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
-from palaver.accounts.erasures_table import check_typed_name
 from palaver.accounts.people import People
+from palaver.people.erasures_table import check_typed_name
 from palaver.people.model import Invitation, Member, Role, is_loopback
 from palaver.people.pairing_table import Grant, PairingRequest
 from palaver.web.api_route import make_router

@@ -1,6 +1,7 @@
-"""Deletes what belongs to one person alone, in batches: conversations, jobs, files, memories, shares, marks, usage.
+"""Deletes what belongs to one person alone, in batches: conversations, jobs, files, memories, projects, marks, usage.
 
-Every function does one small batch of one step of an erasure, and returns how far the erasure has come then.
+What is declared beside its table (`people/person_data.py`) is deleted by `delete_rows`. Every other function does one
+small batch of one step of an erasure, and returns how far the erasure has come then.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from palaver.accounts.person_tables import IMPORTED_ITEM_OWNER
 from palaver.core.engines.base import build_placeholders
 from palaver.core.ids import new_turn_id
 from palaver.sessions import (
@@ -20,10 +22,11 @@ from palaver.sessions import (
 from palaver.sessions.delivery import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from palaver.accounts.erasures_table import ErasedPerson, ErasureRow
     from palaver.core.engines.base import Transaction
+    from palaver.people.erasures_table import ErasedPerson, ErasureRow
+    from palaver.people.person_data import PersonColumn
 
 ROWS_PER_BATCH: Final = 200
 EVENTS_PER_BATCH: Final = 200
@@ -32,22 +35,50 @@ MERGED_DELETIONS_PERCENT: Final = 10  # FTS5's own default of `deletemerge`, whi
 _NO_SESSION: Final = 0  # the `session_no` of anonymous usage: no session has it
 
 
+def delete_rows(tx: Transaction, person: ErasedPerson, column: PersonColumn, limit: int | None = None) -> int:
+    """Delete the rows of a person, or a batch of them, and return how many there were."""
+    table, key, values = column.table, column.batch_key, get_values(person, column)
+    if not values:
+        return 0
+    is_theirs = f"{build_condition(column, len(values))} AND {column.erase_only}"
+    if limit is not None:
+        is_theirs = f"({key}) IN (SELECT {key} FROM {table} WHERE {is_theirs} LIMIT {limit})"
+    return tx.execute(f"DELETE FROM {table} WHERE {is_theirs}", *values)
+
+
+def get_values(person: ErasedPerson, column: PersonColumn) -> Sequence[object]:
+    """Return what a column names of a person."""
+    special = {"audience_no": person.audiences, "address": person.addresses}
+    return special.get(column.column, person.person_ids)
+
+
+def build_condition(column: PersonColumn, count: int) -> str:
+    return f"{column.column} IN ({build_placeholders(count)}) AND {column.only}"
+
+
+def erase_rows(tx: Transaction, row: ErasureRow, column: PersonColumn) -> ErasureRow:
+    deleted = delete_rows(tx, row.person, column, ROWS_PER_BATCH)
+    counted = row.count(**{column.count: deleted}) if column.count else row
+    return counted if deleted == ROWS_PER_BATCH else counted.go_on()
+
+
 def erase_jobs(tx: Transaction, row: ErasureRow) -> ErasureRow:
     ids = row.person.person_ids
     some = build_placeholders(len(ids))
     job = tx.fetch_one(f"SELECT no, id FROM job WHERE person_id IN ({some}) ORDER BY no LIMIT 1", *ids)
     if job is None:
         return row.go_on()
+    job_no, job_id = job
     runs = tx.execute(
         "DELETE FROM job_run WHERE no IN (SELECT no FROM job_run WHERE job_no = $1 ORDER BY slot LIMIT $2)",
-        job[0],
+        job_no,
         ROWS_PER_BATCH,
     )
     if runs == ROWS_PER_BATCH:
         return row.count(job_runs=runs)
-    tx.execute("DELETE FROM job WHERE no = $1", job[0])
+    tx.execute("DELETE FROM job WHERE no = $1", job_no)
     for table in ("budget_window", "budget_limit"):
-        tx.execute(f"DELETE FROM {table} WHERE scope = 'job' AND subject = $1", job[1])
+        tx.execute(f"DELETE FROM {table} WHERE scope = 'job' AND subject = $1", job_id)
     return row.count(jobs=1, job_runs=runs)
 
 
@@ -79,28 +110,38 @@ def erase_sessions(tx: Transaction, row: ErasureRow) -> ErasureRow:
 
 
 def erase_memories(tx: Transaction, row: ErasureRow) -> ErasureRow:
-    """Delete the memories of the person's own audiences, and those that they added to others', read in order."""
+    """Delete the memories of the person's own audiences, and those that they added to others'."""
     person = row.person
+    return _erase_in_order(
+        tx,
+        row,
+        "memory",
+        "audience_no, person_id",
+        lambda audience_no, person_id: audience_no in person.audiences or person_id in person.person_ids,
+    )
+
+
+def erase_group_messages(tx: Transaction, row: ErasureRow) -> ErasureRow:
+    return _erase_in_order(
+        tx,
+        row,
+        "group_message",
+        "platform, sender",
+        lambda platform, sender: (platform, sender) in row.person.accounts,
+    )
+
+
+def _erase_in_order(
+    tx: Transaction, row: ErasureRow, table: str, columns: str, is_theirs: Callable[..., bool]
+) -> ErasureRow:
+    """Read the next rows of a table in their order, and delete those of the person."""
     rows = tx.fetch_all(
-        "SELECT no, audience_no, person_id FROM memory WHERE no > $1 ORDER BY no LIMIT $2", row.position, ROWS_PER_BATCH
+        f"SELECT no, {columns} FROM {table} WHERE no > $1 ORDER BY no LIMIT $2", row.position, ROWS_PER_BATCH
     )
-    theirs = [no for no, audience, by in rows if audience in person.audiences or by in person.person_ids]
-    for no in theirs:
-        tx.execute("DELETE FROM memory WHERE no = $1", no)
-    counted = row.count(memories=len(theirs))
+    theirs = [(no,) for no, *values in rows if is_theirs(*values)]
+    tx.execute_many(f"DELETE FROM {table} WHERE no = $1", theirs)
+    counted = row.count(**{row.step.value: len(theirs)})
     return replace(counted, position=rows[-1][0]) if len(rows) == ROWS_PER_BATCH else counted.go_on()
-
-
-def erase_by_person(tx: Transaction, row: ErasureRow, table: str, key: str, kind: str) -> ErasureRow:
-    """Delete a batch of the rows of a table that name the person in `person_id`."""
-    ids = row.person.person_ids
-    deleted = tx.execute(
-        f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE person_id IN"
-        f" ({build_placeholders(len(ids))}) LIMIT {ROWS_PER_BATCH})",
-        *ids,
-    )
-    counted = row.count(**{kind: deleted})
-    return counted if deleted == ROWS_PER_BATCH else counted.go_on()
 
 
 def erase_attachments(tx: Transaction, row: ErasureRow) -> ErasureRow:
@@ -113,24 +154,10 @@ def erase_attachments(tx: Transaction, row: ErasureRow) -> ErasureRow:
     )
     if not rows:
         return row.go_on()
-    for no, _, _ in rows:
-        tx.execute("DELETE FROM attachment WHERE no = $1", no)
+    tx.execute_many("DELETE FROM attachment WHERE no = $1", [(no,) for no, _, _ in rows])
     hashes = {sha256 for _, sha256, _ in rows} | set(row.person.pending_hashes)
     counted = row.count(files=len(rows), file_bytes=sum(size for _, _, size in rows))
     return replace(counted, person=replace(row.person, pending_hashes=tuple(sorted(hashes))))
-
-
-def erase_group_messages(tx: Transaction, row: ErasureRow) -> ErasureRow:
-    rows = tx.fetch_all(
-        "SELECT no, platform, sender FROM group_message WHERE no > $1 ORDER BY no LIMIT $2",
-        row.position,
-        ROWS_PER_BATCH,
-    )
-    theirs = [no for no, platform, sender in rows if (platform, sender) in row.person.accounts]
-    for no in theirs:
-        tx.execute("DELETE FROM group_message WHERE no = $1", no)
-    counted = row.count(group_messages=len(theirs))
-    return replace(counted, position=rows[-1][0]) if len(rows) == ROWS_PER_BATCH else counted.go_on()
 
 
 def erase_receipts(tx: Transaction, row: ErasureRow) -> ErasureRow:
@@ -140,7 +167,7 @@ def erase_receipts(tx: Transaction, row: ErasureRow) -> ErasureRow:
         row.position,
         ROWS_PER_BATCH - 1,
     )
-    last = 2**62 if end is None else int(end[0])
+    (last,) = end or (2**62,)
     rows = tx.fetch_all(
         "SELECT platform, account, chat, sender, message_id, receipt FROM inbound_message"
         " WHERE received_at >= $1 AND received_at <= $2",
@@ -184,14 +211,7 @@ def erase_imports(tx: Transaction, row: ErasureRow) -> ErasureRow:
 
     What a conversation of theirs was called in files that an owner imported stays, so that it does not come back.
     """
-    ids = row.person.person_ids
-    key = "format, kind, owner, origin_id"
-    deleted = tx.execute(
-        f"DELETE FROM imported_item WHERE ({key}) IN (SELECT {key} FROM imported_item WHERE owner <> '' AND owner IN"
-        f" ({build_placeholders(len(ids))}) LIMIT {ROWS_PER_BATCH})",
-        *ids,
-    )
-    if deleted == ROWS_PER_BATCH:
+    if delete_rows(tx, row.person, IMPORTED_ITEM_OWNER, ROWS_PER_BATCH) == ROWS_PER_BATCH:
         return row
     formats = [name for (name,) in tx.fetch_all("SELECT DISTINCT format FROM imported_item")]
     for name in formats:

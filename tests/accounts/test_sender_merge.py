@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionSource
-from palaver.accounts.sender_folding import fold_source
+from palaver.accounts.sender_merge import merge_source
 from palaver.config.agent_rules import TurnRules
 from palaver.core.source import ChatType, Platform
 from palaver.people import table as people
@@ -52,7 +52,7 @@ def town(store: SessionStore, clock: FakeClock) -> Town:
 
 async def find_person(town: Town, source: SessionSource) -> Person | None:
     config, now = town.store.config, town.clock.now()
-    row = await town.write(lambda tx: people.find_by_source(tx, fold_source(tx, source, config, now)))
+    row = await town.write(lambda tx: people.find_by_source(tx, merge_source(tx, source, config, now)))
     return row.person if row else None
 
 
@@ -381,7 +381,7 @@ async def test_a_number_changes_hands_before_or_after_a_message_but_not_during_i
     is_folded, is_taken = threading.Event(), threading.Event()
 
     def accept_adas_message(tx: Transaction) -> bool:
-        fold_source(tx, dm(None, ADAS_BSUID), config, now)
+        merge_source(tx, dm(None, ADAS_BSUID), config, now)
         is_folded.set()
         return is_taken.wait(0.3)
 

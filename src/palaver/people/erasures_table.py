@@ -8,42 +8,17 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
 from palaver.core.errors import InvalidInput
+from palaver.people.person_data import ErasureStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from palaver.core.engines.base import Row, Transaction
-
-
-class ErasureStep(StrEnum):
-    """What is being erased; the order in which it is done."""
-
-    JOBS = "jobs"
-    SESSIONS = "sessions"  # those that only this person sees
-    SHARED = "shared"  # what they wrote in conversations of others
-    MEMORIES = "memories"
-    SHARES = "shares"
-    ATTACHMENTS = "attachments"
-    PROJECTS = "projects"
-    READ_MARKS = "read_marks"
-    GROUP_MESSAGES = "group_messages"
-    RECEIPTS = "receipts"
-    IMPORTS = "imports"  # the records of what was imported for them, or under their accounts
-    DELIVERIES = "deliveries"
-    USAGE = "usage"
-    SEARCH_INDEX = "search_index"  # what the index of SQLite still holds of deleted messages
-    PERSON = "person"
-
-    @property
-    def next(self) -> ErasureStep:
-        steps = list(ErasureStep)
-        return steps[min(steps.index(self) + 1, len(steps) - 1)]
 
 
 # The kinds that a report counts, with their names for people: one, several.
@@ -137,7 +112,7 @@ def check_typed_name(typed: str, name: str) -> None:
         raise InvalidInput(f"name: type the person's name, {name!r}, to confirm.", key="name")
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------
 
 _COLUMNS = "id, facts, step, position, session_no, session_seq, counts"
 
@@ -184,18 +159,17 @@ def find_of_person(tx: Transaction, person_id: str) -> ErasureRow | None:
 
 def lock_open(tx: Transaction, erasure_id: str) -> ErasureRow | None:
     """Return an erasure that has not ended, and keep others from working on it until this transaction ends."""
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM erasure WHERE id = $1 AND ended_at IS NULL {tx.for_update}", erasure_id)
-    return None if row is None else _make_row(row)
+    return find_open(tx, erasure_id, tx.for_update)
 
 
-def find_open(tx: Transaction, erasure_id: str) -> ErasureRow | None:
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM erasure WHERE id = $1 AND ended_at IS NULL", erasure_id)
+def find_open(tx: Transaction, erasure_id: str, lock: str = "") -> ErasureRow | None:
+    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM erasure WHERE id = $1 AND ended_at IS NULL {lock}", erasure_id)
     return None if row is None else _make_row(row)
 
 
 def list_open(tx: Transaction) -> list[str]:
     """List the ids of the erasures that have not ended, the oldest first."""
-    return [row[0] for row in tx.fetch_all("SELECT id FROM erasure WHERE ended_at IS NULL ORDER BY no")]
+    return [erasure_id for (erasure_id,) in tx.fetch_all("SELECT id FROM erasure WHERE ended_at IS NULL ORDER BY no")]
 
 
 def load_last_no(tx: Transaction) -> int:

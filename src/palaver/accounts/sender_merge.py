@@ -1,4 +1,4 @@
-"""Folds the ids of one person: on WhatsApp a message may carry a phone number, a LID or a BSUID, or two of them.
+"""Merges the ids of one person: on WhatsApp a message may carry a phone number, a LID or a BSUID, or two of them.
 
 A person is stored under one of their ids, the main id, and their direct messages are the chat with that id. Whatever id
 a later message carries, its source is rewritten to the main id before anything else looks at it.
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from palaver.sessions.inbound import ChatMoved
 
 
-def find_folded_source(tx: Transaction, source: SessionSource) -> SessionSource | None:
+def find_merged_source(tx: Transaction, source: SessionSource) -> SessionSource | None:
     """Return the source under the main id of its person; None if something has to be stored first."""
     ids = list_sender_ids(source)
     if not ids:
         return source
     known = sender_ids.find_main_ids(tx, source.platform, ids)
     if not known:
-        return _fold_stranger(source, ids)
+        return _keep_all_ids(source, ids)
     main_id = known.get(ids[0].id, "")
     is_settled = len(known) == len(ids) and set(known.values()) == {main_id}
-    return _fold_person(source, ids, main_id) if is_settled and not _has_new_number(source, ids, main_id) else None
+    return _use_main_id(source, ids, main_id) if is_settled and not _has_new_number(source, ids, main_id) else None
 
 
-def fold_source(tx: Transaction, source: SessionSource, config: GatewayConfig, now: datetime) -> SessionSource:
+def merge_source(tx: Transaction, source: SessionSource, config: GatewayConfig, now: datetime) -> SessionSource:
     """Return the source under the main id of its person, and remember the ids that are new.
 
     Until the transaction ends, no id on this platform changes hands: the answer goes to the address that is chosen now.
@@ -61,22 +61,22 @@ def fold_source(tx: Transaction, source: SessionSource, config: GatewayConfig, n
     if not list_sender_ids(source):
         return source
     _lock_ids(tx, source.platform)
-    found = find_folded_source(tx, source)
-    return found if found is not None else _Folding(tx, source, config, now).fold()
+    found = find_merged_source(tx, source)
+    return found if found is not None else _SenderMerge(tx, source, config, now).merge()
 
 
 def move_person(tx: Transaction, update: ChatMoved, config: GatewayConfig, now: datetime) -> bool:
     """Let a person who has changed their number go on under their new ids; return whether they were known."""
     source = replace(update.source, chat_type=ChatType.DM)
     _lock_ids(tx, source.platform)
-    return _Folding(tx, source, config, now).move(parse_sender_ids(source.platform, update.new_user_ids))
+    return _SenderMerge(tx, source, config, now).move(parse_sender_ids(source.platform, update.new_user_ids))
 
 
 def _lock_ids(tx: Transaction, platform: str) -> None:
     tx.lock_name(f"sender ids {platform}")
 
 
-class _Folding:
+class _SenderMerge:
     """Stores what one message says about the ids of its sender."""
 
     def __init__(self, tx: Transaction, source: SessionSource, config: GatewayConfig, now: datetime) -> None:
@@ -87,18 +87,18 @@ class _Folding:
         self._now = to_micros(now)
         self._ids = list_sender_ids(source)
 
-    def fold(self) -> SessionSource:
+    def merge(self) -> SessionSource:
         if (late_id := self._find_replaced(self._ids)) is not None:
-            return _fold_person(self._source, self._ids, late_id)
+            return _use_main_id(self._source, self._ids, late_id)
         main_id = self._find_person(self._ids)
         if main_id is None:
-            return _fold_stranger(self._source, self._ids)
+            return _keep_all_ids(self._source, self._ids)
         if _has_new_number(self._source, self._ids, main_id):
             number = self._ids[0].id
             self._rename(main_id, number)
             main_id = number
         self._save(self._ids, main_id)
-        return _fold_person(self._source, self._ids, main_id)
+        return _use_main_id(self._source, self._ids, main_id)
 
     def move(self, new_ids: Sequence[SenderId]) -> bool:
         old_main = self._find_former_holder()
@@ -225,16 +225,16 @@ def _is_number(platform: str, text: str) -> bool:
     return not any(each.is_lasting for each in parse_sender_ids(platform, [text]))
 
 
-def _fold_person(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> SessionSource:
-    return replace(_fold_chat(source, ids, main_id), user_id=main_id, user_id_alt=None)
+def _use_main_id(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> SessionSource:
+    return replace(_use_main_chat(source, ids, main_id), user_id=main_id, user_id_alt=None)
 
 
-def _fold_stranger(source: SessionSource, ids: Sequence[SenderId]) -> SessionSource:
+def _keep_all_ids(source: SessionSource, ids: Sequence[SenderId]) -> SessionSource:
     """Keep all ids of a person who is not stored: if they get access, all of them are remembered."""
-    return _fold_chat(source, ids, ids[0].id)
+    return _use_main_chat(source, ids, ids[0].id)
 
 
-def _fold_chat(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> SessionSource:
+def _use_main_chat(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> SessionSource:
     if source.chat_type is not ChatType.DM:
         return source
     chat_ids = {each.id for each in parse_sender_ids(source.platform, (source.chat_id, source.chat_id_alt))}
