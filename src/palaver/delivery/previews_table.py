@@ -11,8 +11,7 @@ released it. So an edit of a process that was paused cannot replace the answer, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.engines.base import list_columns
 from palaver.core.ids import SessionId, TurnId

@@ -26,7 +26,6 @@ from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
 from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
 from palaver.sessions.message import Message, check_message_parts, join_text_parts
-from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
 from palaver.sessions.speech import find_attachment_ids

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import build_placeholders, fetch_value
-from palaver.core.engines.base import build_placeholders
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import fetch_value
 from palaver.core.ids import PersonId
-from palaver.sessions.message_table import SELECT_EVENT, EventColumns
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
-from palaver.sessions.message_table import SELECT_EVENT
+from palaver.sessions.message_table import SELECT_EVENT, EventColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,7 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
