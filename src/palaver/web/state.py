@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
-from palaver.core.text import make_storable
+from palaver.core.text import make_json_storable, make_storable
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
@@ -94,6 +94,7 @@ Moment = Annotated[
 ]
 ShortText = Annotated[str, StringConstraints(max_length=1000)]  # its exact limit, if any, is checked further down
 Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
+Cursor = Annotated[str | None, Query(description="The cursor of an earlier page.")]
 
 
 class ResponseModel(BaseModel):
@@ -102,38 +103,11 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class UsageCounts(ResponseModel):
-    """Tokens and their cost."""
-
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_usd: str | None = Field(description="The cost in US dollars; null if it is unknown.")
-    unpriced_turns: int = Field(description="Turns whose cost is unknown and not part of `cost_usd`.")
-
-
 class RequestModel(BaseModel):
     """Base class of request bodies; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates in JSON-ready data that was never stored, such as an answer that is still growing.
-
-    What was stored has none (see `core/text.py`).
-    """
-    if isinstance(value, str):
-        return to_utf8_text(value)
-    if isinstance(value, list):
-        return [replace_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {to_utf8_text(str(key)): replace_surrogates(item) for key, item in value.items()}
-    return value
-
-
-def to_utf8_text(text: str) -> str:
-    """Replace lone surrogates in a text."""
-    return text if text.isascii() else make_storable(text)
+replace_surrogates = make_json_storable  # for text that was never stored, such as an answer that is still growing
+to_utf8_text = make_storable

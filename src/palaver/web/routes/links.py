@@ -7,46 +7,22 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from palaver.accounts.link_requests import LinkProblem, LinkResult, PendingLink
-from palaver.people.model import Role
+from palaver.accounts.wire import LinkedAccountJson, PendingLinkJson
+from palaver.core.text import make_storable
+from palaver.core.wire import build_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, ResponseModel, State, Time, to_utf8_text
+from palaver.web.state import RequestModel, ResponseModel, State, Time
 
 router = make_router("me", "/api/me/links", responses=error_responses(401, 403))
-
-
-class LinkedAccountOut(ResponseModel):
-    """One of your chat accounts."""
-
-    platform: str
-    account: str
-    is_linked: bool = Field(
-        description="Whether it was linked to your others, and gets back what it had when unlinked."
-    )
-
-
-class PendingLinkOut(ResponseModel):
-    """A link that waits until both sides have confirmed."""
-
-    other_name: str
-    other_platform: str
-    other_account: str | None = Field(description="Only of a chat account that has sent your code.")
-    is_issuer: bool = Field(description="Whether you have asked for the code.")
-    is_confirmed: bool = Field(description="Whether you have confirmed.")
-    is_other_confirmed: bool
-    shares: dict[str, int] = Field(description="How much you share, by kind.")
-    gets: dict[str, int] | None = Field(description="How much you get; null until the other side has confirmed.")
-    role: Role | None = Field(description="The role of both afterwards; null until the side that has it has confirmed.")
-    kept_by: str = Field(description="The name of the person with whom everything new after the link stays.")
-    expires_at: Time
 
 
 class LinksOut(ResponseModel):
     """Your chat accounts, and the link that waits for you."""
 
-    accounts: list[LinkedAccountOut]
-    pending: PendingLinkOut | None
+    accounts: list[LinkedAccountJson]
+    pending: PendingLinkJson | None
 
 
 class LinkCodeOut(ResponseModel):
@@ -72,7 +48,7 @@ class LinkOut(ResponseModel):
     """What came of it."""
 
     is_linked: bool
-    pending: PendingLinkOut | None
+    pending: PendingLinkJson | None
     problem: LinkProblem | None = Field(description="Why nothing came of it; `text` says it in words.")
     text: str = Field(description="The same in words, as in a chat.")
 
@@ -89,11 +65,8 @@ async def list_links(caller: BrowserCaller, state: State) -> LinksOut:
     """List your chat accounts, and the link that waits for your confirmation."""
     overview = await state.accounts.links.load(caller.person)
     return LinksOut(
-        accounts=[
-            LinkedAccountOut(platform=each.platform, account=to_utf8_text(each.account), is_linked=each.is_linked)
-            for each in overview.accounts
-        ],
-        pending=_to_pending_out(overview.pending),
+        accounts=[build_json(LinkedAccountJson, each) for each in overview.accounts],
+        pending=_to_pending_json(overview.pending),
     )
 
 
@@ -125,25 +98,11 @@ async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: S
 def _to_link_out(result: LinkResult) -> LinkOut:
     return LinkOut(
         is_linked=result.person is not None,
-        pending=_to_pending_out(result.pending),
+        pending=_to_pending_json(result.pending),
         problem=result.problem,
-        text=to_utf8_text(result.text),
+        text=make_storable(result.text),
     )
 
 
-def _to_pending_out(pending: PendingLink | None) -> PendingLinkOut | None:
-    if pending is None:
-        return None
-    return PendingLinkOut(
-        other_name=to_utf8_text(pending.other_name),
-        other_platform=pending.other_platform,
-        other_account=None if pending.other_account is None else to_utf8_text(pending.other_account),
-        is_issuer=pending.is_issuer,
-        is_confirmed=pending.is_confirmed,
-        is_other_confirmed=pending.is_other_confirmed,
-        shares=dict(pending.shares),
-        gets=None if pending.gets is None else dict(pending.gets),
-        role=pending.role,
-        kept_by=to_utf8_text(pending.kept_by),
-        expires_at=pending.expires_at,
-    )
+def _to_pending_json(pending: PendingLink | None) -> PendingLinkJson | None:
+    return None if pending is None else build_json(PendingLinkJson, pending)

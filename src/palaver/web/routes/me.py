@@ -14,23 +14,18 @@ from pydantic import Field
 from palaver import __version__
 from palaver.accounts.accounts import MAX_TOKEN_DAYS
 from palaver.core.invocation import format_command
-from palaver.people.model import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Role, Scope, SetupStep, SignInMethods
+from palaver.core.wire import build_json
+from palaver.people.model import MAX_PASSWORD_CHARS, Role, Scope, SetupStep
+from palaver.people.wire import DeviceJson, PasskeyJson, PersonJson, SignInMethodsJson, TokenJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
-from palaver.web.routes.sign_in import PersonOut, get_site
-from palaver.web.state import RequestModel, ResponseModel, State, Time
+from palaver.web.routes.sign_in import get_site
+from palaver.web.state import RequestModel, ResponseModel, State
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-class SignInMethodsOut(ResponseModel):
-    """How a person can sign in, besides with a link."""
-
-    has_password: bool
-    passkey_count: int
 
 
 class AgentOut(ResponseModel):
@@ -43,8 +38,8 @@ class AgentOut(ResponseModel):
 class MeOut(ResponseModel):
     """Your account, and the server that you are signed in to."""
 
-    person: PersonOut
-    sign_in_methods: SignInMethodsOut
+    person: PersonJson
+    sign_in_methods: SignInMethodsJson
     needs_welcome: bool = Field(
         description="Whether the page should offer to choose a name and a way to sign in again. True after the first"
         " link, until you set a password, add a passkey or decline."
@@ -89,20 +84,10 @@ class NewPasswordIn(RequestModel):
     new_password: Annotated[str, Field(max_length=MAX_PASSWORD_CHARS)]
 
 
-class PasskeyOut(ResponseModel):
-    """A passkey."""
-
-    id: str
-    name: str
-    site: str = Field(description="The host that it was created for; it works only there.")
-    created_at: Time
-    last_used_at: Time | None
-
-
 class PasskeysOut(ResponseModel):
     """Your passkeys, newest first."""
 
-    passkeys: list[PasskeyOut]
+    passkeys: list[PasskeyJson]
 
 
 class NewPasskeyIn(RequestModel):
@@ -112,39 +97,16 @@ class NewPasskeyIn(RequestModel):
     credential: dict[str, Any] = Field(description="The result of `navigator.credentials.create()` as JSON.")
 
 
-class DeviceOut(ResponseModel):
-    """A browser that is signed in to your account."""
-
-    id: str
-    name: str
-    sign_in_method: str = Field(description="How it signed in: `link`, `password` or `passkey`.")
-    ip_address: str = Field(description="The IP address that it signed in from.")
-    signed_in_at: Time
-    last_seen_at: Time
-    is_current: bool = Field(description="Whether this request comes from it.")
-
-
 class DevicesOut(ResponseModel):
     """Browsers signed in to your account, newest first."""
 
-    devices: list[DeviceOut]
-
-
-class TokenOut(ResponseModel):
-    """An API token, without its secret."""
-
-    id: str
-    name: str
-    scopes: list[Scope]
-    created_at: Time
-    last_used_at: Time | None
-    expires_at: Time | None
+    devices: list[DeviceJson]
 
 
 class TokensOut(ResponseModel):
     """Your API tokens, newest first."""
 
-    tokens: list[TokenOut]
+    tokens: list[TokenJson]
 
 
 class NewTokenIn(RequestModel):
@@ -158,7 +120,7 @@ class NewTokenIn(RequestModel):
 class NewTokenOut(ResponseModel):
     """A new API token with its secret."""
 
-    token: TokenOut
+    token: TokenJson
     secret: str = Field(description="Shown only once: store it now.")
 
 
@@ -170,8 +132,8 @@ async def get_me(caller: Caller, state: State) -> MeOut:
     is_owner = caller.person.role is Role.OWNER
     agent = state.gateway.agent
     return MeOut(
-        person=PersonOut.from_person(caller.person),
-        sign_in_methods=to_sign_in_methods_out(methods),
+        person=build_json(PersonJson, caller.person),
+        sign_in_methods=build_json(SignInMethodsJson, methods),
         needs_welcome=needs_welcome,
         version=__version__,
         command=format_command(hide_folders=not is_owner),
@@ -182,14 +144,14 @@ async def get_me(caller: Caller, state: State) -> MeOut:
 
 
 @router.patch("")
-async def update_me(body: MyAccountIn, caller: BrowserCaller, state: State) -> PersonOut:
+async def update_me(body: MyAccountIn, caller: BrowserCaller, state: State) -> PersonJson:
     """Change your name, with which you also sign in, or your time zone, in which new jobs run."""
     person = caller.person
     if "timezone" in body.model_fields_set:
         person = await state.accounts.set_timezone(person.id, body.timezone)
     if body.name is not None:
         person = await state.accounts.rename(person.id, body.name)
-    return PersonOut.from_person(person)
+    return build_json(PersonJson, person)
 
 
 @router.post("/welcome", status_code=204)
@@ -246,9 +208,8 @@ async def get_my_storage(caller: Caller, state: State) -> StorageOut:
 @router.get("/passkeys")
 async def list_my_passkeys(caller: Caller, state: State) -> PasskeysOut:
     """List your passkeys."""
-    return PasskeysOut(
-        passkeys=[_to_passkey_out(each) for each in await state.accounts.passkeys.list(caller.person.id)]
-    )
+    passkeys = await state.accounts.passkeys.list(caller.person.id)
+    return PasskeysOut(passkeys=[build_json(PasskeyJson, each) for each in passkeys])
 
 
 @router.post("/passkeys/options")
@@ -258,10 +219,10 @@ async def get_passkey_registration_options(caller: BrowserCaller, request: Reque
 
 
 @router.post("/passkeys", status_code=201)
-async def add_my_passkey(body: NewPasskeyIn, caller: BrowserCaller, request: Request, state: State) -> PasskeyOut:
+async def add_my_passkey(body: NewPasskeyIn, caller: BrowserCaller, request: Request, state: State) -> PasskeyJson:
     """Add a passkey that your device has created."""
     passkey = await state.accounts.passkeys.register(caller.person, get_site(request), body.credential, body.name)
-    return _to_passkey_out(passkey)
+    return build_json(PasskeyJson, passkey)
 
 
 @router.delete("/passkeys/{passkey_id}", status_code=204, responses=error_responses(404))
@@ -277,7 +238,9 @@ async def remove_my_passkey(passkey_id: str, caller: BrowserCaller, state: State
 async def list_my_devices(caller: Caller, state: State) -> DevicesOut:
     """List the browsers that are signed in to your account."""
     devices = await state.accounts.list_devices(caller.person.id)
-    return DevicesOut(devices=[_to_device_out(each, current=each.id == caller.credential_id) for each in devices])
+    return DevicesOut(
+        devices=[build_json(DeviceJson, each, is_current=each.id == caller.credential_id) for each in devices]
+    )
 
 
 @router.delete("/devices/{device_id}", status_code=204, responses=error_responses(404))
@@ -292,57 +255,18 @@ async def sign_out_device(device_id: str, caller: BrowserCaller, state: State) -
 @router.get("/tokens")
 async def list_my_tokens(caller: Caller, state: State) -> TokensOut:
     """List your API tokens, without their secrets."""
-    return TokensOut(tokens=[_to_token_out(each) for each in await state.accounts.list_tokens(caller.person.id)])
+    tokens = await state.accounts.list_tokens(caller.person.id)
+    return TokensOut(tokens=[build_json(TokenJson, each) for each in tokens])
 
 
 @router.post("/tokens", status_code=201)
 async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) -> NewTokenOut:
     """Create an API token for a program. The response is the only one that contains its secret."""
     new_token = await state.accounts.create_token(caller.person, body.name, body.scopes, body.expires_in_days)
-    return NewTokenOut(token=_to_token_out(new_token.item), secret=new_token.secret)
+    return NewTokenOut(token=build_json(TokenJson, new_token.item), secret=new_token.secret)
 
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=error_responses(404))
 async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> None:
     """Revoke a token."""
     await state.accounts.revoke_token(caller.person.id, token_id)
-
-
-# ---- conversion ------------------------------------------------------------------------------------------
-
-
-def to_sign_in_methods_out(methods: SignInMethods) -> SignInMethodsOut:
-    return SignInMethodsOut(has_password=methods.has_password, passkey_count=methods.passkey_count)
-
-
-def _to_passkey_out(passkey: Passkey) -> PasskeyOut:
-    return PasskeyOut(
-        id=passkey.id,
-        name=passkey.name,
-        site=passkey.site,
-        created_at=passkey.created_at,
-        last_used_at=passkey.last_used_at,
-    )
-
-
-def _to_device_out(device: Device, *, current: bool) -> DeviceOut:
-    return DeviceOut(
-        id=device.id,
-        name=device.name,
-        sign_in_method=device.sign_in_method,
-        ip_address=device.ip_address,
-        signed_in_at=device.signed_in_at,
-        last_seen_at=device.last_seen_at,
-        is_current=current,
-    )
-
-
-def _to_token_out(token: ApiToken) -> TokenOut:
-    return TokenOut(
-        id=token.id,
-        name=token.name,
-        scopes=list(token.scopes),
-        created_at=token.created_at,
-        last_used_at=token.last_used_at,
-        expires_at=token.expires_at,
-    )
