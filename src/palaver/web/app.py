@@ -36,7 +36,6 @@ from palaver.web.routes import (
     people,
     platforms,
     policies,
-    profiles,
     projects,
     push,
     retention,
@@ -48,7 +47,6 @@ from palaver.web.routes import (
     sign_in,
     speech,
     temporary,
-    toolsets,
     usage,
 )
 
@@ -59,8 +57,8 @@ PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
     *(sign_in, me, links, push, people),
-    *(sessions, toolsets, messages, temporary, search, projects, saved_prompts, memories, jobs),
-    *(models, profiles, policies, retention, settings, commands, usage, budgets),
+    *(sessions, messages, temporary, search, projects, saved_prompts, memories, jobs),
+    *(models, policies, retention, settings, commands, usage, budgets),
     *(live, imports, attachments, speech, shares, platforms, hooks, health, operation, openai),
 )
 

@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from palaver.agent import profiles
 from palaver.agent.profiles import check_model_choice
 from palaver.agent.toolsets import check_toolsets_exist, list_session_toolsets
+from palaver.agent.wire import ToolsetJson, toolset_to_json
 from palaver.core.wire import Doc, TypedDict
 from palaver.inbox import check_content
 from palaver.people.model import check_permission
@@ -74,6 +75,12 @@ class ReadPositionJson(TypedDict):
     """How far you have read; this number never goes down."""
 
     read_seq: int
+
+
+class ToolsetsJson(TypedDict):
+    """The toolsets of a conversation."""
+
+    toolsets: list[ToolsetJson]
 
 
 @router.get("", responses=error_responses(404))
@@ -210,6 +217,14 @@ async def list_events(
 ) -> LogPageJson:
     """Read the complete log after an event, including hidden messages."""
     return page_to_json(await view.transcripts.load_log_page(session_id, after=after, limit=limit))
+
+
+@router.get("/{session_id}/toolsets", responses=error_responses(404))
+async def list_toolsets(state: State, caller: Caller, view: CallerView, session_id: SessionId) -> ToolsetsJson:
+    """List the toolsets that the operator allows for you in a conversation, including those that are turned off."""
+    disabled = (await view.summaries.get(session_id)).disabled_toolsets
+    toolsets = await state.gateway.list_toolsets(caller.principal, session_id)
+    return {"toolsets": [toolset_to_json(each, disabled) for each in toolsets]}
 
 
 @router.put("/{session_id}/read", responses=error_responses(404))
