@@ -6,7 +6,7 @@ caller. What is not declared here, such as the ids that platforms use for chats 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, cast
 
 from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.sessions.json import event_to_json, session_to_json
@@ -133,11 +133,11 @@ class SentByJson(TypedDict):
     session_id: Annotated[str | None, Doc("The conversation of the job's run, or in which the agent was asked.")]
 
 
-class MessageJson(TypedDict):
+class MessageJson(TypedDict, total=False):
     """A message in the format that chat models use."""
 
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[Any] | None
+    role: Required[Literal["system", "user", "assistant", "tool"]]
+    content: Required[str | list[Any] | None]
     author: AuthorJson | None
     tool_calls: list[Any] | None
     tool_call_id: str | None
@@ -183,8 +183,8 @@ class LogEventJson(TypedDict):
     person: Annotated[NamedPersonJson | None, Doc("The person who caused it.")]
     message: Annotated[MessageJson | None, Doc("Only for kind `message`.")]
     facts: Annotated[dict[str, Any], Doc("Details, for all other kinds.")]
-    version: Annotated[
-        VersionJson | None, Doc("For a person's message that has several versions. Not on the live stream.")
+    version: NotRequired[
+        Annotated[VersionJson | None, Doc("For a person's message that has several versions. Not on the live stream.")]
     ]
 
 
