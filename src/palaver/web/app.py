@@ -22,11 +22,9 @@ from palaver.web.routes import (
     attachments,
     budgets,
     commands,
-    health,
     hooks,
     imports,
     jobs,
-    links,
     live,
     me,
     memories,
@@ -37,7 +35,6 @@ from palaver.web.routes import (
     platforms,
     policies,
     projects,
-    push,
     retention,
     saved_prompts,
     search,
@@ -56,10 +53,10 @@ if TYPE_CHECKING:
 PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
-    *(sign_in, me, links, push, people),
+    *(sign_in, me, people),
     *(sessions, messages, temporary, search, projects, saved_prompts, memories, jobs),
     *(models, policies, retention, settings, commands, usage, budgets),
-    *(live, imports, attachments, speech, shares, platforms, hooks, health, operation, openai),
+    *(live, imports, attachments, speech, shares, platforms, hooks, operation, openai),
 )
 
 

@@ -1,11 +1,13 @@
-"""The signed-in person's own account: name, password, passkeys, devices and tokens.
+"""The signed-in person's own account: name, password, passkeys, devices, tokens, linked chat accounts, notifications.
 
 Everything that leads to a new way to sign in works in a browser only, so that a stolen token cannot create another.
+Linking accounts does too: a token must not hand over a past. A subscription to notifications, which come while the page
+is closed, belongs to the sign-in of one browser.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
@@ -13,15 +15,19 @@ from pydantic import Field
 
 from palaver import __version__
 from palaver.accounts.accounts import MAX_TOKEN_DAYS
+from palaver.accounts.link_requests import LinkProblem, LinkResult, PendingLink
+from palaver.accounts.wire import LinkedAccountJson, PendingLinkJson
 from palaver.core.invocation import format_command
+from palaver.core.text import make_storable
 from palaver.core.wire import build_json
 from palaver.people.model import MAX_PASSWORD_CHARS, Role, Scope, SetupStep
 from palaver.people.wire import DeviceJson, PasskeyJson, PersonJson, SignInMethodsJson, TokenJson
+from palaver.push.model import MAX_ENDPOINT_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sign_in import get_site
-from palaver.web.state import RequestModel, ResponseModel, State
+from palaver.web.state import RequestModel, ResponseModel, State, Time
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
 
@@ -270,3 +276,152 @@ async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) ->
 async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> None:
     """Revoke a token."""
     await state.accounts.revoke_token(caller.person.id, token_id)
+
+
+# ---- linked accounts -----------------------------------------------------------------------------------
+
+
+class LinksOut(ResponseModel):
+    """Your chat accounts, and the link that waits for you."""
+
+    accounts: list[LinkedAccountJson]
+    pending: PendingLinkJson | None
+
+
+class LinkCodeOut(ResponseModel):
+    """A code to send with `/link` from your other account. It is shown once."""
+
+    code: str
+    expires_at: Time
+
+
+class LinkCodeIn(RequestModel):
+    """The code that your other account got with `/link`."""
+
+    code: Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class LinkAnswerIn(RequestModel):
+    """Your answer to the link that waits."""
+
+    answer: Literal["confirm", "cancel"]
+
+
+class LinkOut(ResponseModel):
+    """What came of it."""
+
+    is_linked: bool
+    pending: PendingLinkJson | None
+    problem: LinkProblem | None = Field(description="Why nothing came of it; `text` says it in words.")
+    text: str = Field(description="The same in words, as in a chat.")
+
+
+class OwnAccountIn(RequestModel):
+    """One of your chat accounts."""
+
+    platform: Annotated[str, Field(max_length=100)]
+    account: Annotated[str, Field(max_length=500)]
+
+
+@router.get("/links")
+async def list_links(caller: BrowserCaller, state: State) -> LinksOut:
+    """List your chat accounts, and the link that waits for your confirmation."""
+    overview = await state.accounts.links.load(caller.person)
+    return LinksOut(
+        accounts=[build_json(LinkedAccountJson, each) for each in overview.accounts],
+        pending=_to_pending_json(overview.pending),
+    )
+
+
+@router.post("/links/code", status_code=201)
+async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeOut:
+    """Create a code, valid for 15 minutes. The one before no longer works."""
+    created = await state.accounts.links.create_code(caller)
+    return LinkCodeOut(code=created.code, expires_at=created.expires_at)
+
+
+@router.post("/links")
+async def use_link_code(body: LinkCodeIn, caller: BrowserCaller, state: State) -> LinkOut:
+    """Ask to be linked with the code of your other account. Nothing is shared until both sides have confirmed."""
+    return _to_link_out(await state.accounts.links.use(caller.person, body.code))
+
+
+@router.post("/links/answer")
+async def answer_link(body: LinkAnswerIn, caller: BrowserCaller, state: State) -> LinkOut:
+    """Confirm or cancel the link that waits. When both sides have confirmed, the accounts are linked."""
+    return _to_link_out(await state.accounts.links.use(caller.person, body.answer))
+
+
+@router.post("/links/unlink", status_code=204, responses=error_responses(404))
+async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: State) -> None:
+    """Separate one of your chat accounts. It gets back what it had before the link; what is new since then stays."""
+    await state.accounts.links.unlink(caller.person, f"{body.platform}:{body.account}")
+
+
+def _to_link_out(result: LinkResult) -> LinkOut:
+    return LinkOut(
+        is_linked=result.person is not None,
+        pending=_to_pending_json(result.pending),
+        problem=result.problem,
+        text=make_storable(result.text),
+    )
+
+
+def _to_pending_json(pending: PendingLink | None) -> PendingLinkJson | None:
+    return None if pending is None else build_json(PendingLinkJson, pending)
+
+
+# ---- notifications -------------------------------------------------------------------------------------
+
+
+_PushKey = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class PushKeysIn(RequestModel):
+    """The keys of a subscription, in base64url."""
+
+    p256dh: _PushKey
+    auth: _PushKey
+
+
+class PushSubscriptionIn(RequestModel):
+    """The result of `PushManager.subscribe()` as JSON."""
+
+    endpoint: Annotated[str, Field(min_length=1, max_length=MAX_ENDPOINT_CHARS)]
+    keys: PushKeysIn
+
+
+class PushStatusOut(ResponseModel):
+    """Whether this browser gets notifications, and the key to subscribe to."""
+
+    is_enabled: bool = Field(description="Whether the operator allows notifications.")
+    is_subscribed: bool
+    server_key: str = Field(description="The `applicationServerKey` for `PushManager.subscribe()`.")
+
+
+@router.get("/push-subscriptions")
+async def get_push_status(caller: BrowserCaller, state: State) -> PushStatusOut:
+    """Find out whether this browser gets notifications while the page is closed."""
+    return PushStatusOut(
+        is_enabled=state.push.is_enabled,
+        is_subscribed=await state.push.is_subscribed(caller.credential_id),
+        server_key=await state.push.get_public_key(),
+    )
+
+
+@router.post("/push-subscriptions", status_code=204, responses=error_responses(422))
+async def subscribe_to_push(body: PushSubscriptionIn, caller: BrowserCaller, state: State) -> None:
+    """Subscribe this browser. The subscription ends when you sign out, or when the push service says so."""
+    await state.push.subscribe(caller.credential_id, body.endpoint, body.keys.p256dh, body.keys.auth)
+
+
+@router.delete("/push-subscriptions", status_code=204)
+async def unsubscribe_from_push(caller: BrowserCaller, state: State) -> None:
+    """End the subscription of this browser."""
+    await state.push.unsubscribe(caller.credential_id)
+
+
+@router.post("/push-subscriptions/test", status_code=204, responses=error_responses(422, 429, 502))
+async def send_test_push(caller: BrowserCaller, state: State) -> None:
+    """Send a notification to this browser now, and report what its push service says."""
+    await state.push.send_test(caller.credential_id, caller.person.id)
