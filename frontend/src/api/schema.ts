@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: e6ac90f37068d43654ae3966f5e7847c3e3b963ab7c6ac197bcb3c5c93df1b19
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 03719555c56e380bbbc4f88b0824f0aae3e0bb5c8049bb9998b3ca97b08a9096
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -94,7 +94,7 @@ export interface components {
         };
         /**
          * AllOfferedModelsJson
-         * @description What all connected providers offer.
+         * @description The models of all connected providers.
          */
         AllOfferedModelsJson: {
             /** Providers */
@@ -107,18 +107,17 @@ export interface components {
         AnswerMessage: {
             /**
              * Role
-             * @default assistant
              * @constant
              */
-            role?: "assistant";
+            role: "assistant";
             /** Content */
             content: string;
             /** Refusal */
-            refusal?: null;
+            refusal: null;
         };
         /**
          * ApprovalIn
-         * @description What to give the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account).
+         * @description The access of the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account).
          */
         ApprovalIn: {
             grant: components["schemas"]["Grant"];
@@ -148,7 +147,7 @@ export interface components {
         };
         /**
          * AuthorJson
-         * @description Who wrote a message in a conversation with several people.
+         * @description The author of a message in a conversation with several people.
          */
         AuthorJson: {
             /** Name */
@@ -304,10 +303,9 @@ export interface components {
             id: string;
             /**
              * Object
-             * @default chat.completion
              * @constant
              */
-            object?: "chat.completion";
+            object: "chat.completion";
             /** Created */
             created: number;
             /** Model */
@@ -401,10 +399,9 @@ export interface components {
         Choice: {
             /**
              * Index
-             * @default 0
              * @constant
              */
-            index?: 0;
+            index: 0;
             message: components["schemas"]["AnswerMessage"];
             /**
              * Finish Reason
@@ -413,7 +410,7 @@ export interface components {
              */
             finish_reason: "stop" | "length";
             /** Logprobs */
-            logprobs?: null;
+            logprobs: null;
         };
         /**
          * ChooseVersionIn
@@ -476,7 +473,7 @@ export interface components {
         };
         /**
          * CompactIn
-         * @description How to summarize.
+         * @description Options for the summary.
          */
         CompactIn: {
             /**
@@ -509,7 +506,7 @@ export interface components {
         };
         /**
          * ConnectionTestJson
-         * @description How a test of the connection has ended.
+         * @description The result of a test of the connection.
          */
         ConnectionTestJson: {
             /**
@@ -893,7 +890,7 @@ export interface components {
         };
         /**
          * ErasureOut
-         * @description How much was erased.
+         * @description A count of what was erased.
          */
         ErasureOut: {
             /**
@@ -908,7 +905,7 @@ export interface components {
         };
         /**
          * ErasurePreviewOut
-         * @description Who would be erased, and how much would go.
+         * @description The person who would be erased, and how much would go.
          */
         ErasurePreviewOut: {
             /** Person Id */
@@ -928,7 +925,7 @@ export interface components {
         };
         /**
          * ErrorBody
-         * @description What went wrong.
+         * @description An explanation of an error.
          */
         ErrorBody: {
             /**
@@ -952,7 +949,7 @@ export interface components {
         };
         /**
          * ErrorDetail
-         * @description What went wrong.
+         * @description An explanation of an error.
          */
         ErrorDetail: {
             /** Message */
@@ -978,7 +975,7 @@ export interface components {
         FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_problem" | "server_silent" | "server_stopped" | "turns_waiting" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "integrity_repairable" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
         /**
          * FindingOut
-         * @description What a check has found.
+         * @description The result of a check.
          */
         FindingOut: {
             /** @description A stable identifier for programs. */
@@ -1007,7 +1004,7 @@ export interface components {
         };
         /**
          * ForkIn
-         * @description Where to branch off, and the title of the new conversation.
+         * @description The message to branch off at, and the title of the new conversation.
          */
         ForkIn: {
             /**
@@ -1026,7 +1023,7 @@ export interface components {
         Grant: "member" | "guest" | "me";
         /**
          * HealthDetailsOut
-         * @description What `palaver doctor` has found.
+         * @description The result of `palaver doctor`.
          */
         HealthDetailsOut: {
             /**
@@ -1721,7 +1718,7 @@ export interface components {
         };
         /**
          * LinkOut
-         * @description What came of it.
+         * @description The result of a code or an answer.
          */
         LinkOut: {
             /** Is Linked */
@@ -1766,7 +1763,7 @@ export interface components {
         };
         /**
          * LinkingJson
-         * @description What to do on a phone to link it with an account. Only owners see it, and only while the account waits for it.
+         * @description Instructions for linking a phone with an account. Only owners see it, and only while the account waits for it.
          */
         LinkingJson: {
             /**
@@ -1905,7 +1902,7 @@ export interface components {
         };
         /**
          * MarkReadIn
-         * @description How far you have read.
+         * @description The last event that you have read.
          */
         MarkReadIn: {
             /**
@@ -2189,7 +2186,7 @@ export interface components {
         };
         /**
          * MyAccountIn
-         * @description What you change about yourself; a field that is missing stays as it is.
+         * @description Changes to your account. Fields that you leave out stay as they are.
          */
         MyAccountIn: {
             /** Name */
@@ -2398,20 +2395,13 @@ export interface components {
             id: string;
             /**
              * Object
-             * @default model
              * @constant
              */
-            object?: "model";
-            /**
-             * Created
-             * @default 0
-             */
-            created?: number;
-            /**
-             * Owned By
-             * @default palaver
-             */
-            owned_by?: string;
+            object: "model";
+            /** Created */
+            created: number;
+            /** Owned By */
+            owned_by: string;
         };
         /**
          * OpenAIModelList
@@ -2420,10 +2410,9 @@ export interface components {
         OpenAIModelList: {
             /**
              * Object
-             * @default list
              * @constant
              */
-            object?: "list";
+            object: "list";
             /** Data */
             data: components["schemas"]["OpenAIModel"][];
         };
@@ -2862,7 +2851,7 @@ export interface components {
         };
         /**
          * ProfilesJson
-         * @description What conversations can choose from.
+         * @description The profiles and personalities that conversations can choose.
          */
         ProfilesJson: {
             /** Profiles */
@@ -3013,7 +3002,7 @@ export interface components {
         };
         /**
          * PruneJson
-         * @description What was deleted, or would be.
+         * @description A count of what was deleted, or would be.
          */
         PruneJson: {
             /** Sessions */
@@ -3052,7 +3041,7 @@ export interface components {
         };
         /**
          * PushStatusOut
-         * @description Whether this browser gets notifications, and the key to subscribe to.
+         * @description The notifications of this browser, and the key to subscribe to.
          */
         PushStatusOut: {
             /**
@@ -3079,7 +3068,7 @@ export interface components {
         };
         /**
          * QuotedMessageJson
-         * @description What another person has said in the chat.
+         * @description A message of another person in the chat.
          */
         QuotedMessageJson: {
             /** Author */
@@ -3089,7 +3078,7 @@ export interface components {
         };
         /**
          * ReadPositionJson
-         * @description How far you have read; this number never goes down.
+         * @description The last event that you have read; this number never goes down.
          */
         ReadPositionJson: {
             /** Read Seq */
@@ -3097,7 +3086,7 @@ export interface components {
         };
         /**
          * ReadinessOut
-         * @description What limits the server, and the health of its accounts on chat platforms.
+         * @description Problems that limit the server, and the health of its accounts on chat platforms.
          */
         ReadinessOut: {
             /**
@@ -3175,7 +3164,7 @@ export interface components {
         ReplyTo: "session" | "origin";
         /**
          * ReportOut
-         * @description What an import would bring in, or has brought in.
+         * @description A count of what an import would bring in, or has brought in.
          */
         ReportOut: {
             /** Format */
@@ -3207,7 +3196,7 @@ export interface components {
         ResetMode: "none" | "idle" | "daily" | "both";
         /**
          * ResetPolicyJson
-         * @description When conversations restart automatically.
+         * @description The times when conversations restart automatically.
          */
         ResetPolicyJson: {
             mode: components["schemas"]["ResetMode"];
@@ -3234,7 +3223,7 @@ export interface components {
         };
         /**
          * ResetRuleJson
-         * @description When conversations restart automatically.
+         * @description A rule for when conversations restart automatically.
          */
         ResetRuleJson: {
             mode: components["schemas"]["ResetMode"];
@@ -3314,7 +3303,7 @@ export interface components {
         };
         /**
          * RewrittenFileOut
-         * @description What rewriting the database file has saved.
+         * @description The space that rewriting the database file has saved.
          */
         RewrittenFileOut: {
             /**
@@ -3486,7 +3475,7 @@ export interface components {
         };
         /**
          * ServerSignInMethodsOut
-         * @description How people can sign in on this server, besides with a link.
+         * @description The ways to sign in on this server, besides with a link.
          */
         ServerSignInMethodsOut: {
             /** Password */
@@ -3824,7 +3813,7 @@ export interface components {
         SetupStep: "model" | "platform";
         /**
          * SetupStepIn
-         * @description Whether a step of setting up the server is skipped.
+         * @description A step of setting up the server, to skip it or to offer it again.
          */
         SetupStepIn: {
             step: components["schemas"]["SetupStep"];
@@ -3952,7 +3941,7 @@ export interface components {
         };
         /**
          * SignInMethodsJson
-         * @description How a person can sign in, besides with a link.
+         * @description The ways in which a person can sign in, besides with a link.
          */
         SignInMethodsJson: {
             /** Has Password */
@@ -3962,14 +3951,14 @@ export interface components {
         };
         /**
          * SignInOut
-         * @description Who is signed in now.
+         * @description The person who is signed in now.
          */
         SignInOut: {
             person: components["schemas"]["PersonJson"];
         };
         /**
          * SpeechOut
-         * @description What can be done with speech here.
+         * @description The features for speech that this server has.
          */
         SpeechOut: {
             /** Can Transcribe */
@@ -3999,7 +3988,7 @@ export interface components {
         };
         /**
          * StopIn
-         * @description What to stop.
+         * @description Options for stopping the answer.
          */
         StopIn: {
             /**
@@ -4013,7 +4002,7 @@ export interface components {
         };
         /**
          * StorageOut
-         * @description How much space the files take that you have sent. Equal files are stored, and counted, once.
+         * @description The space that your files take. Equal files are stored, and counted, once.
          */
         StorageOut: {
             /** Used Bytes */
@@ -4176,7 +4165,7 @@ export interface components {
         };
         /**
          * UpdateNotesOut
-         * @description What is new in the running version.
+         * @description The changes in the running version.
          */
         UpdateNotesOut: {
             /** Version */
@@ -4276,7 +4265,7 @@ export interface components {
         };
         /**
          * UndoIn
-         * @description How many turns to undo.
+         * @description The number of turns to undo.
          */
         palaver__web__session_schemas__UndoIn: {
             /**

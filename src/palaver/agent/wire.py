@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ResetPolicyJson(TypedDict):
-    """When conversations restart automatically."""
+    """The times when conversations restart automatically."""
 
     mode: ResetMode
     idle_minutes: Annotated[int, Doc("With `idle` and `both`: restart after this long without a human message.")]

@@ -33,7 +33,7 @@ class HomeChannelJson(TypedDict):
 
 
 class LinkingJson(TypedDict):
-    """What to do on a phone to link it with an account. Only owners see it, and only while the account waits for it."""
+    """Instructions for linking a phone with an account. Only owners see it, and only while the account waits for it."""
 
     instructions: Annotated[str, Doc("In words: which app, which menu.")]
     qr_code: Annotated[
@@ -48,7 +48,7 @@ class LinkingJson(TypedDict):
 
 
 class ConnectionTestJson(TypedDict):
-    """How a test of the connection has ended."""
+    """The result of a test of the connection."""
 
     finished_at: Time
     seconds: Annotated[float, Doc("How long it took.")]

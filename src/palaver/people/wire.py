@@ -21,7 +21,7 @@ class PersonJson(TypedDict):
 
 
 class SignInMethodsJson(TypedDict):
-    """How a person can sign in, besides with a link."""
+    """The ways in which a person can sign in, besides with a link."""
 
     has_password: bool
     passkey_count: int

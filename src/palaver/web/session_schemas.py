@@ -71,7 +71,7 @@ class MessageIn(RequestModel):
 
 
 class ForkIn(RequestModel):
-    """Where to branch off, and the title of the new conversation."""
+    """The message to branch off at, and the title of the new conversation."""
 
     up_to_seq: Seq | None = Field(
         None, description="Copy everything up to the turn of this message, inclusive; null copies everything."
@@ -97,21 +97,21 @@ class EditIn(RequestModel):
 
 
 class StopIn(RequestModel):
-    """What to stop."""
+    """Options for stopping the answer."""
 
     clear_queue: bool = Field(False, description="Also clear the queue.")
     key: IdempotencyKey | None = None
 
 
 class UndoIn(RequestModel):
-    """How many turns to undo."""
+    """The number of turns to undo."""
 
     turns: Annotated[int, Field(ge=1, le=1000)] = 1
     key: IdempotencyKey | None = None
 
 
 class CompactIn(RequestModel):
-    """How to summarize."""
+    """Options for the summary."""
 
     focus: Annotated[str, StringConstraints(max_length=500)] | None = Field(
         None, description="What the summary should keep in particular."
@@ -141,6 +141,6 @@ class ChooseVersionIn(ActionIn):
 
 
 class MarkReadIn(RequestModel):
-    """How far you have read."""
+    """The last event that you have read."""
 
     seq: Seq = Field(description="The number of the last event that you have read.")

@@ -1,4 +1,12 @@
-"""The services that every route can use, and where the page is served from. `palaver.app` builds them."""
+"""The services that every route can use, and the common types of the API's JSON. `palaver.app` builds the services.
+
+The JSON of a noun is in the `wire.py` of its room; that of conversations and their logs, as a caller may see them, in
+`web/wire.py`. A schema used by one route module is defined there. Classes named `…In` are request bodies, `…Out` and
+`…Json` responses.
+
+Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal
+strings. A field without a value is null, never missing.
+"""
 
 from __future__ import annotations
 
@@ -74,15 +82,6 @@ async def _get_state(request: Request) -> WebState:
 
 State = Annotated[WebState, Depends(_get_state)]
 
-
-# --------------------------------------------------------------------------------------------------
-# Base classes and common types of the API's JSON schemas.
-#
-# A schema used by one route module is defined there; those of conversations and messages, which several modules use,
-# are in `session_schemas.py` and `message_schemas.py`. Classes named `…Out` are responses, `…In` are request bodies.
-#
-# Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal
-# strings. A field without a value is null, never missing.
 
 MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
 

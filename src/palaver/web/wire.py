@@ -110,14 +110,14 @@ class ConversationJson(TypedDict):
 
 
 class AuthorJson(TypedDict):
-    """Who wrote a message in a conversation with several people."""
+    """The author of a message in a conversation with several people."""
 
     name: str
     id: str | None
 
 
 class QuotedMessageJson(TypedDict):
-    """What another person has said in the chat."""
+    """A message of another person in the chat."""
 
     author: str | None
     text: str

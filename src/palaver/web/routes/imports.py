@@ -40,7 +40,7 @@ class NotesOut(ResponseModel):
 
 
 class ReportOut(ResponseModel):
-    """What an import would bring in, or has brought in."""
+    """A count of what an import would bring in, or has brought in."""
 
     format: str
     dry_run: bool = Field(description="True: this is what would come in.")

@@ -45,10 +45,27 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 
+router = make_router("live", "/api")
+
 T = TypeVar("T")
 
 HEARTBEAT_SECONDS: Final = 15.0
 _HEARTBEAT_COMMENT = b": heartbeat\n\n"
+_FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
+_MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
+_CURSOR_ENTRY = re.compile(
+    rf"({SESSION_ID_PATTERN.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MAX_OPEN_TURNS}}})"
+)
+
+_STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": (
+            "Server-sent events: `session`, `session_removed`, `event`, `turn`, `draft`, `notice`, `delivery`,"
+            " `lists_changed`."
+        ),
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
 
 
 def encode_event(name: str, data: str, cursor: str | None = None) -> bytes:
@@ -124,27 +141,6 @@ class EventStream(Response):
 async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-# --------------------------------------------------------------------------------------------------
-
-router = make_router("live", "/api")
-
-_FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
-_MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
-_CURSOR_ENTRY = re.compile(
-    rf"({SESSION_ID_PATTERN.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MAX_OPEN_TURNS}}})"
-)
-
-_STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": (
-            "Server-sent events: `session`, `session_removed`, `event`, `turn`, `draft`, `notice`, `delivery`,"
-            " `lists_changed`."
-        ),
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
-}
 
 
 @router.get(

@@ -60,7 +60,7 @@ class MeOut(ResponseModel):
 
 
 class MyAccountIn(RequestModel):
-    """What you change about yourself; a field that is missing stays as it is."""
+    """Changes to your account. Fields that you leave out stay as they are."""
 
     name: Name | None = None
     timezone: Annotated[str, Field(max_length=100)] | None = Field(
@@ -69,14 +69,14 @@ class MyAccountIn(RequestModel):
 
 
 class SetupStepIn(RequestModel):
-    """Whether a step of setting up the server is skipped."""
+    """A step of setting up the server, to skip it or to offer it again."""
 
     step: SetupStep
     skipped: bool
 
 
 class StorageOut(ResponseModel):
-    """How much space the files take that you have sent. Equal files are stored, and counted, once."""
+    """The space that your files take. Equal files are stored, and counted, once."""
 
     used_bytes: int
     limit_bytes: int
@@ -308,7 +308,7 @@ class LinkAnswerIn(RequestModel):
 
 
 class LinkOut(ResponseModel):
-    """What came of it."""
+    """The result of a code or an answer."""
 
     is_linked: bool
     pending: PendingLinkJson | None
@@ -392,7 +392,7 @@ class PushSubscriptionIn(RequestModel):
 
 
 class PushStatusOut(ResponseModel):
-    """Whether this browser gets notifications, and the key to subscribe to."""
+    """The notifications of this browser, and the key to subscribe to."""
 
     is_enabled: bool = Field(description="Whether the operator allows notifications.")
     is_subscribed: bool

@@ -52,7 +52,7 @@ class OfferedModelsJson(TypedDict):
 
 
 class AllOfferedModelsJson(TypedDict):
-    """What all connected providers offer."""
+    """The models of all connected providers."""
 
     providers: list[OfferedModelsJson]
 
@@ -65,7 +65,7 @@ class PersonalityJson(TypedDict):
 
 
 class ProfilesJson(TypedDict):
-    """What conversations can choose from."""
+    """The profiles and personalities that conversations can choose."""
 
     profiles: list[ProfileJson]
     personalities: list[PersonalityJson]

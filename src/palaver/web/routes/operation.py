@@ -48,7 +48,7 @@ class ReadinessProblemOut(ResponseModel):
 
 
 class ReadinessOut(HealthOut):
-    """What limits the server, and the health of its accounts on chat platforms."""
+    """Problems that limit the server, and the health of its accounts on chat platforms."""
 
     platforms: Literal["ok", "problem"] = Field(
         description="`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."
@@ -143,7 +143,7 @@ async def list_logs(
 
 
 class FindingOut(ResponseModel):
-    """What a check has found."""
+    """The result of a check."""
 
     code: FindingCode = Field(description="A stable identifier for programs.")
     subject: str
@@ -154,7 +154,7 @@ class FindingOut(ResponseModel):
 
 
 class HealthDetailsOut(ResponseModel):
-    """What `palaver doctor` has found."""
+    """The result of `palaver doctor`."""
 
     ok: bool = Field(description="Whether there are no problems; there may be warnings.")
     findings: list[FindingOut]
@@ -184,7 +184,7 @@ async def get_health_details(
 
 
 class UpdateNotesOut(ResponseModel):
-    """What is new in the running version."""
+    """The changes in the running version."""
 
     version: str
     text: str = Field(description="Markdown; empty if there are no notes.")

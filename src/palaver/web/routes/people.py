@@ -69,7 +69,7 @@ class PairingRequestsOut(ResponseModel):
 
 
 class ApprovalIn(RequestModel):
-    """What to give the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account)."""
+    """The access of the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account)."""
 
     grant: Grant
 
@@ -82,7 +82,7 @@ class UnlinkIn(RequestModel):
 
 
 class ErasurePreviewOut(ResponseModel):
-    """Who would be erased, and how much would go."""
+    """The person who would be erased, and how much would go."""
 
     person_id: str
     name: str = Field(description="Send it back to confirm.")
@@ -96,7 +96,7 @@ class ErasureIn(RequestModel):
 
 
 class ErasureOut(ResponseModel):
-    """How much was erased."""
+    """A count of what was erased."""
 
     counts: dict[str, int] = Field(description="How many there were of each kind.")
     ended_at: Time | None

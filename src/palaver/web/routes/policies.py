@@ -20,7 +20,7 @@ router = make_router("policies", "/api", responses=error_responses(401))
 
 
 class ResetRuleJson(ResetPolicyJson):
-    """When conversations restart automatically."""
+    """A rule for when conversations restart automatically."""
 
     chat_types: Annotated[list[ChatType], Doc("The types of chats that this rule applies to.")]
     setting_key: Annotated[str, Doc("The setting behind it.", "reset_by_platform.telegram")]

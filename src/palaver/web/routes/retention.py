@@ -36,7 +36,7 @@ class PruneIn(RequestModel):
 
 
 class PruneJson(TypedDict):
-    """What was deleted, or would be."""
+    """A count of what was deleted, or would be."""
 
     sessions: int
     messages: int
@@ -76,7 +76,7 @@ async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> Pr
 
 
 class RewrittenFileOut(ResponseModel):
-    """What rewriting the database file has saved."""
+    """The space that rewriting the database file has saved."""
 
     saved_bytes: int | None = Field(description="How many bytes smaller the file is. Null: PostgreSQL.")
 

@@ -72,7 +72,7 @@ class EditJson(TypedDict):
 
 
 class ReadPositionJson(TypedDict):
-    """How far you have read; this number never goes down."""
+    """The last event that you have read; this number never goes down."""
 
     read_seq: int
 

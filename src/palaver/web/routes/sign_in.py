@@ -30,13 +30,13 @@ router = make_router("sign-in", "/api")
 
 
 class SignInOut(ResponseModel):
-    """Who is signed in now."""
+    """The person who is signed in now."""
 
     person: PersonJson
 
 
 class ServerSignInMethodsOut(ResponseModel):
-    """How people can sign in on this server, besides with a link."""
+    """The ways to sign in on this server, besides with a link."""
 
     password: bool
     passkey: bool
