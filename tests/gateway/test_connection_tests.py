@@ -15,6 +15,7 @@ from palaver.core.errors import AccountNotRunning, AccountRefused, ConnectionLos
 from palaver.delivery.accounts_table import load_status
 from palaver.delivery.adapter import AccountInfo
 from palaver.delivery.model import AccountState, LinkingPrompt
+from palaver.delivery.wire import account_to_json
 from palaver.gateway import supervisor as connected_platforms
 from palaver.gateway.account_runner import AccountLeases
 from palaver.gateway.connection_tests import probe_without_server, run_connection_test
@@ -265,7 +266,7 @@ async def test_an_account_shows_what_to_scan_until_it_is_linked_and_never_in_a_l
     health = await wait_for_health(gateway, lambda each: each.state is AccountState.LINKING)
     assert health.status is not None
     assert health.status.linking == PROMPT
-    assert "hunter2" not in f"{health!r} {health.to_dict()}".lower()
+    assert "hunter2" not in f"{health!r} {account_to_json(health)}".lower()
     status = await ask(other_store)
     assert (status.state, status.last_test and status.last_test.error) == (AccountState.LINKING, None)
     account.last.link.report_linking(replace(PROMPT, code="HUNT-ER23"))  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 4a5c097adc0707ce10c10868912895ac501c423bf29104adc428dcced42e7081
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 03719555c56e380bbbc4f88b0824f0aae3e0bb5c8049bb9998b3ca97b08a9096
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -93,12 +93,12 @@ export interface components {
             description: string;
         };
         /**
-         * AllOfferedModelsOut
-         * @description What all connected providers offer.
+         * AllOfferedModelsJson
+         * @description The models of all connected providers.
          */
-        AllOfferedModelsOut: {
+        AllOfferedModelsJson: {
             /** Providers */
-            providers: components["schemas"]["OfferedModelsOut"][];
+            providers: components["schemas"]["OfferedModelsJson"][];
         };
         /**
          * AnswerMessage
@@ -107,27 +107,26 @@ export interface components {
         AnswerMessage: {
             /**
              * Role
-             * @default assistant
              * @constant
              */
-            role?: "assistant";
+            role: "assistant";
             /** Content */
             content: string;
             /** Refusal */
-            refusal?: null;
+            refusal: null;
         };
         /**
          * ApprovalIn
-         * @description What to give the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account).
+         * @description The access of the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account).
          */
         ApprovalIn: {
             grant: components["schemas"]["Grant"];
         };
         /**
-         * AttachmentOut
+         * AttachmentJson
          * @description An uploaded file.
          */
-        AttachmentOut: {
+        AttachmentJson: {
             /**
              * Id
              * @example a_0123456789abcdef01234567
@@ -147,14 +146,14 @@ export interface components {
             size: number;
         };
         /**
-         * AuthorOut
-         * @description Who wrote a message in a conversation with several people.
+         * AuthorJson
+         * @description The author of a message in a conversation with several people.
          */
-        AuthorOut: {
+        AuthorJson: {
             /** Name */
             name: string;
             /** Id */
-            id?: string | null;
+            id: string | null;
         };
         /**
          * AvailableModelsOut
@@ -283,10 +282,10 @@ export interface components {
             is_secret: boolean;
         };
         /**
-         * ChatAccountOut
+         * ChatAccountJson
          * @description An account on a chat platform.
          */
-        ChatAccountOut: {
+        ChatAccountJson: {
             /** Platform */
             platform: string;
             /**
@@ -304,10 +303,9 @@ export interface components {
             id: string;
             /**
              * Object
-             * @default chat.completion
              * @constant
              */
-            object?: "chat.completion";
+            object: "chat.completion";
             /** Created */
             created: number;
             /** Model */
@@ -377,6 +375,18 @@ export interface components {
             }[] | null;
         };
         /**
+         * ChatSourceJson
+         * @description The chat that a conversation comes from.
+         */
+        ChatSourceJson: {
+            /** Platform */
+            platform: string;
+            /** Chat Name */
+            chat_name: string | null;
+            /** User Name */
+            user_name: string | null;
+        };
+        /**
          * ChatType
          * @description The type of a chat; some adapters say `forum`, which counts as a group.
          * @enum {string}
@@ -389,10 +399,9 @@ export interface components {
         Choice: {
             /**
              * Index
-             * @default 0
              * @constant
              */
-            index?: 0;
+            index: 0;
             message: components["schemas"]["AnswerMessage"];
             /**
              * Finish Reason
@@ -401,7 +410,7 @@ export interface components {
              */
             finish_reason: "stop" | "length";
             /** Logprobs */
-            logprobs?: null;
+            logprobs: null;
         };
         /**
          * ChooseVersionIn
@@ -464,7 +473,7 @@ export interface components {
         };
         /**
          * CompactIn
-         * @description How to summarize.
+         * @description Options for the summary.
          */
         CompactIn: {
             /**
@@ -496,10 +505,10 @@ export interface components {
             };
         };
         /**
-         * ConnectionTestOut
-         * @description How a test of the connection has ended.
+         * ConnectionTestJson
+         * @description The result of a test of the connection.
          */
-        ConnectionTestOut: {
+        ConnectionTestJson: {
             /**
              * Finished At
              * Format: date-time
@@ -517,18 +526,216 @@ export interface components {
             error: string | null;
         };
         /**
+         * ConversationJson
+         * @description A conversation, as you see it.
+         */
+        ConversationJson: {
+            /**
+             * Id
+             * @example 20261115_081200_1a2b3c4d
+             */
+            id: string;
+            /**
+             * Title
+             * @description The title that a person chose; unique for its owner.
+             */
+            title: string | null;
+            /**
+             * Auto Title
+             * @description The first words, or a model's title after the first answer. Null before the first words.
+             */
+            auto_title: string | null;
+            /**
+             * Display Name
+             * @description What to call the conversation: its title, its automatic title or the name of its chat.
+             */
+            display_name: string;
+            /** Preview */
+            preview: string;
+            /** Platform */
+            platform: string;
+            /**
+             * Chat Type
+             * @enum {string}
+             */
+            chat_type: "dm" | "group" | "channel" | "thread";
+            /**
+             * Shared
+             * @description Several people take part.
+             */
+            shared: boolean;
+            source: components["schemas"]["ChatSourceJson"];
+            /** Message Count */
+            message_count: number;
+            /**
+             * Tool Call Count
+             * @description How many tool calls the agent has made here, including undone ones.
+             */
+            tool_call_count: number;
+            /**
+             * Is First Contact
+             * @description It is the first conversation with its person or, if several people take part, in its chat.
+             */
+            is_first_contact: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Active At
+             * @description When it was last active; null while it is empty. Lists leave empty conversations out.
+             */
+            active_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /**
+             * End Reason
+             * @description Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on.
+             */
+            end_reason: ("idle" | "daily" | "manual" | "forced" | "switched" | "restored") | null;
+            /** Pinned */
+            pinned: boolean;
+            /** Archived */
+            archived: boolean;
+            /** Project Id */
+            project_id: string | null;
+            /**
+             * Parent Id
+             * @description The conversation that this one was forked from.
+             */
+            parent_id: string | null;
+            /**
+             * Model
+             * @description The model that answered last.
+             */
+            model: string | null;
+            /**
+             * Model Provider
+             * @description The provider of the model that answered last; null if unknown.
+             */
+            model_provider: string | null;
+            /**
+             * Chosen Model
+             * @description The model chosen for this conversation; null for that of its profile, or else the default.
+             */
+            chosen_model: string | null;
+            /**
+             * Profile
+             * @description The name of the profile chosen for this conversation; null for the default.
+             */
+            profile: string | null;
+            /**
+             * Personality
+             * @description The name of the personality chosen for this conversation.
+             */
+            personality: string | null;
+            /**
+             * Workspace
+             * @description The folder or topic of this conversation, which the agent is told.
+             */
+            workspace: string | null;
+            /** @description The busy policy chosen for this conversation; null for the server's setting. */
+            busy_policy: components["schemas"]["BusyPolicy"] | null;
+            /**
+             * Disabled Toolsets
+             * @description Names of the toolsets that are turned off in this conversation.
+             */
+            disabled_toolsets: string[];
+            /**
+             * Running
+             * @description The agent is responding.
+             */
+            running: boolean;
+            /**
+             * Queued
+             * @description How many messages are queued.
+             */
+            queued: number;
+            /**
+             * Last Seq
+             * @description The number of the last event in the log.
+             */
+            last_seq: number;
+            /**
+             * Read Seq
+             * @description The number of the last event that you have read.
+             */
+            read_seq: number;
+            /**
+             * Context Tokens
+             * @description How many tokens the model received for the last answer; 0 if unknown, for example after a compaction.
+             */
+            context_tokens: number;
+            usage: components["schemas"]["ConversationUsageJson"];
+            /**
+             * Reachable
+             * @description Answers can be delivered to the chat that the conversation comes from.
+             */
+            reachable: boolean;
+            /**
+             * Owner Name
+             * @description The name of the person it belongs to; only in requests with `all`.
+             */
+            owner_name: string | null;
+        };
+        /**
+         * ConversationUsageJson
+         * @description Tokens that a conversation used, and their cost.
+         */
+        ConversationUsageJson: {
+            /** Input Tokens */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Cache Read Tokens */
+            cache_read_tokens: number;
+            /** Cache Write Tokens */
+            cache_write_tokens: number;
+            /** Reasoning Tokens */
+            reasoning_tokens: number;
+            /**
+             * Cost Usd
+             * @description The cost in US dollars; null if it is unknown.
+             */
+            cost_usd: string | null;
+            /**
+             * Unpriced Turns
+             * @description Turns whose cost is unknown and not part of `cost_usd`.
+             */
+            unpriced_turns: number;
+            /**
+             * Cost Status
+             * @enum {string}
+             */
+            cost_status: "unknown" | "estimated" | "actual";
+        };
+        /**
+         * ConversationsJson
+         * @description A page of conversations, newest first.
+         */
+        ConversationsJson: {
+            /** Sessions */
+            sessions: components["schemas"]["ConversationJson"][];
+            /**
+             * Next Cursor
+             * @description Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items.
+             */
+            next_cursor: string | null;
+        };
+        /**
          * CostBasis
          * @description What an estimated cost is based on.
          * @enum {string}
          */
         CostBasis: "runs" | "estimate" | "unknown";
         /**
-         * DeliveriesOut
+         * DeliveriesJson
          * @description A page of a conversation's deliveries, oldest first.
          */
-        DeliveriesOut: {
+        DeliveriesJson: {
             /** Deliveries */
-            deliveries: components["schemas"]["DeliveryOut"][];
+            deliveries: components["schemas"]["DeliveryJson"][];
             /**
              * Total
              * @description How many deliveries the conversation has in all.
@@ -541,10 +748,10 @@ export interface components {
             next_cursor: string | null;
         };
         /**
-         * DeliveryOut
+         * DeliveryJson
          * @description An answer, or a message that a job or the agent sent, on its way to a chat platform.
          */
-        DeliveryOut: {
+        DeliveryJson: {
             /** Id */
             id: string;
             /**
@@ -594,10 +801,10 @@ export interface components {
          */
         DeliveryState: "pending" | "sending" | "sent" | "uncertain" | "failed";
         /**
-         * DeviceOut
+         * DeviceJson
          * @description A browser that is signed in to your account.
          */
-        DeviceOut: {
+        DeviceJson: {
             /** Id */
             id: string;
             /** Name */
@@ -634,7 +841,7 @@ export interface components {
          */
         DevicesOut: {
             /** Devices */
-            devices: components["schemas"]["DeviceOut"][];
+            devices: components["schemas"]["DeviceJson"][];
         };
         /**
          * EditIn
@@ -666,12 +873,12 @@ export interface components {
             branch?: boolean;
         };
         /**
-         * EditOut
+         * EditJson
          * @description The conversation that the message was sent in, and what happened to it.
          */
-        EditOut: {
-            session: components["schemas"]["SessionOut"];
-            receipt: components["schemas"]["ReceiptOut"];
+        EditJson: {
+            session: components["schemas"]["ConversationJson"];
+            receipt: components["schemas"]["ReceiptJson"];
         };
         /**
          * ErasureIn
@@ -683,7 +890,7 @@ export interface components {
         };
         /**
          * ErasureOut
-         * @description How much was erased.
+         * @description A count of what was erased.
          */
         ErasureOut: {
             /**
@@ -698,7 +905,7 @@ export interface components {
         };
         /**
          * ErasurePreviewOut
-         * @description Who would be erased, and how much would go.
+         * @description The person who would be erased, and how much would go.
          */
         ErasurePreviewOut: {
             /** Person Id */
@@ -718,7 +925,7 @@ export interface components {
         };
         /**
          * ErrorBody
-         * @description What went wrong.
+         * @description An explanation of an error.
          */
         ErrorBody: {
             /**
@@ -742,7 +949,7 @@ export interface components {
         };
         /**
          * ErrorDetail
-         * @description What went wrong.
+         * @description An explanation of an error.
          */
         ErrorDetail: {
             /** Message */
@@ -762,70 +969,13 @@ export interface components {
             error: components["schemas"]["ErrorBody"];
         };
         /**
-         * EventOut
-         * @description One entry in a conversation's log.
-         */
-        EventOut: {
-            /**
-             * Seq
-             * @description The event's number in the log.
-             */
-            seq: number;
-            /** Kind */
-            kind: string;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * Hidden
-             * @description It was hidden by an undo, an edit or another version. It is not deleted.
-             */
-            hidden: boolean;
-            person: components["schemas"]["EventPersonOut"] | null;
-            /** @description Only for kind `message`. */
-            message: components["schemas"]["MessageOut"] | null;
-            /**
-             * Facts
-             * @description Details, for all other kinds.
-             */
-            facts: {
-                [key: string]: unknown;
-            };
-            /** @description For a person's message that has several versions. Not on the live stream. */
-            version?: components["schemas"]["VersionOut"] | null;
-        };
-        /**
-         * EventPersonOut
-         * @description The person who caused an event.
-         */
-        EventPersonOut: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-        };
-        /**
-         * EventsOut
-         * @description A page of a conversation's log, oldest first.
-         */
-        EventsOut: {
-            /** Events */
-            events: components["schemas"]["EventOut"][];
-            /** Has More Before */
-            has_more_before: boolean;
-            /** Has More After */
-            has_more_after: boolean;
-        };
-        /**
          * FindingCode
          * @enum {string}
          */
         FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_problem" | "server_silent" | "server_stopped" | "turns_waiting" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "integrity_repairable" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
         /**
          * FindingOut
-         * @description What a check has found.
+         * @description The result of a check.
          */
         FindingOut: {
             /** @description A stable identifier for programs. */
@@ -854,7 +1004,7 @@ export interface components {
         };
         /**
          * ForkIn
-         * @description Where to branch off, and the title of the new conversation.
+         * @description The message to branch off at, and the title of the new conversation.
          */
         ForkIn: {
             /**
@@ -873,7 +1023,7 @@ export interface components {
         Grant: "member" | "guest" | "me";
         /**
          * HealthDetailsOut
-         * @description What `palaver doctor` has found.
+         * @description The result of `palaver doctor`.
          */
         HealthDetailsOut: {
             /**
@@ -907,10 +1057,10 @@ export interface components {
             version: string;
         };
         /**
-         * HomeChannelOut
+         * HomeChannelJson
          * @description The default chat of a platform, from config.yaml or chosen with `/sethome`.
          */
-        HomeChannelOut: {
+        HomeChannelJson: {
             /**
              * Name
              * @description For people to read; empty if it is not known.
@@ -981,7 +1131,7 @@ export interface components {
          * @description A person, and the sign-in link to send them.
          */
         InvitationOut: {
-            person: components["schemas"]["MemberOut"];
+            person: components["schemas"]["MemberJson"];
             link: components["schemas"]["SignInLinkOut"];
         };
         /**
@@ -1568,12 +1718,12 @@ export interface components {
         };
         /**
          * LinkOut
-         * @description What came of it.
+         * @description The result of a code or an answer.
          */
         LinkOut: {
             /** Is Linked */
             is_linked: boolean;
-            pending: components["schemas"]["PendingLinkOut"] | null;
+            pending: components["schemas"]["PendingLinkJson"] | null;
             /**
              * Problem
              * @description Why nothing came of it; `text` says it in words.
@@ -1597,10 +1747,10 @@ export interface components {
             token: string;
         };
         /**
-         * LinkedAccountOut
+         * LinkedAccountJson
          * @description One of your chat accounts.
          */
-        LinkedAccountOut: {
+        LinkedAccountJson: {
             /** Platform */
             platform: string;
             /** Account */
@@ -1612,10 +1762,10 @@ export interface components {
             is_linked: boolean;
         };
         /**
-         * LinkingOut
-         * @description What to do on a phone to link it with an account. Only owners see it, and only while the account waits for it.
+         * LinkingJson
+         * @description Instructions for linking a phone with an account. Only owners see it, and only while the account waits for it.
          */
-        LinkingOut: {
+        LinkingJson: {
             /**
              * Instructions
              * @description In words: which app, which menu.
@@ -1643,8 +1793,56 @@ export interface components {
          */
         LinksOut: {
             /** Accounts */
-            accounts: components["schemas"]["LinkedAccountOut"][];
-            pending: components["schemas"]["PendingLinkOut"] | null;
+            accounts: components["schemas"]["LinkedAccountJson"][];
+            pending: components["schemas"]["PendingLinkJson"] | null;
+        };
+        /**
+         * LogEventJson
+         * @description One entry in a conversation's log.
+         */
+        LogEventJson: {
+            /**
+             * Seq
+             * @description The event's number in the log.
+             */
+            seq: number;
+            /** Kind */
+            kind: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Hidden
+             * @description It was hidden by an undo, an edit or another version. It is not deleted.
+             */
+            hidden: boolean;
+            /** @description The person who caused it. */
+            person: components["schemas"]["NamedPersonJson"] | null;
+            /** @description Only for kind `message`. */
+            message: components["schemas"]["MessageJson"] | null;
+            /**
+             * Facts
+             * @description Details, for all other kinds.
+             */
+            facts: {
+                [key: string]: unknown;
+            };
+            /** @description For a person's message that has several versions. Not on the live stream. */
+            version?: components["schemas"]["VersionJson"] | null;
+        };
+        /**
+         * LogPageJson
+         * @description A page of a conversation's log, oldest first.
+         */
+        LogPageJson: {
+            /** Events */
+            events: components["schemas"]["LogEventJson"][];
+            /** Has More Before */
+            has_more_before: boolean;
+            /** Has More After */
+            has_more_after: boolean;
         };
         /**
          * LogProcessOut
@@ -1704,7 +1902,7 @@ export interface components {
         };
         /**
          * MarkReadIn
-         * @description How far you have read.
+         * @description The last event that you have read.
          */
         MarkReadIn: {
             /**
@@ -1718,8 +1916,8 @@ export interface components {
          * @description Your account, and the server that you are signed in to.
          */
         MeOut: {
-            person: components["schemas"]["PersonOut"];
-            sign_in_methods: components["schemas"]["SignInMethodsOut"];
+            person: components["schemas"]["PersonJson"];
+            sign_in_methods: components["schemas"]["SignInMethodsJson"];
             /**
              * Needs Welcome
              * @description Whether the page should offer to choose a name and a way to sign in again. True after the first link, until you set a password, add a passkey or decline.
@@ -1745,15 +1943,20 @@ export interface components {
             skipped_steps: string[];
         };
         /**
-         * MemberOut
+         * MemberJson
          * @description A person, as the owner sees them.
          */
-        MemberOut: {
+        MemberJson: {
             /** Id */
             id: string;
             /** Name */
             name: string;
             role: components["schemas"]["Role"];
+            /**
+             * Timezone
+             * @description The person's time zone, an IANA name; null: the server's.
+             */
+            timezone: string | null;
             /**
              * Platforms
              * @description The platforms that they have written on.
@@ -1763,9 +1966,9 @@ export interface components {
              * Chat Accounts
              * @description Their accounts on chat platforms.
              */
-            chat_accounts: components["schemas"]["ChatAccountOut"][];
+            chat_accounts: components["schemas"]["ChatAccountJson"][];
             /** @description How they can sign in; null if they can't. */
-            sign_in_methods: components["schemas"]["SignInMethodsOut"] | null;
+            sign_in_methods: components["schemas"]["SignInMethodsJson"] | null;
             /**
              * Last Seen At
              * @description When they last used the web page.
@@ -1889,10 +2092,10 @@ export interface components {
             reply_to?: components["schemas"]["ReplyTo"];
         };
         /**
-         * MessageOut
+         * MessageJson
          * @description A message in the format that chat models use.
          */
-        MessageOut: {
+        MessageJson: {
             /**
              * Role
              * @enum {string}
@@ -1900,7 +2103,7 @@ export interface components {
             role: "system" | "user" | "assistant" | "tool";
             /** Content */
             content: string | unknown[] | null;
-            author?: components["schemas"]["AuthorOut"] | null;
+            author?: components["schemas"]["AuthorJson"] | null;
             /** Tool Calls */
             tool_calls?: unknown[] | null;
             /** Tool Call Id */
@@ -1909,15 +2112,9 @@ export interface components {
             tool_name?: string | null;
             /** Reasoning */
             reasoning?: string | null;
-            /**
-             * Interrupted
-             * @default false
-             */
+            /** Interrupted */
             interrupted?: boolean;
-            /**
-             * Is Error
-             * @default false
-             */
+            /** Is Error */
             is_error?: boolean;
             /**
              * Duration Ms
@@ -1932,7 +2129,6 @@ export interface components {
             /**
              * Edited
              * @description Its author has changed it on the platform. `message_edited` events have the texts before.
-             * @default false
              */
             edited?: boolean;
             /**
@@ -1944,17 +2140,17 @@ export interface components {
              * Context
              * @description What was said in the group before it, and not to the agent. The agent sees it as a quote.
              */
-            context?: components["schemas"]["QuotedMessageOut"][] | null;
+            context?: components["schemas"]["QuotedMessageJson"][] | null;
             /** @description The message that it replies to. */
-            replied_message?: components["schemas"]["QuotedMessageOut"] | null;
+            replied_message?: components["schemas"]["QuotedMessageJson"] | null;
             /** @description Who sent it here, if it is neither a message nor an answer. */
-            sent_by?: components["schemas"]["SentByOut"] | null;
+            sent_by?: components["schemas"]["SentByJson"] | null;
         };
         /**
-         * ModelOut
+         * ModelJson
          * @description A model.
          */
-        ModelOut: {
+        ModelJson: {
             /** Name */
             name: string;
             /**
@@ -1964,12 +2160,12 @@ export interface components {
             context_window: number | null;
         };
         /**
-         * ModelsOut
+         * ModelsJson
          * @description The models that you can choose.
          */
-        ModelsOut: {
+        ModelsJson: {
             /** Models */
-            models: components["schemas"]["ModelOut"][];
+            models: components["schemas"]["ModelJson"][];
             /** Default */
             default: string;
             /**
@@ -1990,7 +2186,7 @@ export interface components {
         };
         /**
          * MyAccountIn
-         * @description What you change about yourself; a field that is missing stays as it is.
+         * @description Changes to your account. Fields that you leave out stay as they are.
          */
         MyAccountIn: {
             /** Name */
@@ -2011,6 +2207,16 @@ export interface components {
             name: string;
             /** Words */
             words: string;
+        };
+        /**
+         * NamedPersonJson
+         * @description A person: the id, and a name to show.
+         */
+        NamedPersonJson: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
         };
         /**
          * NewPasskeyIn
@@ -2139,7 +2345,7 @@ export interface components {
          * @description A new API token with its secret.
          */
         NewTokenOut: {
-            token: components["schemas"]["TokenOut"];
+            token: components["schemas"]["TokenJson"];
             /**
              * Secret
              * @description Shown only once: store it now.
@@ -2157,10 +2363,10 @@ export interface components {
             listed: string[];
         };
         /**
-         * OfferedModelsOut
+         * OfferedModelsJson
          * @description The models of a provider, as it says itself.
          */
-        OfferedModelsOut: {
+        OfferedModelsJson: {
             /** Provider */
             provider: string;
             /** Title */
@@ -2189,20 +2395,13 @@ export interface components {
             id: string;
             /**
              * Object
-             * @default model
              * @constant
              */
-            object?: "model";
-            /**
-             * Created
-             * @default 0
-             */
-            created?: number;
-            /**
-             * Owned By
-             * @default palaver
-             */
-            owned_by?: string;
+            object: "model";
+            /** Created */
+            created: number;
+            /** Owned By */
+            owned_by: string;
         };
         /**
          * OpenAIModelList
@@ -2211,10 +2410,9 @@ export interface components {
         OpenAIModelList: {
             /**
              * Object
-             * @default list
              * @constant
              */
-            object?: "list";
+            object: "list";
             /** Data */
             data: components["schemas"]["OpenAIModel"][];
         };
@@ -2229,10 +2427,10 @@ export interface components {
             account: string;
         };
         /**
-         * PairingRequestOut
+         * PairingRequestJson
          * @description A stranger who asks for access. The stranger has a code, which is not shown here.
          */
-        PairingRequestOut: {
+        PairingRequestJson: {
             /** Id */
             id: string;
             /** Platform */
@@ -2264,13 +2462,13 @@ export interface components {
          */
         PairingRequestsOut: {
             /** Requests */
-            requests: components["schemas"]["PairingRequestOut"][];
+            requests: components["schemas"]["PairingRequestJson"][];
         };
         /**
-         * PasskeyOut
+         * PasskeyJson
          * @description A passkey.
          */
-        PasskeyOut: {
+        PasskeyJson: {
             /** Id */
             id: string;
             /** Name */
@@ -2307,7 +2505,7 @@ export interface components {
          */
         PasskeysOut: {
             /** Passkeys */
-            passkeys: components["schemas"]["PasskeyOut"][];
+            passkeys: components["schemas"]["PasskeyJson"][];
         };
         /**
          * PasswordSignInIn
@@ -2320,10 +2518,10 @@ export interface components {
             password: string;
         };
         /**
-         * PendingLinkOut
+         * PendingLinkJson
          * @description A link that waits until both sides have confirmed.
          */
-        PendingLinkOut: {
+        PendingLinkJson: {
             /** Other Name */
             other_name: string;
             /** Other Platform */
@@ -2378,7 +2576,7 @@ export interface components {
          */
         PeopleOut: {
             /** People */
-            people: components["schemas"]["MemberOut"][];
+            people: components["schemas"]["MemberJson"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -2392,10 +2590,10 @@ export interface components {
             role?: components["schemas"]["Role"] | null;
         };
         /**
-         * PersonOut
+         * PersonJson
          * @description A person.
          */
-        PersonOut: {
+        PersonJson: {
             /** Id */
             id: string;
             /** Name */
@@ -2408,38 +2606,20 @@ export interface components {
             timezone: string | null;
         };
         /**
-         * PersonalityOut
+         * PersonalityJson
          * @description A personality: a style that is added to the agent's instructions.
          */
-        PersonalityOut: {
+        PersonalityJson: {
             /** Name */
             name: string;
             /** Instructions */
             instructions: string;
         };
         /**
-         * PlatformAccountOut
+         * PlatformAccountJson
          * @description An account on a platform. Problems with deliveries are those of the last 24 hours.
          */
-        PlatformAccountOut: {
-            /** Platform */
-            platform: string;
-            /**
-             * Account
-             * @description Its name in the settings; empty for the only one.
-             */
-            account: string;
-            /**
-             * Configured
-             * @description It is set up in the settings.
-             */
-            configured: boolean;
-            /**
-             * State
-             * @description `off`: no process runs it. `linking`: it waits until an owner links it with a phone, as `linking` says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
-             * @enum {string}
-             */
-            state: "off" | "connecting" | "linking" | "live" | "deaf" | "refused";
+        PlatformAccountJson: {
             /**
              * Since
              * @description When it came into this state; null if it has never run.
@@ -2460,8 +2640,6 @@ export interface components {
              * @description Versions, the age of a linked device and the like, in words.
              */
             details: string[];
-            /** @description How to link it, while its state is `linking`. Tokens do not get it. */
-            linking: components["schemas"]["LinkingOut"] | null;
             /**
              * Last Message At
              * @description When it last received a message.
@@ -2475,7 +2653,27 @@ export interface components {
             /** Error At */
             error_at: string | null;
             /** @description How the latest test of the connection has ended. */
-            last_test: components["schemas"]["ConnectionTestOut"] | null;
+            last_test: components["schemas"]["ConnectionTestJson"] | null;
+            /** Platform */
+            platform: string;
+            /**
+             * Account
+             * @description Its name in the settings; empty for the only one.
+             */
+            account: string;
+            /**
+             * Configured
+             * @description It is set up in the settings.
+             */
+            configured: boolean;
+            /**
+             * State
+             * @description `off`: no process runs it. `linking`: it waits until an owner links it with a phone, as `linking` says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
+             * @enum {string}
+             */
+            state: "off" | "connecting" | "linking" | "live" | "deaf" | "refused";
+            /** @description How to link it, while its state is `linking`. Tokens do not get it. */
+            linking: components["schemas"]["LinkingJson"] | null;
             /**
              * Waiting
              * @description Deliveries that are pending or being sent.
@@ -2499,7 +2697,7 @@ export interface components {
             /** Delivery Error At */
             delivery_error_at: string | null;
             /** @description The default chat of the platform, if it sends there. */
-            home_channel: components["schemas"]["HomeChannelOut"] | null;
+            home_channel: components["schemas"]["HomeChannelJson"] | null;
         };
         /**
          * PlatformFieldOut
@@ -2586,22 +2784,22 @@ export interface components {
          */
         PlatformsOut: {
             /** Accounts */
-            accounts: components["schemas"]["PlatformAccountOut"][];
+            accounts: components["schemas"]["PlatformAccountJson"][];
         };
         /**
-         * PoliciesOut
+         * PoliciesJson
          * @description The default policies, and those of each platform that is set up or that you have used.
          */
-        PoliciesOut: {
-            default: components["schemas"]["PolicyOut"];
+        PoliciesJson: {
+            default: components["schemas"]["PolicyJson"];
             /** Platforms */
-            platforms: components["schemas"]["PolicyOut"][];
+            platforms: components["schemas"]["PolicyJson"][];
         };
         /**
-         * PolicyOut
+         * PolicyJson
          * @description The policies of a platform.
          */
-        PolicyOut: {
+        PolicyJson: {
             /**
              * Platform
              * @description Null for all platforms without policies of their own.
@@ -2611,7 +2809,7 @@ export interface components {
              * Reset Rules
              * @description Empty if conversations never restart automatically.
              */
-            reset_rules: components["schemas"]["ResetRuleOut"][];
+            reset_rules: components["schemas"]["ResetRuleJson"][];
             /** @description What happens to a message that arrives while the agent is busy. */
             busy_policy: components["schemas"]["BusyPolicy"];
             /** Busy Setting Key */
@@ -2620,10 +2818,10 @@ export interface components {
             is_busy_default: boolean;
         };
         /**
-         * ProfileOut
+         * ProfileJson
          * @description A profile: the agent's instructions, model and tools for a kind of work.
          */
-        ProfileOut: {
+        ProfileJson: {
             /** Name */
             name: string;
             /**
@@ -2649,44 +2847,17 @@ export interface components {
              */
             toolsets: string[] | null;
             /** @description When its conversations in chats restart; null: as those without a profile. */
-            session_reset: components["schemas"]["ProfileResetOut"] | null;
+            session_reset: components["schemas"]["ResetPolicyJson"] | null;
         };
         /**
-         * ProfileResetOut
-         * @description When conversations with a profile restart automatically.
+         * ProfilesJson
+         * @description The profiles and personalities that conversations can choose.
          */
-        ProfileResetOut: {
-            mode: components["schemas"]["ResetMode"];
-            /**
-             * Idle Minutes
-             * @description With `idle` and `both`: restart after this long without a human message.
-             */
-            idle_minutes: number;
-            /**
-             * At Hour
-             * @description With `daily` and `both`: restart at this hour.
-             */
-            at_hour: number;
-            /**
-             * Timezone
-             * @description The time zone of `at_hour`.
-             */
-            timezone: string;
-            /**
-             * Notify
-             * @description Whether Palaver tells the person about a restart.
-             */
-            notify: boolean;
-        };
-        /**
-         * ProfilesOut
-         * @description What conversations can choose from.
-         */
-        ProfilesOut: {
+        ProfilesJson: {
             /** Profiles */
-            profiles: components["schemas"]["ProfileOut"][];
+            profiles: components["schemas"]["ProfileJson"][];
             /** Personalities */
-            personalities: components["schemas"]["PersonalityOut"][];
+            personalities: components["schemas"]["PersonalityJson"][];
         };
         /**
          * ProjectChangesIn
@@ -2704,10 +2875,10 @@ export interface components {
             instructions?: string | null;
         };
         /**
-         * ProjectOut
+         * ProjectJson
          * @description A project: a folder for conversations.
          */
-        ProjectOut: {
+        ProjectJson: {
             /** Id */
             id: string;
             /** Name */
@@ -2733,7 +2904,7 @@ export interface components {
          */
         ProjectsOut: {
             /** Projects */
-            projects: components["schemas"]["ProjectOut"][];
+            projects: components["schemas"]["ProjectJson"][];
         };
         /**
          * ProviderPresetOut
@@ -2830,10 +3001,10 @@ export interface components {
             dry_run?: boolean;
         };
         /**
-         * PruneOut
-         * @description What was deleted, or would be.
+         * PruneJson
+         * @description A count of what was deleted, or would be.
          */
-        PruneOut: {
+        PruneJson: {
             /** Sessions */
             sessions: number;
             /** Messages */
@@ -2870,7 +3041,7 @@ export interface components {
         };
         /**
          * PushStatusOut
-         * @description Whether this browser gets notifications, and the key to subscribe to.
+         * @description The notifications of this browser, and the key to subscribe to.
          */
         PushStatusOut: {
             /**
@@ -2896,29 +3067,26 @@ export interface components {
             keys: components["schemas"]["PushKeysIn"];
         };
         /**
-         * QuotedMessageOut
-         * @description What another person has said in the chat.
+         * QuotedMessageJson
+         * @description A message of another person in the chat.
          */
-        QuotedMessageOut: {
+        QuotedMessageJson: {
             /** Author */
-            author?: string | null;
-            /**
-             * Text
-             * @default
-             */
-            text?: string;
+            author: string | null;
+            /** Text */
+            text: string;
         };
         /**
-         * ReadPositionOut
-         * @description How far you have read; this number never goes down.
+         * ReadPositionJson
+         * @description The last event that you have read; this number never goes down.
          */
-        ReadPositionOut: {
+        ReadPositionJson: {
             /** Read Seq */
             read_seq: number;
         };
         /**
          * ReadinessOut
-         * @description What limits the server, and the health of its accounts on chat platforms.
+         * @description Problems that limit the server, and the health of its accounts on chat platforms.
          */
         ReadinessOut: {
             /**
@@ -2952,10 +3120,10 @@ export interface components {
             message: string;
         };
         /**
-         * ReceiptOut
+         * ReceiptJson
          * @description What happened to a message or command. When you receive this, everything in it is stored durably.
          */
-        ReceiptOut: {
+        ReceiptJson: {
             /**
              * Outcome
              * @enum {string}
@@ -2996,7 +3164,7 @@ export interface components {
         ReplyTo: "session" | "origin";
         /**
          * ReportOut
-         * @description What an import would bring in, or has brought in.
+         * @description A count of what an import would bring in, or has brought in.
          */
         ReportOut: {
             /** Format */
@@ -3027,15 +3195,10 @@ export interface components {
          */
         ResetMode: "none" | "idle" | "daily" | "both";
         /**
-         * ResetRuleOut
-         * @description When conversations restart automatically.
+         * ResetPolicyJson
+         * @description The times when conversations restart automatically.
          */
-        ResetRuleOut: {
-            /**
-             * Chat Types
-             * @description The types of chats that this rule applies to.
-             */
-            chat_types: components["schemas"]["ChatType"][];
+        ResetPolicyJson: {
             mode: components["schemas"]["ResetMode"];
             /**
              * Idle Minutes
@@ -3057,6 +3220,38 @@ export interface components {
              * @description Whether Palaver tells the person about a restart.
              */
             notify: boolean;
+        };
+        /**
+         * ResetRuleJson
+         * @description A rule for when conversations restart automatically.
+         */
+        ResetRuleJson: {
+            mode: components["schemas"]["ResetMode"];
+            /**
+             * Idle Minutes
+             * @description With `idle` and `both`: restart after this long without a human message.
+             */
+            idle_minutes: number;
+            /**
+             * At Hour
+             * @description With `daily` and `both`: restart at this hour.
+             */
+            at_hour: number;
+            /**
+             * Timezone
+             * @description The time zone of `at_hour`.
+             */
+            timezone: string;
+            /**
+             * Notify
+             * @description Whether Palaver tells the person about a restart.
+             */
+            notify: boolean;
+            /**
+             * Chat Types
+             * @description The types of chats that this rule applies to.
+             */
+            chat_types: components["schemas"]["ChatType"][];
             /**
              * Setting Key
              * @description The setting behind it.
@@ -3108,7 +3303,7 @@ export interface components {
         };
         /**
          * RewrittenFileOut
-         * @description What rewriting the database file has saved.
+         * @description The space that rewriting the database file has saved.
          */
         RewrittenFileOut: {
             /**
@@ -3189,10 +3384,10 @@ export interface components {
          */
         Scope: "read" | "write" | "chat" | "admin";
         /**
-         * SearchHitOut
+         * SearchHitJson
          * @description A message that matches.
          */
-        SearchHitOut: {
+        SearchHitJson: {
             /** Session Id */
             session_id: string;
             /** Title */
@@ -3228,30 +3423,20 @@ export interface components {
             ][];
         };
         /**
-         * SearchPeopleOut
+         * SearchPeopleJson
          * @description People in your conversations, by name.
          */
-        SearchPeopleOut: {
+        SearchPeopleJson: {
             /** People */
-            people: components["schemas"]["SearchPersonOut"][];
+            people: components["schemas"]["NamedPersonJson"][];
         };
         /**
-         * SearchPersonOut
-         * @description A person whose messages can be searched.
-         */
-        SearchPersonOut: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-        };
-        /**
-         * SearchResultsOut
+         * SearchResultsJson
          * @description A page of matching messages, newest first.
          */
-        SearchResultsOut: {
+        SearchResultsJson: {
             /** Hits */
-            hits: components["schemas"]["SearchHitOut"][];
+            hits: components["schemas"]["SearchHitJson"][];
             /**
              * Is Indexing
              * @description Whether some messages, for example of an import, are not indexed yet and may be missing. Search again in a moment.
@@ -3264,10 +3449,10 @@ export interface components {
             next_cursor: string | null;
         };
         /**
-         * SentByOut
+         * SentByJson
          * @description A job, or the agent at the request of a person in another conversation.
          */
-        SentByOut: {
+        SentByJson: {
             /**
              * Kind
              * @enum {string}
@@ -3290,7 +3475,7 @@ export interface components {
         };
         /**
          * ServerSignInMethodsOut
-         * @description How people can sign in on this server, besides with a link.
+         * @description The ways to sign in on this server, besides with a link.
          */
         ServerSignInMethodsOut: {
             /** Password */
@@ -3357,204 +3542,6 @@ export interface components {
             toolsets?: {
                 [key: string]: boolean;
             } | null;
-        };
-        /**
-         * SessionOut
-         * @description A conversation, as you see it.
-         */
-        SessionOut: {
-            /**
-             * Id
-             * @example 20261115_081200_1a2b3c4d
-             */
-            id: string;
-            /**
-             * Title
-             * @description The title that a person chose; unique for its owner.
-             */
-            title: string | null;
-            /**
-             * Auto Title
-             * @description The first words, or a model's title after the first answer. Null before the first words.
-             */
-            auto_title: string | null;
-            /**
-             * Display Name
-             * @description What to call the conversation: its title, its automatic title or the name of its chat.
-             */
-            display_name: string;
-            /** Preview */
-            preview: string;
-            /** Platform */
-            platform: string;
-            /**
-             * Chat Type
-             * @enum {string}
-             */
-            chat_type: "dm" | "group" | "channel" | "thread";
-            /**
-             * Shared
-             * @description Several people take part.
-             */
-            shared: boolean;
-            source: components["schemas"]["SourceOut"];
-            /** Message Count */
-            message_count: number;
-            /**
-             * Tool Call Count
-             * @description How many tool calls the agent has made here, including undone ones.
-             */
-            tool_call_count: number;
-            /**
-             * Is First Contact
-             * @description It is the first conversation with its person or, if several people take part, in its chat.
-             */
-            is_first_contact: boolean;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Active At
-             * @description When it was last active; null while it is empty. Lists leave empty conversations out.
-             */
-            active_at: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /**
-             * End Reason
-             * @description Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on.
-             */
-            end_reason: ("idle" | "daily" | "manual" | "forced" | "switched" | "restored") | null;
-            /** Pinned */
-            pinned: boolean;
-            /** Archived */
-            archived: boolean;
-            /** Project Id */
-            project_id: string | null;
-            /**
-             * Parent Id
-             * @description The conversation that this one was forked from.
-             */
-            parent_id: string | null;
-            /**
-             * Model
-             * @description The model that answered last.
-             */
-            model: string | null;
-            /**
-             * Model Provider
-             * @description The provider of the model that answered last; null if unknown.
-             */
-            model_provider: string | null;
-            /**
-             * Chosen Model
-             * @description The model chosen for this conversation; null for that of its profile, or else the default.
-             */
-            chosen_model: string | null;
-            /**
-             * Profile
-             * @description The name of the profile chosen for this conversation; null for the default.
-             */
-            profile: string | null;
-            /**
-             * Personality
-             * @description The name of the personality chosen for this conversation.
-             */
-            personality: string | null;
-            /**
-             * Workspace
-             * @description The folder or topic of this conversation, which the agent is told.
-             */
-            workspace: string | null;
-            /** @description The busy policy chosen for this conversation; null for the server's setting. */
-            busy_policy: components["schemas"]["BusyPolicy"] | null;
-            /**
-             * Disabled Toolsets
-             * @description Names of the toolsets that are turned off in this conversation.
-             */
-            disabled_toolsets: string[];
-            /**
-             * Running
-             * @description The agent is responding.
-             */
-            running: boolean;
-            /**
-             * Queued
-             * @description How many messages are queued.
-             */
-            queued: number;
-            /**
-             * Last Seq
-             * @description The number of the last event in the log.
-             */
-            last_seq: number;
-            /**
-             * Read Seq
-             * @description The number of the last event that you have read.
-             */
-            read_seq: number;
-            /**
-             * Context Tokens
-             * @description How many tokens the model received for the last answer; 0 if unknown, for example after a compaction.
-             */
-            context_tokens: number;
-            usage: components["schemas"]["SessionUsageOut"];
-            /**
-             * Reachable
-             * @description Answers can be delivered to the chat that the conversation comes from.
-             */
-            reachable: boolean;
-            /**
-             * Owner Name
-             * @description The name of the person it belongs to; only in requests with `all`.
-             */
-            owner_name: string | null;
-        };
-        /**
-         * SessionUsageOut
-         * @description Tokens that a conversation used, and their cost.
-         */
-        SessionUsageOut: {
-            /** Input Tokens */
-            input_tokens: number;
-            /** Output Tokens */
-            output_tokens: number;
-            /** Cache Read Tokens */
-            cache_read_tokens: number;
-            /** Cache Write Tokens */
-            cache_write_tokens: number;
-            /** Reasoning Tokens */
-            reasoning_tokens: number;
-            /**
-             * Cost Usd
-             * @description The cost in US dollars; null if it is unknown.
-             */
-            cost_usd: string | null;
-            /**
-             * Unpriced Turns
-             * @description Turns whose cost is unknown and not part of `cost_usd`.
-             */
-            unpriced_turns: number;
-            /**
-             * Cost Status
-             * @enum {string}
-             */
-            cost_status: "unknown" | "estimated" | "actual";
-        };
-        /**
-         * SessionsOut
-         * @description A page of conversations, newest first.
-         */
-        SessionsOut: {
-            /** Sessions */
-            sessions: components["schemas"]["SessionOut"][];
-            /**
-             * Next Cursor
-             * @description Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items.
-             */
-            next_cursor: string | null;
         };
         /**
          * SettingOut
@@ -3826,7 +3813,7 @@ export interface components {
         SetupStep: "model" | "platform";
         /**
          * SetupStepIn
-         * @description Whether a step of setting up the server is skipped.
+         * @description A step of setting up the server, to skip it or to offer it again.
          */
         SetupStepIn: {
             step: components["schemas"]["SetupStep"];
@@ -3845,15 +3832,16 @@ export interface components {
             expires_at: string | null;
         };
         /**
-         * ShareOut
+         * ShareJson
          * @description A shared copy of a conversation.
          */
-        ShareOut: {
+        ShareJson: {
             /** Id */
             id: string;
             /** Session Id */
             session_id: string;
-            person: components["schemas"]["SharePersonOut"];
+            /** @description The person who shares it. */
+            person: components["schemas"]["NamedPersonJson"];
             /** Title */
             title: string | null;
             /** Message Count */
@@ -3878,16 +3866,6 @@ export interface components {
              * @description The path of the page that shows it. The secret comes after `#`, which browsers do not send to any server.
              */
             path: string;
-        };
-        /**
-         * SharePersonOut
-         * @description The person who shares something.
-         */
-        SharePersonOut: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
         };
         /**
          * SharedConversationOut
@@ -3928,7 +3906,7 @@ export interface components {
          */
         SharesOut: {
             /** Shares */
-            shares: components["schemas"]["ShareOut"][];
+            shares: components["schemas"]["ShareJson"][];
             /**
              * Next Cursor
              * @description Pass this as `cursor` to get the next page; null on the last page.
@@ -3962,10 +3940,10 @@ export interface components {
             is_local_only: boolean;
         };
         /**
-         * SignInMethodsOut
-         * @description How a person can sign in, besides with a link.
+         * SignInMethodsJson
+         * @description The ways in which a person can sign in, besides with a link.
          */
-        SignInMethodsOut: {
+        SignInMethodsJson: {
             /** Has Password */
             has_password: boolean;
             /** Passkey Count */
@@ -3973,26 +3951,14 @@ export interface components {
         };
         /**
          * SignInOut
-         * @description Who is signed in now.
+         * @description The person who is signed in now.
          */
         SignInOut: {
-            person: components["schemas"]["PersonOut"];
-        };
-        /**
-         * SourceOut
-         * @description The chat that a conversation comes from.
-         */
-        SourceOut: {
-            /** Platform */
-            platform: string;
-            /** Chat Name */
-            chat_name: string | null;
-            /** User Name */
-            user_name: string | null;
+            person: components["schemas"]["PersonJson"];
         };
         /**
          * SpeechOut
-         * @description What can be done with speech here.
+         * @description The features for speech that this server has.
          */
         SpeechOut: {
             /** Can Transcribe */
@@ -4022,7 +3988,7 @@ export interface components {
         };
         /**
          * StopIn
-         * @description What to stop.
+         * @description Options for stopping the answer.
          */
         StopIn: {
             /**
@@ -4036,7 +4002,7 @@ export interface components {
         };
         /**
          * StorageOut
-         * @description How much space the files take that you have sent. Equal files are stored, and counted, once.
+         * @description The space that your files take. Equal files are stored, and counted, once.
          */
         StorageOut: {
             /** Used Bytes */
@@ -4104,10 +4070,10 @@ export interface components {
             personality?: string | null;
         };
         /**
-         * TokenOut
+         * TokenJson
          * @description An API token, without its secret.
          */
-        TokenOut: {
+        TokenJson: {
             /** Id */
             id: string;
             /** Name */
@@ -4130,13 +4096,13 @@ export interface components {
          */
         TokensOut: {
             /** Tokens */
-            tokens: components["schemas"]["TokenOut"][];
+            tokens: components["schemas"]["TokenJson"][];
         };
         /**
-         * ToolOut
+         * ToolJson
          * @description A tool.
          */
-        ToolOut: {
+        ToolJson: {
             /** Name */
             name: string;
             /** Description */
@@ -4148,10 +4114,10 @@ export interface components {
             problem: string | null;
         };
         /**
-         * ToolsetOut
+         * ToolsetJson
          * @description A group of tools.
          */
-        ToolsetOut: {
+        ToolsetJson: {
             /**
              * Name
              * @description `history`, `memory`, or `mcp:` with the name of a server.
@@ -4169,15 +4135,15 @@ export interface components {
              * Tools
              * @description Empty while the toolset's server cannot be reached.
              */
-            tools: components["schemas"]["ToolOut"][];
+            tools: components["schemas"]["ToolJson"][];
         };
         /**
-         * ToolsetsOut
+         * ToolsetsJson
          * @description The toolsets of a conversation.
          */
-        ToolsetsOut: {
+        ToolsetsJson: {
             /** Toolsets */
-            toolsets: components["schemas"]["ToolsetOut"][];
+            toolsets: components["schemas"]["ToolsetJson"][];
         };
         /**
          * TranscriptOut
@@ -4199,7 +4165,7 @@ export interface components {
         };
         /**
          * UpdateNotesOut
-         * @description What is new in the running version.
+         * @description The changes in the running version.
          */
         UpdateNotesOut: {
             /** Version */
@@ -4216,19 +4182,19 @@ export interface components {
          */
         UsageGrouping: "day" | "model" | "platform" | "person" | "session";
         /**
-         * UsageReportOut
+         * UsageReportJson
          * @description Usage by group, and in total.
          */
-        UsageReportOut: {
+        UsageReportJson: {
             /** Rows */
-            rows: components["schemas"]["UsageRowOut"][];
-            total: components["schemas"]["UsageRowOut"];
+            rows: components["schemas"]["UsageRowJson"][];
+            total: components["schemas"]["UsageRowJson"];
         };
         /**
-         * UsageRowOut
+         * UsageRowJson
          * @description The usage of one group.
          */
-        UsageRowOut: {
+        UsageRowJson: {
             /** Input Tokens */
             input_tokens: number;
             /** Output Tokens */
@@ -4277,10 +4243,10 @@ export interface components {
             timezone: string;
         };
         /**
-         * VersionOut
+         * VersionJson
          * @description Which version of a message is shown. A version is a message with everything that followed it.
          */
-        VersionOut: {
+        VersionJson: {
             /**
              * Number
              * @description Of the version that is shown, from 1.
@@ -4299,7 +4265,7 @@ export interface components {
         };
         /**
          * UndoIn
-         * @description How many turns to undo.
+         * @description The number of turns to undo.
          */
         palaver__web__session_schemas__UndoIn: {
             /**

@@ -3,34 +3,34 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
-export type Session = Schemas["SessionOut"];
+export type Session = Schemas["ConversationJson"];
 /** What a conversation has chosen besides its model; null: the default. */
 export type SessionChoices = Pick<Session, "profile" | "personality" | "workspace">;
 export type SessionPatch = Partial<Schemas["SessionChangesIn"]>;
-export type Message = Schemas["MessageOut"];
-export type LogEvent = Schemas["EventOut"];
-export type TranscriptPage = Schemas["EventsOut"];
-export type Receipt = Schemas["ReceiptOut"];
-export type Project = Schemas["ProjectOut"];
+export type Message = Schemas["MessageJson"];
+export type LogEvent = Schemas["LogEventJson"];
+export type TranscriptPage = Schemas["LogPageJson"];
+export type Receipt = Schemas["ReceiptJson"];
+export type Project = Schemas["ProjectJson"];
 export type Storage = Schemas["StorageOut"];
 export type SavedPrompt = Schemas["SavedPromptOut"];
-export type SearchHit = Schemas["SearchHitOut"];
-export type MessageSearchResults = Schemas["SearchResultsOut"];
+export type SearchHit = Schemas["SearchHitJson"];
+export type MessageSearchResults = Schemas["SearchResultsJson"];
 export type Me = Schemas["MeOut"];
-export type Models = Schemas["ModelsOut"];
-export type OfferedModels = Schemas["OfferedModelsOut"];
-export type Profile = Schemas["ProfileOut"];
-export type Profiles = Schemas["ProfilesOut"];
-export type Toolset = Schemas["ToolsetOut"];
-export type Toolsets = Schemas["ToolsetsOut"];
+export type Models = Schemas["ModelsJson"];
+export type OfferedModels = Schemas["OfferedModelsJson"];
+export type Profile = Schemas["ProfileJson"];
+export type Profiles = Schemas["ProfilesJson"];
+export type Toolset = Schemas["ToolsetJson"];
+export type Toolsets = Schemas["ToolsetsJson"];
 export type Command = Schemas["CommandOut"];
-export type Attachment = Schemas["AttachmentOut"];
+export type Attachment = Schemas["AttachmentJson"];
 export type SignInMethods = Schemas["ServerSignInMethodsOut"];
-export type Policies = Schemas["PoliciesOut"];
+export type Policies = Schemas["PoliciesJson"];
 export type BusyPolicy = Schemas["BusyPolicy"];
 export type ReplyTo = Schemas["ReplyTo"];
-export type Delivery = Schemas["DeliveryOut"];
-export type SentBy = Schemas["SentByOut"];
+export type Delivery = Schemas["DeliveryJson"];
+export type SentBy = Schemas["SentByJson"];
 
 /** A turn, as the live stream reports it. */
 export interface Turn {

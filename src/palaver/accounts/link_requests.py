@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import linking, merge_table as person_merge
+from palaver.accounts.wire import PendingLinkJson
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.errors import NothingToDo
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY
+from palaver.core.wire import build_json
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice
 from palaver.people import pairing_table as pairing_requests, table as people
@@ -85,22 +87,6 @@ class PendingLink:
     kept_by: str  # the name of the person with whom everything new stays
     expires_at: datetime
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the link as JSON-ready data."""
-        return {
-            "other_name": self.other_name,
-            "other_platform": self.other_platform,
-            "other_account": self.other_account,
-            "is_issuer": self.is_issuer,
-            "is_confirmed": self.is_confirmed,
-            "is_other_confirmed": self.is_other_confirmed,
-            "shares": dict(self.shares),
-            "gets": None if self.gets is None else dict(self.gets),
-            "role": None if self.role is None else self.role.value,
-            "kept_by": self.kept_by,
-            "expires_at": self.expires_at.isoformat(),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class LinkResult:
@@ -113,7 +99,7 @@ class LinkResult:
     retry_after: int = 0  # seconds; more than 0: there were too many attempts, and this one was not made
 
     def to_dict(self) -> dict[str, Any]:
-        pending = None if self.pending is None else self.pending.to_dict()
+        pending = None if self.pending is None else build_json(PendingLinkJson, self.pending)
         return {"linked": self.person is not None, "pending": pending, "problem": self.problem}
 
 
@@ -267,7 +253,7 @@ def _get_issuer(tx: Transaction, code: LinkCode) -> PersonRow:
 
 def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:
     """Ask one side in its chat. On the page and in the terminal, people find the question themselves."""
-    assert code.claim is not None  # noqa: S101  (only links that wait are asked about)
+    assert code.claim is not None  # noqa: S101  (only links that wait are found)
     address = find_delivery_address(code.source if is_issuer else code.claim.source)
     if address is None:
         return
@@ -285,7 +271,7 @@ def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:
 def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLink:
     """Describe a link for one of its sides, with nothing of the other that has not confirmed but name and platform."""
     claim = code.claim
-    assert claim is not None  # noqa: S101  (only links that wait are described)
+    assert claim is not None  # noqa: S101  (only links that wait are found)
     issuer = _get_issuer(tx, code)
     sender = None if claim.person_id is None else people.find_by_id(tx, claim.person_id)
     claim_name = (sender.person.name if sender else None) or claim.source.user_name or claim.account[1]

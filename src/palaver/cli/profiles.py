@@ -44,7 +44,9 @@ def list_profiles(ctx: click.Context, as_json: bool) -> None:
     settings = load_current_settings(ctx)
     found, policies = settings.agent.profiles, settings.gateway.reset_by_profile
     if as_json:
-        rows = [_to_json(name, profile, policies.get(name)) for name, profile in found.items()]
+        from palaver.agent.wire import profile_to_json
+
+        rows = [profile_to_json(name, profile, policies.get(name)) for name, profile in found.items()]
         output.print_json({"profiles": rows})
     elif found:
         output.print_table(_COLUMNS, [_make_row(name, each, policies.get(name)) for name, each in found.items()])
@@ -107,15 +109,3 @@ def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[
     restarts = "" if policy is None else format_reset_policy(policy)
     cells = (name, profile.title, profile.model or "", restarts, profile.description)
     return tuple(map(output.clean_line, cells))
-
-
-def _to_json(name: str, profile: Profile, policy: ResetPolicy | None) -> dict[str, object]:
-    return {
-        "name": name,
-        "title": profile.title,
-        "picture": profile.picture,
-        "description": profile.description,
-        "model": profile.model,
-        "toolsets": None if profile.toolsets is None else sorted(profile.toolsets),
-        "session_reset": None if policy is None else policy.to_dict(),
-    }

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, options as lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
+from palaver.core.wire import build_json
+from palaver.sessions.view_wire import ProjectJson
 
 if TYPE_CHECKING:
     from palaver.sessions.model import Project
@@ -40,7 +42,7 @@ def list_projects(ctx: click.Context, as_json: bool) -> None:
     with open_view(ctx) as view:
         found = view.projects.list()
     if as_json:
-        output.print_json({"projects": [json_output.project_to_json(project) for project in found]})
+        output.print_json({"projects": [build_json(ProjectJson, project) for project in found]})
     elif found:
         rows = [
             (project.id, str(project.session_count), project.color or "", output.clean_line(project.name))
@@ -111,13 +113,13 @@ def delete(ctx: click.Context, project: str, yes: bool, as_json: bool) -> None:
         confirm_or_exit(f"Delete project {lookup.quote(before.name)}? {effect}", skip=yes)
         deleted = view.projects.delete_completely(before.id)
     if as_json:
-        output.print_json({"deleted": json_output.project_to_json(deleted)})
+        output.print_json({"deleted": build_json(ProjectJson, deleted)})
     else:
         click.echo(f"Deleted project {lookup.quote(deleted.name)}.")
 
 
 def _print_result(project: Project, text: str, *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"project": json_output.project_to_json(project)})
+        output.print_json({"project": build_json(ProjectJson, project)})
     else:
         click.echo(text)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from palaver.cli import json_output, output
+from palaver.cli import output
 from palaver.cli.options import (
     confirm_or_exit,
     json_option,
@@ -21,6 +21,7 @@ from palaver.cli.options import (
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 from palaver.people.model import is_loopback
+from palaver.sessions.view_wire import share_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -64,7 +65,7 @@ def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
 
     found = _run_with_shares(ctx, run)
     if as_json:
-        output.print_json({"shares": [json_output.share_to_json(share) for share in found]})
+        output.print_json({"shares": [share_to_json(share) for share in found]})
     elif found:
         now = datetime.now(UTC)
         output.print_table(_COLUMNS, [_make_row(share, now) for share in found])
@@ -132,7 +133,7 @@ def expire_share(ctx: click.Context, share_id: str, expires_at: datetime | None,
 
     share = _run_with_shares(ctx, run)
     if as_json:
-        output.print_json(json_output.share_to_json(share))
+        output.print_json(share_to_json(share))
     elif share.expires_at is None:
         click.echo("The link no longer expires.")
     else:

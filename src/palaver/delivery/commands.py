@@ -24,6 +24,7 @@ from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
 from palaver.delivery.health import read_account_health
 from palaver.delivery.model import STATE_WORDS, AccountState
 from palaver.delivery.notices import CONTINUES_TEXT, describe_place, send_notice
+from palaver.delivery.wire import account_to_flat_json
 from palaver.people import table as people
 from palaver.sessions import home_channels, lanes_table as lanes
 from palaver.sessions.home_channels import load_home_channels
@@ -255,7 +256,7 @@ def _describe_account(context: CommandContext, account: AccountHealth, *, is_own
 
 
 def _account_to_data(account: AccountHealth, *, is_owner: bool) -> dict[str, Any]:
-    data = account.to_dict()
+    data = account_to_flat_json(account)
     return data if is_owner else {name: data[name] for name in ("platform", "account", "state")}
 
 

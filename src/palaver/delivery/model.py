@@ -19,9 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-from palaver.core.clock import format_optional_time, format_time
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -124,10 +122,6 @@ class ConnectionTest:
     seconds: float  # from the moment when the process that runs the account noticed the request
     error: str | None = None  # in words; None: it works, or waits to be linked
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-ready fields."""
-        return {"finished_at": format_time(self.finished_at), "seconds": self.seconds, "error": self.error}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountStatus:
@@ -179,30 +173,6 @@ class AccountHealth:
     def state(self) -> AccountState:
         """Its state; off if it has never run."""
         return AccountState.OFF if self.status is None else self.status.state
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as fields for JSON, without what links a phone: the answer to a command may be read in a group."""
-        status = self.status
-        return {
-            "platform": str(self.platform),
-            "account": self.account,
-            "configured": self.is_configured,
-            "state": self.state.value,
-            "since": format_optional_time(status.since if status else None),
-            "name": status.name if status else None,
-            "warnings": list(status.warnings) if status else [],
-            "details": list(status.details) if status else [],
-            "last_message_at": format_optional_time(status.last_message_at if status else None),
-            "error": status.error if status else None,
-            "error_at": format_optional_time(status.error_at if status else None),
-            "last_test": status.last_test.to_dict() if status and status.last_test else None,
-            "waiting": self.waiting,
-            "uncertain": self.uncertain,
-            "failed": self.failed,
-            "delivery_error": self.delivery_error,
-            "delivery_error_at": format_optional_time(self.delivery_error_at),
-            "home_channel": self.home_channel.target if self.home_channel else None,
-        }
 
 
 def format_account(platform: Platform, account: str) -> str:

@@ -22,11 +22,9 @@ from palaver.web.routes import (
     attachments,
     budgets,
     commands,
-    health,
     hooks,
     imports,
     jobs,
-    links,
     live,
     me,
     memories,
@@ -36,9 +34,7 @@ from palaver.web.routes import (
     people,
     platforms,
     policies,
-    profiles,
     projects,
-    push,
     retention,
     saved_prompts,
     search,
@@ -48,7 +44,6 @@ from palaver.web.routes import (
     sign_in,
     speech,
     temporary,
-    toolsets,
     usage,
 )
 
@@ -58,10 +53,10 @@ if TYPE_CHECKING:
 PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
-    *(sign_in, me, links, push, people),
-    *(sessions, toolsets, messages, temporary, search, projects, saved_prompts, memories, jobs),
-    *(models, profiles, policies, retention, settings, commands, usage, budgets),
-    *(live, imports, attachments, speech, shares, platforms, hooks, health, operation, openai),
+    *(sign_in, me, people),
+    *(sessions, messages, temporary, search, projects, saved_prompts, memories, jobs),
+    *(models, policies, retention, settings, commands, usage, budgets),
+    *(live, imports, attachments, speech, shares, platforms, hooks, operation, openai),
 )
 
 

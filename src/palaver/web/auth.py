@@ -63,7 +63,7 @@ async def authenticate(request: Request) -> SignedInPerson:
 
 
 def needs_caller(dependant: Dependant) -> bool:
-    """Whether a route, or a dependency of it, is for signed-in people only."""
+    """Return whether a route, or a dependency of it, is for signed-in people only."""
     return dependant.call is _get_caller or any(needs_caller(each) for each in dependant.dependencies)
 
 

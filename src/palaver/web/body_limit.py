@@ -4,6 +4,11 @@ Always true: nothing of a body is read before its sender is known, except on the
 there bodies are small. Of one person, only a few large bodies are in memory at once. Parsing a body needs memory in
 proportion to the limits here, whatever it contains: a list of a million empty lists is small as text and large in
 memory, so the values are counted before they are parsed.
+
+The bodies of webhooks are read before it is known who has sent them: the signature is over the body. A body that does
+not arrive, however many there are, keeps no other request waiting. What is bounded is memory, not places: of the bytes
+above `SMALL_BODY_BYTES`, one address has at most `MAX_BYTES_PER_ADDRESS` in memory and all together at most
+`MAX_BYTES`. A small body, as platforms send them, is never refused, and a slow one ends in time.
 """
 
 from __future__ import annotations
@@ -36,6 +41,12 @@ MAX_BODY_BYTES: Final = 4 * 2**20  # a message of 200,000 characters, each writt
 MAX_JSON_VALUES: Final = 50_000
 LARGE_BODY_BYTES: Final = 2**20
 MAX_LARGE_REQUESTS_PER_PERSON: Final = 4  # at once; further ones wait, and nothing of their bodies is read
+# of webhooks
+SMALL_BODY_BYTES: Final = 64 * 2**10
+MAX_BYTES_PER_ADDRESS: Final = 16 * 2**20
+MAX_BYTES: Final = 128 * 2**20
+BODY_SECONDS: Final = 15.0  # for a whole body, at whatever rate it comes
+RETRY_SECONDS: Final = 30
 _SCOPE_KEY: Final = "palaver.body_limit"
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
@@ -102,21 +113,6 @@ def check_json_values(body: bytes) -> None:
 def _count_separators(body: bytes) -> int:
     """Count the characters that come with every JSON value but the first; those in strings count too."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
-
-
-# --------------------------------------------------------------------------------------------------
-# The bodies of webhooks, which are read before it is known who has sent them: the signature is over the body.
-#
-# Always true: a body that does not arrive, however many there are, keeps no other request waiting. What is bounded is
-# memory, not places: of the bytes above `SMALL_BODY_BYTES`, one address has at most `MAX_BYTES_PER_ADDRESS` in memory
-# and all together at most `MAX_BYTES`. A small body, as platforms send them, is never refused, and a slow one ends in
-# time.
-
-SMALL_BODY_BYTES: Final = 64 * 2**10
-MAX_BYTES_PER_ADDRESS: Final = 16 * 2**20
-MAX_BYTES: Final = 128 * 2**20
-BODY_SECONDS: Final = 15.0  # for a whole body, at whatever rate it comes
-RETRY_SECONDS: Final = 30
 
 
 @dataclass(slots=True)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
 
+_SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)  # NUL, or a half of a surrogate pair
+
 log = logging.getLogger(__name__)
 
 
@@ -93,7 +95,7 @@ _CODE_BY_STATUS = {400: "bad_request", 404: "not_found", 405: "method_not_allowe
 
 
 class ErrorBody(BaseModel):
-    """What went wrong."""
+    """An explanation of an error."""
 
     code: str = Field(description="A stable identifier for programs.", examples=["session_not_found"])
     message: str = Field(description="An explanation for people.")
@@ -207,17 +209,11 @@ async def _handle_unexpected_error(_request: Request, _error: Exception) -> JSON
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Text in request bodies: what cannot be stored is replaced here, before anything else reads the body.
-#
-# JSON can contain NUL and halves of surrogate pairs, as `\u0000` and `\ud800`. No database, log or response can hold
-# them.
-
-_SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
-
-
 def make_body_storable(body: bytes) -> bytes:
-    """Return a JSON body with all its text storable; the same object if it already was."""
+    """Return a JSON body with all its text storable, before anything else reads it; the same object if it already was.
+
+    JSON can contain NUL and halves of surrogate pairs, as escapes. No database, log or response can hold them.
+    """
     if not _SUSPICIOUS_ESCAPE.search(body):
         return body
     try:

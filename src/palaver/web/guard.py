@@ -36,6 +36,32 @@ if TYPE_CHECKING:
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _MAX_PORT_DIGITS: Final = 5
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    [
+        "default-src 'none'",
+        *("script-src 'self'", "style-src 'self'", "connect-src 'self'"),
+        "img-src 'self' data: blob: https:",  # an image in an answer, once the reader asks for it (decision 19)
+        "media-src 'self' blob:",  # recordings, and answers that are read aloud
+        *("font-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src 'self'"),
+        *("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
+    ]
+)
+SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # not `no-referrer`: with it, browsers also hide the origin of our own forms
+    "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+STRICT_TRANSPORT_SECURITY: Final = "max-age=31536000"
+
+HOOKS_PREFIX: Final = "/hooks/"  # of webhooks: they know no cookies, and their adapters verify each request
+_QUOTED_REPLACEMENT: Final = b"%EF%BF%BD"
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +97,13 @@ class HostName:
         return host
 
     def has_port(self, scheme: str, port: int) -> bool:
-        """Whether this host stands for `port`, given or by default for the scheme."""
+        """Return whether this host stands for `port`, given or by default for the scheme."""
         return (self.port or DEFAULT_PORTS.get(scheme)) == port
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
-    """Where a request comes from, after trusted proxies have been taken into account."""
+    """The client of a request, after trusted proxies have been taken into account."""
 
     address: str  # the client's address; empty if unknown
     scheme: str
@@ -105,7 +131,7 @@ class TrustedProxies:
         return cls(tuple(networks))
 
     def is_trusted(self, address: str) -> bool:
-        """Whether this address belongs to a trusted proxy."""
+        """Return whether this address belongs to a trusted proxy."""
         parsed = parse_address(address)
         return parsed is not None and any(parsed in network for network in self.networks)
 
@@ -139,36 +165,6 @@ def parse_address(text: str) -> Address | None:
 def _split_header(headers: Headers, name: str) -> list[str]:
     """Return all values of a comma-separated header that may also be repeated."""
     return [value.strip() for line in headers.getlist(name) for value in line.split(",") if value.strip()]
-
-
-# --------------------------------------------------------------------------------------------------
-
-CONTENT_SECURITY_POLICY: Final = "; ".join(
-    [
-        "default-src 'none'",
-        *("script-src 'self'", "style-src 'self'", "connect-src 'self'"),
-        "img-src 'self' data: blob: https:",  # an image in an answer, once the reader asks for it (decision 19)
-        "media-src 'self' blob:",  # recordings, and answers that are read aloud
-        *("font-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src 'self'"),
-        *("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
-    ]
-)
-SECURITY_HEADERS: Final = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # not `no-referrer`: with it, browsers also hide the origin of our own forms
-    "Referrer-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-STRICT_TRANSPORT_SECURITY: Final = "max-age=31536000"
-
-HOOKS_PREFIX: Final = "/hooks/"  # of webhooks: they know no cookies, and their adapters verify each request
-_QUOTED_REPLACEMENT: Final = b"%EF%BF%BD"
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def install_guard(app: FastAPI, state: WebState) -> None:
@@ -236,7 +232,7 @@ class Guard:
             "scheme": origin.scheme,
             "headers": [(b"host", host.encode()), *((k, v) for k, v in scope["headers"] if k != b"host")],
             "root_path": self.base_path,
-            # No database can hold NUL. In bodies it is replaced by `body_text.py`.
+            # No database can hold NUL. In bodies it is replaced by `make_body_storable`.
             "path": scope["path"].replace("\0", "\N{REPLACEMENT CHARACTER}"),
             "query_string": scope["query_string"].replace(b"%00", _QUOTED_REPLACEMENT),
         }

@@ -34,6 +34,11 @@ MAX_CONNECTIONS: Final = 4096  # more would not help one process
 MIN_CONNECTIONS: Final = 16
 REFUSAL_SECONDS: Final = 60.0  # for so long a refused connection counts as a problem
 _ADDRESS_SHARE: Final = 4  # one address gets this part of all connections
+MIN_BODY_BYTES_PER_SECOND: Final = 4096
+_TIMED_OUT: Final = (
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 47\r\n"
+    b"Connection: close\r\n\r\nThe request did not arrive completely in time.\n"
+)
 
 
 class Connection(Protocol):
@@ -45,7 +50,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """How many connections may be open at once."""
+    """The numbers of connections that may be open at once."""
 
     total: int
     per_address: int  # does not hold for trusted proxies, behind which there are many clients
@@ -86,7 +91,7 @@ class Connections:
 
     @property
     def has_refused_lately(self) -> bool:
-        """Whether a connection was refused because all that are allowed in total were busy."""
+        """True if a connection was refused because all that are allowed in total were busy."""
         return self._refused_at is not None and time.monotonic() - self._refused_at < REFUSAL_SECONDS
 
     def make_room(self, address: str, *, is_proxy: bool) -> bool:
@@ -141,18 +146,9 @@ class Connections:
         return True
 
 
-# --------------------------------------------------------------------------------------------------
-
-MIN_BODY_BYTES_PER_SECOND: Final = 4096
-_TIMED_OUT: Final = (
-    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 47\r\n"
-    b"Connection: close\r\n\r\nThe request did not arrive completely in time.\n"
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long the server waits for a client."""
+    """The times that the server waits for a client."""
 
     header_seconds: float = 15.0
     body_seconds: float = 20.0  # and one second more for every `MIN_BODY_BYTES_PER_SECOND` that have arrived
@@ -162,7 +158,7 @@ class Timeouts:
 
 
 class Phase(Enum):
-    """What the server waits for; see the top of this module."""
+    """The things that the server waits for; see the top of this module."""
 
     HEADERS = auto()
     BODY = auto()

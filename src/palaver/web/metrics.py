@@ -8,6 +8,7 @@ requests are counted per server.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -20,14 +21,14 @@ from palaver.money.texts import list_amounts
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from palaver.config.budget_rules import BudgetStatus
     from palaver.delivery.model import AccountHealth
-    from palaver.operation.metrics import MetricsReader, MetricsSnapshot
+    from palaver.operation.metrics import MetricsSnapshot
     from palaver.web.state import WebState
 
 _TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
@@ -38,108 +39,64 @@ _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELET
 class Metrics:
     """The metrics of one server."""
 
-    def __init__(
-        self,
-        reader: MetricsReader,
-        load_accounts: Callable[[], Awaitable[list[AccountHealth]]],
-        load_budgets: Callable[[], Awaitable[Sequence[BudgetStatus]]],
-        get_refused_calls: Callable[[], Mapping[BudgetScope, int]],
-    ) -> None:
-        self._reader = reader
-        self._load_accounts = load_accounts
-        self._load_budgets = load_budgets
-        self._get_refused_calls = get_refused_calls
+    def __init__(self, state: WebState) -> None:
+        self._state = state
         self._counted_refusals = dict.fromkeys(BudgetScope, 0)
         self._render_lock = asyncio.Lock()
         self._registry = registry = CollectorRegistry()
-        self._turns = Counter("palaver_turns", "Turns that have ended.", ["state"], registry=registry)
-        self._open_turns = Gauge(
-            "palaver_open_turns", "Turns that are queued or running.", ["state"], registry=registry
+        counter = partial(Counter, namespace="palaver", registry=registry)
+        gauge = partial(Gauge, namespace="palaver", registry=registry)
+        histogram = partial(Histogram, namespace="palaver", registry=registry)
+        times = partial(histogram, buckets=_TURN_BUCKETS)
+        of_account = ["platform", "account"]
+        budget_text = " of everybody together that are used, held for running calls, or allowed in this period."
+
+        self._turns = counter("turns", "Turns that have ended.", ["state"])
+        self._open_turns = gauge("open_turns", "Turns that are queued or running.", ["state"])
+        self._turn_wait = times("turn_wait_seconds", "Time from a message to the start of its turn.")
+        self._turn_duration = times("turn_duration_seconds", "Time from the start of a turn to its end.")
+        self._deliveries = counter("deliveries", "Deliveries that have ended.", ["state"])
+        self._open_deliveries = gauge("open_deliveries", "Deliveries that are pending or being sent.", ["state"])
+        self._delivery_duration = times("delivery_duration_seconds", "Time from an answer to its successful delivery.")
+        self._job_runs = counter("job_runs", "Runs of jobs that have ended.", ["state"])
+        self._open_job_runs = gauge("open_job_runs", "Runs of jobs that are queued or running.", ["state"])
+        self._tokens = counter("tokens", "Tokens usage.", ["model", "kind"])
+        self._cost = counter("cost_usd", "Known cost in US dollars.", ["model"])
+        self._unpriced_turns = counter("unpriced_turns", "Turns whose cost is unknown.", ["model"])
+        self._budget_usd = gauge("budget_usd", f"US dollars{budget_text}", ["period", "kind"])
+        self._budget_tokens = gauge("budget_tokens", f"Tokens{budget_text}", ["period", "kind"])
+        self._refused_calls = counter(
+            "budget_refused_calls", "Calls to models that a limit has refused, by the scope of the limit.", ["scope"]
         )
-        self._turn_wait = Histogram(
-            "palaver_turn_wait_seconds",
-            "Time from a message to the start of its turn.",
-            buckets=_TURN_BUCKETS,
-            registry=registry,
+        self._account_state = gauge(
+            "platform_account_state", "1 for the state that an account on a platform is in.", [*of_account, "state"]
         )
-        self._turn_duration = Histogram(
-            "palaver_turn_duration_seconds",
-            "Time from the start of a turn to its end.",
-            buckets=_TURN_BUCKETS,
-            registry=registry,
-        )
-        self._deliveries = Counter("palaver_deliveries", "Deliveries that have ended.", ["state"], registry=registry)
-        self._open_deliveries = Gauge(
-            "palaver_open_deliveries", "Deliveries that are pending or being sent.", ["state"], registry=registry
-        )
-        self._delivery_duration = Histogram(
-            "palaver_delivery_duration_seconds",
-            "Time from an answer to its successful delivery.",
-            buckets=_TURN_BUCKETS,
-            registry=registry,
-        )
-        self._job_runs = Counter("palaver_job_runs", "Runs of jobs that have ended.", ["state"], registry=registry)
-        self._open_job_runs = Gauge(
-            "palaver_open_job_runs", "Runs of jobs that are queued or running.", ["state"], registry=registry
-        )
-        self._tokens = Counter("palaver_tokens", "Tokens usage.", ["model", "kind"], registry=registry)
-        self._cost = Counter("palaver_cost_usd", "Known cost in US dollars.", ["model"], registry=registry)
-        self._unpriced_turns = Counter(
-            "palaver_unpriced_turns", "Turns whose cost is unknown.", ["model"], registry=registry
-        )
-        self._budget_usd = Gauge(
-            "palaver_budget_usd",
-            "US dollars of everybody together that are used, held for running calls, or allowed in this period.",
-            ["period", "kind"],
-            registry=registry,
-        )
-        self._budget_tokens = Gauge(
-            "palaver_budget_tokens",
-            "Tokens of everybody together that are used, held for running calls, or allowed in this period.",
-            ["period", "kind"],
-            registry=registry,
-        )
-        self._refused_calls = Counter(
-            "palaver_budget_refused_calls",
-            "Calls to models that a limit has refused, by the scope of the limit.",
-            ["scope"],
-            registry=registry,
-        )
-        account_labels = ["platform", "account"]
-        self._account_state = Gauge(
-            "palaver_platform_account_state",
-            "1 for the state that an account on a platform is in.",
-            [*account_labels, "state"],
-            registry=registry,
-        )
-        self._account_message_time = Gauge(
-            "palaver_platform_account_last_message_timestamp_seconds",
+        self._account_message_time = gauge(
+            "platform_account_last_message_timestamp_seconds",
             "When an account on a platform last received a message.",
-            account_labels,
-            registry=registry,
+            of_account,
         )
-        self._account_deliveries = Gauge(
-            "palaver_platform_account_deliveries",
+        self._account_deliveries = gauge(
+            "platform_account_deliveries",
             "Deliveries of an account: waiting, and those that failed or became uncertain in the last 24 hours.",
-            [*account_labels, "state"],
-            registry=registry,
+            [*of_account, "state"],
         )
-        self._requests = Histogram(
-            "palaver_http_request_duration_seconds",
+        self._requests = histogram(
+            "http_request_duration_seconds",
             "Time from a request to the start of its response.",
             ["method", "route", "status"],
             buckets=_REQUEST_BUCKETS,
-            registry=registry,
         )
 
     async def render(self) -> bytes:
         """Add what has ended since the last call, and return all metrics in Prometheus' text format."""
+        gateway, reader = self._state.gateway, self._state.metrics
         async with self._render_lock:
-            snapshot = await self._reader.read_new()
+            snapshot = await reader.read_new()
             self._add_ended(snapshot)
             self._set_open(snapshot)
-            self._set_accounts(await self._load_accounts())
-            self._set_budgets(await self._load_budgets())
+            self._set_accounts(await load_account_health(gateway.store, gateway.configured_accounts))
+            self._set_budgets(await reader.load_overall_budgets())
         return generate_latest(self._registry)
 
     def _add_ended(self, snapshot: MetricsSnapshot) -> None:
@@ -179,12 +136,8 @@ class Metrics:
                 self._account_state.labels(*labels, state).set(int(state is account.state))
             if account.status is not None and account.status.last_message_at is not None:
                 self._account_message_time.labels(*labels).set(account.status.last_message_at.timestamp())
-            for name, count in (
-                ("waiting", account.waiting),
-                ("uncertain", account.uncertain),
-                ("failed", account.failed),
-            ):
-                self._account_deliveries.labels(*labels, name).set(count)
+            for name in ("waiting", "uncertain", "failed"):
+                self._account_deliveries.labels(*labels, name).set(getattr(account, name))
 
     def _set_budgets(self, statuses: Sequence[BudgetStatus]) -> None:
         for gauge in (self._budget_usd, self._budget_tokens):
@@ -197,7 +150,7 @@ class Metrics:
                 for kind, amount in (("used", used), ("held", held), ("limit", limit)):
                     if amount is not None:
                         gauge.labels(status.key.period, kind).set(amount / divisor)
-        for scope, count in self._get_refused_calls().items():
+        for scope, count in self._state.gateway.budgets.refused_calls.items():
             self._refused_calls.labels(scope).inc(count - self._counted_refusals[scope])
             self._counted_refusals[scope] = count
 
@@ -230,12 +183,5 @@ class _RequestTimer:
 
 def install_metrics(app: FastAPI, state: WebState) -> None:
     """Start counting, and time every request."""
-
-    async def load_accounts() -> list[AccountHealth]:
-        return await load_account_health(state.gateway.store, state.gateway.configured_accounts)
-
-    async def load_budgets() -> list[BudgetStatus]:
-        return await state.metrics.load_overall_budgets()
-
-    app.state.metrics = Metrics(state.metrics, load_accounts, load_budgets, lambda: state.gateway.budgets.refused_calls)
+    app.state.metrics = Metrics(state)
     app.add_middleware(_RequestTimer, metrics=app.state.metrics)

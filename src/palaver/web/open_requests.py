@@ -29,7 +29,7 @@ RETRY_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """How many requests may be in progress at once."""
+    """The numbers of requests that may be in progress at once."""
 
     per_person: int
     streams: int  # of all people together

@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from palaver.agent.profiles import list_allowed_models
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NotSignedIn, OwnerRequired, PalaverError
 from palaver.core.text import make_storable
+from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
     CompletionCall,
     CompletionResult,
@@ -51,22 +52,27 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 
+SESSION_HEADER: Final = "X-Palaver-Session"
+_DATA_URL_PREFIX: Final = "data:image/"
+
+ModelPath = Annotated[str, Path(pattern=r"^[^\r\n]+$")]  # no address has a line break in it
+
 DEFAULT_MODEL: Final = "palaver"  # the model chosen for the conversation, or else the default
 
 
-class OpenAIModel(BaseModel):
+class OpenAIModel(TypedDict):
     """A model."""
 
     id: str
-    object: Literal["model"] = "model"
-    created: int = 0
-    owned_by: str = "palaver"
+    object: Literal["model"]
+    created: int
+    owned_by: str
 
 
-class OpenAIModelList(BaseModel):
+class OpenAIModelList(TypedDict):
     """The available models."""
 
-    object: Literal["list"] = "list"
+    object: Literal["list"]
     data: list[OpenAIModel]
 
 
@@ -112,24 +118,24 @@ class ChatCompletionRequest(_OpenAIRequest):
 # ---- answers ---------------------------------------------------------------------------------------------
 
 
-class AnswerMessage(BaseModel):
+class AnswerMessage(TypedDict):
     """The answer."""
 
-    role: Literal["assistant"] = "assistant"
+    role: Literal["assistant"]
     content: str
-    refusal: None = None
+    refusal: None
 
 
-class Choice(BaseModel):
+class Choice(TypedDict):
     """An answer. There is always exactly one."""
 
-    index: Literal[0] = 0
+    index: Literal[0]
     message: AnswerMessage
-    finish_reason: Literal["stop", "length"] = Field(description="`length` if the answer was interrupted.")
-    logprobs: None = None
+    finish_reason: Annotated[Literal["stop", "length"], Doc("`length` if the answer was interrupted.")]
+    logprobs: None
 
 
-class CompletionUsage(BaseModel):
+class CompletionUsage(TypedDict):
     """Tokens used, as reported by the provider."""
 
     prompt_tokens: int
@@ -139,23 +145,23 @@ class CompletionUsage(BaseModel):
     completion_tokens_details: dict[str, int]
 
 
-class ChatCompletion(BaseModel):
+class ChatCompletion(TypedDict):
     """A complete answer."""
 
     id: str
-    object: Literal["chat.completion"] = "chat.completion"
+    object: Literal["chat.completion"]
     created: int
     model: str
     choices: list[Choice]
     usage: CompletionUsage
-    metadata: dict[str, str] = Field(description="`session_id`: the id of the conversation.")
+    metadata: Annotated[dict[str, str], Doc("`session_id`: the id of the conversation.")]
 
 
 # ---- errors ----------------------------------------------------------------------------------------------
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong."""
+    """An explanation of an error."""
 
     message: str
     type: str
@@ -168,9 +174,6 @@ class OpenAIError(BaseModel):
 
     error: ErrorDetail
 
-
-# --------------------------------------------------------------------------------------------------
-# Errors of the OpenAI-compatible API, in OpenAI's format.
 
 ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": OpenAIError} for status in (400, 401, 403, 404, 413, 429, 500, 502, 503)
@@ -245,13 +248,6 @@ def _build_error_response(
     return JSONResponse(build_error_body(status, message, code=code, param=param), status, dict(headers or {}))
 
 
-# --------------------------------------------------------------------------------------------------
-
-SESSION_HEADER: Final = "X-Palaver-Session"
-_DATA_URL_PREFIX: Final = "data:image/"
-
-ModelPath = Annotated[str, Path(pattern=r"^[^\r\n]+$")]  # no address has a line break in it
-
 router = make_router("openai", "/v1", route_class=OpenAIRoute, responses=ERROR_RESPONSES)
 
 
@@ -264,7 +260,7 @@ async def openai_list_models(state: State, caller: Caller) -> OpenAIModelList:
 
     `palaver` stands for the model chosen for the conversation, or else the default.
     """
-    return OpenAIModelList(data=[OpenAIModel(id=name) for name in _list_model_names(state, caller)])
+    return {"object": "list", "data": [_build_model(name) for name in _list_model_names(state, caller)]}
 
 
 @router.get("/models/{model:path}", dependencies=[require_scope("chat")])
@@ -272,7 +268,11 @@ async def openai_get_model(model: ModelPath, state: State, caller: Caller) -> Op
     """Get one model."""
     if model not in _list_model_names(state, caller):
         raise ModelNotFound(f'Model "{model}" not found.')
-    return OpenAIModel(id=model)
+    return _build_model(model)
+
+
+def _build_model(name: str) -> OpenAIModel:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "palaver"}
 
 
 def _list_model_names(state: WebState, caller: SignedInPerson) -> list[str]:
@@ -437,13 +437,17 @@ class _AnswerEncoder:
 
     def encode_usage_chunk(self, usage: TurnUsage) -> bytes:
         common = {**self._common, "object": "chat.completion.chunk", "choices": []}
-        return _encode_event({**common, "usage": _build_usage(usage).model_dump()})
+        return _encode_event({**common, "usage": _build_usage(usage)})
 
-    def build_completion(self, answered: CompletionResult) -> dict[str, Any]:
-        choice = Choice(
-            message=AnswerMessage(content=make_storable(answered.text)), finish_reason=_get_finish_reason(answered)
-        )
-        return ChatCompletion(**self._common, choices=[choice], usage=_build_usage(answered.usage)).model_dump()
+    def build_completion(self, answered: CompletionResult) -> ChatCompletion:
+        choice: Choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": make_storable(answered.text), "refusal": None},
+            "finish_reason": _get_finish_reason(answered),
+            "logprobs": None,
+        }
+        usage = _build_usage(answered.usage)
+        return {**self._common, "object": "chat.completion", "choices": [choice], "usage": usage}  # type: ignore[typeddict-item]
 
 
 def _get_finish_reason(answered: CompletionResult) -> Literal["stop", "length"]:
@@ -451,13 +455,13 @@ def _get_finish_reason(answered: CompletionResult) -> Literal["stop", "length"]:
 
 
 def _build_usage(usage: TurnUsage) -> CompletionUsage:
-    return CompletionUsage(
-        prompt_tokens=usage.input_tokens,
-        completion_tokens=usage.output_tokens,
-        total_tokens=usage.input_tokens + usage.output_tokens,
-        prompt_tokens_details={"cached_tokens": usage.cache_read_tokens},
-        completion_tokens_details={"reasoning_tokens": usage.reasoning_tokens},
-    )
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
 
 
 def _encode_error(error: PalaverError) -> bytes:

@@ -124,14 +124,11 @@ def build_diagram_headers(document: bytes) -> dict[str, str]:
     return {"Content-Security-Policy": "; ".join(policy), "X-Frame-Options": "SAMEORIGIN"}
 
 
-# --------------------------------------------------------------------------------------------------
-# The OpenAPI document: corrections that apply to all routes.
-#
-# The schemas and texts of a route are defined with the route.
+# ---- the OpenAPI document -------------------------------------------------------------------------------------
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Generate the document once, on the first request for it."""
+    """Generate the document once, on the first request for it. The schemas and texts of a route are defined with it."""
 
     def get_document() -> dict[str, Any]:
         if app.openapi_schema is None:

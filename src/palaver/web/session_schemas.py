@@ -1,103 +1,18 @@
-"""JSON schemas of conversations, and the conversion from domain values."""
+"""Request bodies of conversations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from palaver.sessions.inbound import ReplyTo
 from palaver.sessions.model import MAX_VERSIONS
 from palaver.sessions.turn import BusyPolicy
-from palaver.web.message_schemas import Content, ReceiptOut
-from palaver.web.state import IdempotencyKey, RequestModel, ResponseModel, Seq, ShortText, Time, UsageCounts
+from palaver.web.state import IdempotencyKey, RequestModel, Seq, ShortText
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from palaver.sessions.model import SessionSummary
-
-
-class SourceOut(ResponseModel):
-    """The chat that a conversation comes from."""
-
-    platform: str
-    chat_name: str | None
-    user_name: str | None
-
-
-class SessionUsageOut(UsageCounts):
-    """Tokens that a conversation used, and their cost."""
-
-    cost_status: Literal["unknown", "estimated", "actual"]
-
-
-class SessionOut(ResponseModel):
-    """A conversation, as you see it."""
-
-    id: str = Field(examples=["20261115_081200_1a2b3c4d"])
-    title: str | None = Field(description="The title that a person chose; unique for its owner.")
-    auto_title: str | None = Field(
-        description="The first words, or a model's title after the first answer. Null before the first words."
-    )
-    display_name: str = Field(
-        description="What to call the conversation: its title, its automatic title or the name of its chat."
-    )
-    preview: str
-    platform: str
-    chat_type: Literal["dm", "group", "channel", "thread"]
-    shared: bool = Field(description="Several people take part.")
-    source: SourceOut
-    message_count: int
-    tool_call_count: int = Field(description="How many tool calls the agent has made here, including undone ones.")
-    is_first_contact: bool = Field(
-        description="It is the first conversation with its person or, if several people take part, in its chat."
-    )
-    created_at: Time
-    active_at: Time | None = Field(
-        description="When it was last active; null while it is empty. Lists leave empty conversations out."
-    )
-    ended_at: Time | None
-    end_reason: Literal["idle", "daily", "manual", "forced", "switched", "restored"] | None = Field(
-        description="Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on."
-    )
-    pinned: bool
-    archived: bool
-    project_id: str | None
-    parent_id: str | None = Field(description="The conversation that this one was forked from.")
-    model: str | None = Field(description="The model that answered last.")
-    model_provider: str | None = Field(description="The provider of the model that answered last; null if unknown.")
-    chosen_model: str | None = Field(
-        description="The model chosen for this conversation; null for that of its profile, or else the default."
-    )
-    profile: str | None = Field(
-        description="The name of the profile chosen for this conversation; null for the default."
-    )
-    personality: str | None = Field(description="The name of the personality chosen for this conversation.")
-    workspace: str | None = Field(description="The folder or topic of this conversation, which the agent is told.")
-    busy_policy: BusyPolicy | None = Field(
-        description="The busy policy chosen for this conversation; null for the server's setting."
-    )
-    disabled_toolsets: list[str] = Field(description="Names of the toolsets that are turned off in this conversation.")
-    running: bool = Field(description="The agent is responding.")
-    queued: int = Field(description="How many messages are queued.")
-    last_seq: int = Field(description="The number of the last event in the log.")
-    read_seq: int = Field(description="The number of the last event that you have read.")
-    context_tokens: int = Field(
-        description="How many tokens the model received for the last answer; 0 if unknown, for example after a"
-        " compaction."
-    )
-    usage: SessionUsageOut
-    reachable: bool = Field(description="Answers can be delivered to the chat that the conversation comes from.")
-    owner_name: str | None = Field(description="The name of the person it belongs to; only in requests with `all`.")
-
-
-class SessionsOut(ResponseModel):
-    """A page of conversations, newest first."""
-
-    sessions: list[SessionOut]
-    next_cursor: str | None = Field(
-        description="Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items."
-    )
+Content = str | list[dict[str, Any] | str]
+AttachmentIds = Annotated[list[ShortText], Field(max_length=20)]
 
 
 class NewSessionIn(RequestModel):
@@ -134,8 +49,29 @@ class SessionChangesIn(RequestModel):
     )
 
 
+class MessageIn(RequestModel):
+    """A message to send."""
+
+    content: Content = Field(
+        description="Text, or a list of parts: text, `{type: text, text}`, or a file you uploaded, `{type: attachment,"
+        " id}`."
+    )
+    key: IdempotencyKey = Field(
+        description="Your own id for this message. Sending it again with the same key has no effect."
+    )
+    busy_policy: BusyPolicy | None = Field(
+        None, description="What to do if the agent is still answering another message."
+    )
+    attachment_ids: AttachmentIds = Field(default_factory=list, description="Ids of uploaded files to attach.")
+    reply_to: ReplyTo = Field(
+        ReplyTo.SESSION,
+        description="`session`: the answer only appears in the conversation. `origin`: it is also sent to the chat that"
+        " the conversation comes from, if that is `reachable`.",
+    )
+
+
 class ForkIn(RequestModel):
-    """Where to branch off, and the title of the new conversation."""
+    """The message to branch off at, and the title of the new conversation."""
 
     up_to_seq: Seq | None = Field(
         None, description="Copy everything up to the turn of this message, inclusive; null copies everything."
@@ -150,7 +86,7 @@ class EditIn(RequestModel):
     content: Content
     key: IdempotencyKey
     busy_policy: BusyPolicy | None = None
-    attachment_ids: Annotated[list[ShortText], Field(max_length=20)] = Field(
+    attachment_ids: AttachmentIds = Field(
         default_factory=list, description="Ids of files to attach: those of the earlier message or others."
     )
     branch: bool = Field(
@@ -160,29 +96,22 @@ class EditIn(RequestModel):
     )
 
 
-class EditOut(ResponseModel):
-    """The conversation that the message was sent in, and what happened to it."""
-
-    session: SessionOut
-    receipt: ReceiptOut
-
-
 class StopIn(RequestModel):
-    """What to stop."""
+    """Options for stopping the answer."""
 
     clear_queue: bool = Field(False, description="Also clear the queue.")
     key: IdempotencyKey | None = None
 
 
 class UndoIn(RequestModel):
-    """How many turns to undo."""
+    """The number of turns to undo."""
 
     turns: Annotated[int, Field(ge=1, le=1000)] = 1
     key: IdempotencyKey | None = None
 
 
 class CompactIn(RequestModel):
-    """How to summarize."""
+    """Options for the summary."""
 
     focus: Annotated[str, StringConstraints(max_length=500)] | None = Field(
         None, description="What the summary should keep in particular."
@@ -212,34 +141,6 @@ class ChooseVersionIn(ActionIn):
 
 
 class MarkReadIn(RequestModel):
-    """How far you have read."""
+    """The last event that you have read."""
 
     seq: Seq = Field(description="The number of the last event that you have read.")
-
-
-class ReadPositionOut(ResponseModel):
-    """How far you have read; this number never goes down."""
-
-    read_seq: int
-
-
-def to_session_out(summary: SessionSummary, connected: Collection[str], *, with_owner: bool = False) -> SessionOut:
-    """Convert a conversation; `connected` are the platforms that this server can deliver answers to."""
-    session = summary.session
-    return SessionOut.model_validate(
-        session.to_dict()
-        | {
-            "chosen_model": summary.chosen_model,
-            "profile": summary.profile,
-            "personality": summary.personality,
-            "workspace": summary.workspace,
-            "busy_policy": summary.busy_policy,
-            "disabled_toolsets": list(summary.disabled_toolsets),
-            "running": summary.running,
-            "queued": summary.queued,
-            "last_seq": summary.last_seq,
-            "read_seq": summary.read_seq,
-            "reachable": summary.has_delivery_address and session.platform in connected,
-            "owner_name": summary.owner_name if with_owner else None,
-        }
-    )

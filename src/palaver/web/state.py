@@ -1,15 +1,23 @@
-"""The services that every route can use, and where the page is served from. `palaver.app` builds them."""
+"""The services that every route can use, and the common types of the API's JSON. `palaver.app` builds the services.
+
+The JSON of a noun is in the `wire.py` of its room; that of conversations and their logs, as a caller may see them, in
+`web/wire.py`. A schema used by one route module is defined there. Classes named `…In` are request bodies, `…Out` and
+`…Json` responses.
+
+Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal
+strings. A field without a value is null, never missing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
-from palaver.core.text import make_storable
+from palaver.core.text import make_json_storable, make_storable
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
@@ -75,15 +83,6 @@ async def _get_state(request: Request) -> WebState:
 State = Annotated[WebState, Depends(_get_state)]
 
 
-# --------------------------------------------------------------------------------------------------
-# Base classes and common types of the API's JSON schemas.
-#
-# A schema used by one route module is defined there; those of conversations and messages, which several modules use,
-# are in `session_schemas.py` and `message_schemas.py`. Classes named `…Out` are responses, `…In` are request bodies.
-#
-# Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal
-# strings. A field without a value is null, never missing.
-
 MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
 
 Time = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC), when_used="json")]
@@ -94,6 +93,7 @@ Moment = Annotated[
 ]
 ShortText = Annotated[str, StringConstraints(max_length=1000)]  # its exact limit, if any, is checked further down
 Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
+Cursor = Annotated[str | None, Query(description="The cursor of an earlier page.")]
 
 
 class ResponseModel(BaseModel):
@@ -102,38 +102,11 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class UsageCounts(ResponseModel):
-    """Tokens and their cost."""
-
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_usd: str | None = Field(description="The cost in US dollars; null if it is unknown.")
-    unpriced_turns: int = Field(description="Turns whose cost is unknown and not part of `cost_usd`.")
-
-
 class RequestModel(BaseModel):
     """Base class of request bodies; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates in JSON-ready data that was never stored, such as an answer that is still growing.
-
-    What was stored has none (see `core/text.py`).
-    """
-    if isinstance(value, str):
-        return to_utf8_text(value)
-    if isinstance(value, list):
-        return [replace_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {to_utf8_text(str(key)): replace_surrogates(item) for key, item in value.items()}
-    return value
-
-
-def to_utf8_text(text: str) -> str:
-    """Replace lone surrogates in a text."""
-    return text if text.isascii() else make_storable(text)
+replace_surrogates = make_json_storable  # for text that was never stored, such as an answer that is still growing
+to_utf8_text = make_storable

@@ -15,8 +15,9 @@ from palaver.inbox.registry import REGISTRY, parse_command
 from palaver.people.model import check_permission
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, Outcome, ReplyTo
+from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.errors import RequestRejected
-from palaver.web.message_schemas import ReceiptOut, to_receipt_out
+from palaver.web.wire import receipt_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +81,9 @@ async def submit_command_text(
 
 async def run_action(
     state: WebState, caller: SignedInPerson, session_id: str, call: CommandCall, key: str | None
-) -> ReceiptOut:
+) -> ReceiptJson:
     """Run a command for a route that does one thing; if it can't be carried out, that is an error."""
     receipt = await submit_command(state, caller, session_id, call, key)
     if receipt.outcome is Outcome.REJECTED:
         raise RequestRejected(receipt.reply or "", **(receipt.facts or {}))
-    return to_receipt_out(receipt)
+    return receipt_to_json(receipt)

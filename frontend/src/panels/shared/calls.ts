@@ -5,27 +5,27 @@ import type { components } from "../../api/schema";
 
 type Schemas = components["schemas"];
 
-export type UsageReport = Schemas["UsageReportOut"];
-export type UsageRow = Schemas["UsageRowOut"];
+export type UsageReport = Schemas["UsageReportJson"];
+export type UsageRow = Schemas["UsageRowJson"];
 export type Grouping = Schemas["UsageGrouping"];
-export type Member = Schemas["MemberOut"];
+export type Member = Schemas["MemberJson"];
 export type Invitation = Schemas["InvitationOut"];
 export type Role = Schemas["Role"];
-export type ChatAccount = Schemas["ChatAccountOut"];
-export type AccessRequest = Schemas["PairingRequestOut"];
+export type ChatAccount = Schemas["ChatAccountJson"];
+export type AccessRequest = Schemas["PairingRequestJson"];
 export type Grant = Schemas["Grant"];
 type ErasurePreview = Schemas["ErasurePreviewOut"];
 type ErasureReport = Schemas["ErasureOut"];
-export type Device = Schemas["DeviceOut"];
+export type Device = Schemas["DeviceJson"];
 export type LinkResult = Schemas["LinkOut"];
-export type PendingLink = Schemas["PendingLinkOut"];
-export type Passkey = Schemas["PasskeyOut"];
-export type Token = Schemas["TokenOut"];
+export type PendingLink = Schemas["PendingLinkJson"];
+export type Passkey = Schemas["PasskeyJson"];
+export type Token = Schemas["TokenJson"];
 export type Scope = Schemas["Scope"];
 export type NewToken = Schemas["NewTokenOut"];
-export type Share = Schemas["ShareOut"];
-export type PlatformAccount = Schemas["PlatformAccountOut"];
-export type Linking = Schemas["LinkingOut"];
+export type Share = Schemas["ShareJson"];
+export type PlatformAccount = Schemas["PlatformAccountJson"];
+export type Linking = Schemas["LinkingJson"];
 export type SharedCopy = Schemas["SharedConversationOut"];
 export type Memory = Schemas["MemoryOut"];
 export type Memories = Schemas["MemoriesOut"];
@@ -34,10 +34,10 @@ export type LogPage = Schemas["LogsOut"];
 export type LogRecord = Schemas["LogRecordOut"];
 export type HealthReport = Schemas["HealthDetailsOut"];
 export type Finding = Schemas["FindingOut"];
-export type Policy = Schemas["PolicyOut"];
-export type ResetRule = Schemas["ResetRuleOut"];
+export type Policy = Schemas["PolicyJson"];
+export type ResetRule = Schemas["ResetRuleJson"];
 type Retention = Schemas["RetentionOut"];
-export type PruneReport = Schemas["PruneOut"];
+export type PruneReport = Schemas["PruneJson"];
 
 const itemPath = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIComponent(id)}${rest}`;
 
@@ -72,7 +72,7 @@ export const listAccessRequests = () => request<{ requests: AccessRequest[] }>("
 export const approveAccessRequest = (id: string, grant: Grant) =>
   request<Member>("POST", itemPath("people/requests", id, "/approve"), { body: { grant } });
 /** Whose code it is: `facts.id` is the id of the request. */
-export const checkPairingCode = (code: string) => request<Schemas["ReceiptOut"]>("POST", "/commands", { body: { text: `/pair ${code}`, key: createKey() } });
+export const checkPairingCode = (code: string) => request<Schemas["ReceiptJson"]>("POST", "/commands", { body: { text: `/pair ${code}`, key: createKey() } });
 export const denyAccessRequest = (id: string) => request<undefined>("POST", itemPath("people/requests", id, "/deny"));
 export const createSignInLink = (id: string) => request<Invitation>("POST", itemPath("people", id, "/link"));
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, options as lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store, yes_option
 from palaver.cli.people.list_commands import describe_role, load_members, print_person, run_with_accounts
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
+from palaver.core.wire import build_json
 from palaver.people.erasures_table import check_typed_name
 from palaver.people.model import Role
 from palaver.people.pairing_table import Grant
+from palaver.people.wire import PairingRequestJson
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
@@ -156,7 +158,7 @@ def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
 
     request = run_with_accounts(ctx, run)
     if as_json:
-        output.print_json({"request": json_output.request_to_json(request)})
+        output.print_json({"request": build_json(PairingRequestJson, request)})
     else:
         click.echo(f"Denied {lookup.quote(request.name or request.account)}.")
 

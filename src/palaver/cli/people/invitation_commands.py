@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 
 import click
 
-from palaver.cli import json_output, options as lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.options import is_interactive, json_option, load_current_settings
 from palaver.cli.people.list_commands import load_members, run_with_accounts
 from palaver.core.errors import ConfigError
 from palaver.core.invocation import format_command
 from palaver.people.model import Role, is_loopback
+from palaver.people.wire import member_to_json
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
@@ -82,7 +83,7 @@ def _print_invitation(invitation: Invitation, page_url: str, *, as_json: bool) -
     is_local_only = is_loopback(urlsplit(page_url).hostname or "")
     if as_json:
         link = {"url": url, "expires_at": invitation.expires_at.isoformat(), "is_local_only": is_local_only}
-        output.print_json({"person": json_output.person_to_json(invitation.member), "link": link})
+        output.print_json({"person": member_to_json(invitation.member), "link": link})
         return
     name = lookup.quote(invitation.member.person.name)
     expiry = invitation.expires_at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -119,7 +120,7 @@ def password(ctx: click.Context, person: str | None, as_json: bool) -> None:
 
     changed = run_with_accounts(ctx, run)
     if as_json:
-        output.print_json({"person": json_output.person_to_json(changed)})
+        output.print_json({"person": member_to_json(changed)})
     else:
         click.echo(f"Password set. {lookup.quote(changed.person.name)} can now sign in with this name and password.")
 

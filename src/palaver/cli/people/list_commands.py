@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from palaver.cli import json_output, output
+from palaver.cli import output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
+from palaver.core.wire import build_json
 from palaver.people.model import Role
+from palaver.people.wire import PairingRequestJson, member_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -49,7 +51,7 @@ async def load_members(all_people: People) -> list[Member]:
 
 def print_person(member: Member, text: str, *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"person": json_output.person_to_json(member)})
+        output.print_json({"person": member_to_json(member)})
     else:
         click.echo(text)
 
@@ -90,7 +92,7 @@ def list_people(ctx: click.Context, as_json: bool) -> None:
     members = run_with_accounts(ctx, run)
     now = datetime.now(UTC)
     if as_json:
-        output.print_json({"people": [json_output.person_to_json(member) for member in members]})
+        output.print_json({"people": [member_to_json(member) for member in members]})
     else:
         output.print_table(_COLUMNS, [_make_row(member, now) for member in members])
 
@@ -110,7 +112,7 @@ def list_requests(ctx: click.Context, as_json: bool) -> None:
     requests = run_with_accounts(ctx, run)
     now = datetime.now(UTC)
     if as_json:
-        output.print_json({"requests": [json_output.request_to_json(request) for request in requests]})
+        output.print_json({"requests": [build_json(PairingRequestJson, request) for request in requests]})
     elif requests:
         output.print_table(_REQUEST_COLUMNS, [_make_request_row(request, now) for request in requests])
     else:

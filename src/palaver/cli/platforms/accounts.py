@@ -10,6 +10,7 @@ import click
 from palaver.cli import output
 from palaver.core.invocation import format_command
 from palaver.delivery.model import AccountState
+from palaver.delivery.wire import account_to_flat_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,3 +69,7 @@ def find_account(accounts: Sequence[Account], name: str) -> Account:
         known = ", ".join(each.health.short_name for each in accounts) or "none"
         raise click.UsageError(f"There is no account {output.clean_line(name)!r}. Accounts: {known}.")
     return found
+
+
+def account_to_json(account: Account) -> dict[str, object]:
+    return {**account_to_flat_json(account.health), "settings_problem": account.settings_problem}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, output
+from palaver.cli import output
 from palaver.cli.options import json_option, load_cli_settings, open_store
-from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
+from palaver.cli.platforms.accounts import account_argument, account_to_json, find_account, load_accounts
 from palaver.core.invocation import format_command
 from palaver.delivery.model import AccountState
 
@@ -59,7 +59,7 @@ def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) ->
         status = None if is_connected else asyncio.run(_test(store, found, needs_server=needs_server))
     health = found.health if status is None else replace(found.health, status=status)
     if as_json:
-        output.print_json(json_output.account_to_json(health, found.settings_problem))
+        output.print_json(account_to_json(replace(found, health=health)))
     elif is_connected:
         click.echo(f"{health.label} is already connected.")
     else:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, output
+from palaver.cli import output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
-from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
+from palaver.cli.platforms.accounts import account_argument, account_to_json, find_account, load_accounts
 from palaver.cli.running_servers import find_running_server
 from palaver.core.invocation import format_command
 from palaver.delivery.model import STATE_WORDS, AccountState
@@ -38,7 +38,7 @@ def list_platforms(ctx: click.Context, as_json: bool) -> None:
     """List all accounts, with their state and what waits to be sent."""
     accounts, is_server_running = _load_accounts(ctx)
     if as_json:
-        documents = [json_output.account_to_json(each.health, each.settings_problem) for each in accounts]
+        documents = [account_to_json(each) for each in accounts]
         output.print_json({"server_running": is_server_running, "accounts": documents})
         return
     if accounts:
@@ -62,7 +62,7 @@ def show(ctx: click.Context, account: str, as_json: bool) -> None:
     accounts, is_server_running = _load_accounts(ctx)
     found = find_account(accounts, account)
     if as_json:
-        output.print_json(json_output.account_to_json(found.health, found.settings_problem))
+        output.print_json(account_to_json(found))
         return
     _print_account(found)
     if not is_server_running:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, options as lookup, output, transcript
+from palaver.cli import options as lookup, output, transcript
 from palaver.cli.options import (
     confirm_or_exit,
     json_option,
@@ -23,6 +23,8 @@ from palaver.cli.options import (
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.source import Platform
+from palaver.core.wire import build_json
+from palaver.sessions.view_wire import UndoJson
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -176,7 +178,7 @@ def undo(ctx: click.Context, session: str, turns: int, mine: bool, as_json: bool
         found = lookup.find_session(view, session)
         result = view.undo(found.id, turns)
     if as_json:
-        output.print_json(json_output.undo_to_json(found, result))
+        output.print_json(build_json(UndoJson, result, session_id=found.id))
         return
     every_turn = " (all of them)" if result.turns < turns else ""
     count = (
@@ -198,7 +200,7 @@ def redo(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
         found = lookup.find_session(view, session)
         result = view.redo(found.id)
     if as_json:
-        output.print_json(json_output.undo_to_json(found, result))
+        output.print_json(build_json(UndoJson, result, session_id=found.id))
         return
     count = f"{output.format_count(result.turns, 'turn')}, {output.format_count(result.messages, 'message')}"
     click.echo(f"Redone in {lookup.describe_session(found)}: {count}, starting with {lookup.quote(result.prompt)}.")

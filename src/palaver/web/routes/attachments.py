@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import Request
 from fastapi.responses import FileResponse
-from pydantic import Field
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from palaver.core.errors import InvalidInput
+from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.sessions.speech import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
 from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.state import ResponseModel, State
+from palaver.web.state import State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -57,13 +57,13 @@ _FILE_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-class AttachmentOut(ResponseModel):
+class AttachmentJson(TypedDict):
     """An uploaded file."""
 
-    id: str = Field(examples=["a_0123456789abcdef01234567"])
+    id: Annotated[str, Doc(example="a_0123456789abcdef01234567")]
     name: str
-    media_type: str = Field(description="The media type, detected from the content and not from the name.")
-    size: int = Field(description="In bytes.")
+    media_type: Annotated[str, Doc("The media type, detected from the content and not from the name.")]
+    size: Annotated[int, Doc("In bytes.")]
 
 
 @router.post(
@@ -72,7 +72,7 @@ class AttachmentOut(ResponseModel):
     openapi_extra=_UPLOAD_BODY,
     responses=error_responses(401, 403, 413, 422, 503, 507),
 )
-async def upload_attachment(request: Request, state: State, caller: Caller) -> AttachmentOut:
+async def upload_attachment(request: Request, state: State, caller: Caller) -> AttachmentJson:
     """Upload one file. Attach it to a message within a day, or it is deleted; until then only you can see it.
 
     Supported are images (PNG, JPEG, GIF, WebP), PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, audio (MP3, Ogg,
@@ -92,7 +92,7 @@ async def upload_attachment(request: Request, state: State, caller: Caller) -> A
             attachment = await state.attachments.receive(caller.principal, file.filename, _read_chunks(file))
     finally:
         await form.close()
-    return AttachmentOut(id=attachment.id, name=attachment.name, media_type=attachment.media_type, size=attachment.size)
+    return build_json(AttachmentJson, attachment)
 
 
 @router.get(

@@ -9,12 +9,13 @@ from pydantic import Field, StringConstraints
 
 from palaver.commands.registry import is_listed
 from palaver.inbox.registry import COMMANDS
+from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
-from palaver.web.message_schemas import ReceiptOut, to_receipt_out
 from palaver.web.state import IdempotencyKey, RequestModel, ResponseModel, ShortText, State
 from palaver.web.submit_message import submit_command_text
+from palaver.web.wire import receipt_to_json
 
 router = make_router("commands", "/api/commands", responses=error_responses(401))
 
@@ -54,7 +55,7 @@ async def list_commands(caller: Caller) -> CommandsOut:
 
 
 @router.post("", responses=error_responses(404))
-async def run_command(state: State, caller: Caller, command: CommandIn) -> ReceiptOut:
+async def run_command(state: State, caller: Caller, command: CommandIn) -> ReceiptJson:
     """Run a command. If it can't be carried out, the outcome is `rejected` and `reply` says why."""
     receipt = await submit_command_text(state, caller, command.session_id, command.text, command.key)
-    return await asyncio.to_thread(to_receipt_out, receipt)  # an export may be long
+    return await asyncio.to_thread(receipt_to_json, receipt)  # an export may be long

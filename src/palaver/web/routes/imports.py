@@ -40,7 +40,7 @@ class NotesOut(ResponseModel):
 
 
 class ReportOut(ResponseModel):
-    """What an import would bring in, or has brought in."""
+    """A count of what an import would bring in, or has brought in."""
 
     format: str
     dry_run: bool = Field(description="True: this is what would come in.")
@@ -127,15 +127,6 @@ async def _read_body(request: Request) -> AsyncGenerator[bytes, None]:
 
 def _to_import_out(found: PersonalImport) -> ImportOut:
     upload = found.upload
-    return ImportOut(
-        id=upload.id,
-        name=upload.name,
-        size=upload.size,
-        created_at=upload.created_at.replace("+00:00", "Z"),
-        state=upload.state,
-        format=upload.format,
-        progress=found.progress,
-        total=upload.total,
-        report=None if upload.report is None else ReportOut.model_validate(upload.report),
-        error=None if upload.error is None else ErrorBody.model_validate(upload.error),
-    )
+    fields = {name: getattr(upload, name) for name in ImportOut.model_fields if name != "progress"}
+    created_at = upload.created_at.replace("+00:00", "Z")
+    return ImportOut.model_validate({**fields, "created_at": created_at, "progress": found.progress})

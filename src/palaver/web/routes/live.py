@@ -11,23 +11,27 @@ import contextlib
 import json
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import Header, Query, Request
 from fastapi.responses import StreamingResponse
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.core.text import make_json_storable
+from palaver.core.wire import build_json
+from palaver.delivery.wire import DeliveryJson
 from palaver.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
 from palaver.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
 from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
+from palaver.sessions.view_wire import TurnJson
 from palaver.web.api_route import hold_until_sent, make_router
 from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
-from palaver.web.message_schemas import to_delivery_out, to_event_out, to_turn_out
-from palaver.web.session_schemas import to_session_out
-from palaver.web.state import State, replace_surrogates
+from palaver.web.state import State
+from palaver.web.wire import ConversationJson, LogEventJson, log_event_to_json, summary_to_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -41,8 +45,27 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 
+router = make_router("live", "/api")
+
+T = TypeVar("T")
+
 HEARTBEAT_SECONDS: Final = 15.0
 _HEARTBEAT_COMMENT = b": heartbeat\n\n"
+_FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
+_MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
+_CURSOR_ENTRY = re.compile(
+    rf"({SESSION_ID_PATTERN.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MAX_OPEN_TURNS}}})"
+)
+
+_STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": (
+            "Server-sent events: `session`, `session_removed`, `event`, `turn`, `draft`, `notice`, `delivery`,"
+            " `lists_changed`."
+        ),
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
 
 
 def encode_event(name: str, data: str, cursor: str | None = None) -> bytes:
@@ -118,27 +141,6 @@ class EventStream(Response):
 async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-# --------------------------------------------------------------------------------------------------
-
-router = make_router("live", "/api")
-
-_FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
-_MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
-_CURSOR_ENTRY = re.compile(
-    rf"({SESSION_ID_PATTERN.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MAX_OPEN_TURNS}}})"
-)
-
-_STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": (
-            "Server-sent events: `session`, `session_removed`, `event`, `turn`, `draft`, `notice`, `delivery`,"
-            " `lists_changed`."
-        ),
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
-}
 
 
 @router.get(
@@ -262,13 +264,22 @@ def _parse_follows(follow: Sequence[str], cursor: str | None) -> list[FollowRequ
 # ---- encoding --------------------------------------------------------------------------------------------
 
 
+_SESSION, _EVENT = TypeAdapter(ConversationJson), TypeAdapter(LogEventJson)
+_TURN, _DELIVERY = TypeAdapter(TurnJson), TypeAdapter(DeliveryJson)
+
+
+def _dump(adapter: TypeAdapter[T], data: T) -> str:
+    """Encode a shape, without the keys that it does not declare."""
+    return adapter.dump_json(data).decode()
+
+
 @lru_cache(maxsize=32)  # several clients receive the same object at about the same time; items can be large
 def _encode_item(
     item: SessionChanged | SessionRemoved | ListsChanged | FollowedItem, connected: frozenset[str]
 ) -> tuple[str, str]:
     match item:
         case SessionChanged(summary):
-            return "session", to_session_out(summary, connected, with_owner=True).model_dump_json()
+            return "session", _dump(_SESSION, summary_to_json(summary, connected, with_owner=True))
         case SessionRemoved(session_id):
             return "session_removed", json.dumps({"id": session_id})
         case ListsChanged():
@@ -281,18 +292,18 @@ def _encode_feed_item(followed: FollowedItem, item: FeedItem) -> tuple[str, str]
     session = f'{{"session_id":"{followed.session_id}"'
     match item:
         case EventAppended(event):
-            return "event", f'{session},"event":{to_event_out(event, followed.person_names).model_dump_json()}}}'
+            return "event", f'{session},"event":{_dump(_EVENT, log_event_to_json(event, followed.person_names))}}}'
         case TurnChanged(turn):
-            return "turn", f'{session},"turn":{to_turn_out(turn).model_dump_json()}}}'
+            return "turn", f'{session},"turn":{_dump(_TURN, build_json(TurnJson, turn))}}}'
         case DraftGrew(turn_id, pieces, replaces_draft):
             data = {
                 "turn_id": turn_id,
                 "replaces_draft": replaces_draft,
-                "pieces": replace_surrogates([piece.to_dict() for piece in pieces]),
+                "pieces": make_json_storable([piece.to_dict() for piece in pieces]),
             }
             return "draft", f"{session},{json.dumps(data)[1:]}"
         case DeliveryChanged(delivery):
-            return "delivery", f'{session},"delivery":{to_delivery_out(delivery).model_dump_json()}}}'
+            return "delivery", f'{session},"delivery":{_dump(_DELIVERY, build_json(DeliveryJson, delivery))}}}'
         case NoticeSent(turn_id, text, code, facts):
             notice = {"turn_id": turn_id, "text": text, "code": code, "facts": dict(facts)}
-            return "notice", f"{session},{json.dumps(replace_surrogates(notice))[1:]}"
+            return "notice", f"{session},{json.dumps(make_json_storable(notice))[1:]}"

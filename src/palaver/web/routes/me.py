@@ -1,11 +1,13 @@
-"""The signed-in person's own account: name, password, passkeys, devices and tokens.
+"""The signed-in person's own account: name, password, passkeys, devices, tokens, linked chat accounts, notifications.
 
 Everything that leads to a new way to sign in works in a browser only, so that a stolen token cannot create another.
+Linking accounts does too: a token must not hand over a past. A subscription to notifications, which come while the page
+is closed, belongs to the sign-in of one browser.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
@@ -13,24 +15,23 @@ from pydantic import Field
 
 from palaver import __version__
 from palaver.accounts.accounts import MAX_TOKEN_DAYS
+from palaver.accounts.link_requests import LinkProblem, LinkResult, PendingLink
+from palaver.accounts.wire import LinkedAccountJson, PendingLinkJson
 from palaver.core.invocation import format_command
-from palaver.people.model import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Role, Scope, SetupStep, SignInMethods
+from palaver.core.text import make_storable
+from palaver.core.wire import build_json
+from palaver.people.model import MAX_PASSWORD_CHARS, Role, Scope, SetupStep
+from palaver.people.wire import DeviceJson, PasskeyJson, PersonJson, SignInMethodsJson, TokenJson
+from palaver.push.model import MAX_ENDPOINT_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
-from palaver.web.routes.sign_in import PersonOut, get_site
+from palaver.web.routes.sign_in import get_site
 from palaver.web.state import RequestModel, ResponseModel, State, Time
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-class SignInMethodsOut(ResponseModel):
-    """How a person can sign in, besides with a link."""
-
-    has_password: bool
-    passkey_count: int
 
 
 class AgentOut(ResponseModel):
@@ -43,8 +44,8 @@ class AgentOut(ResponseModel):
 class MeOut(ResponseModel):
     """Your account, and the server that you are signed in to."""
 
-    person: PersonOut
-    sign_in_methods: SignInMethodsOut
+    person: PersonJson
+    sign_in_methods: SignInMethodsJson
     needs_welcome: bool = Field(
         description="Whether the page should offer to choose a name and a way to sign in again. True after the first"
         " link, until you set a password, add a passkey or decline."
@@ -59,7 +60,7 @@ class MeOut(ResponseModel):
 
 
 class MyAccountIn(RequestModel):
-    """What you change about yourself; a field that is missing stays as it is."""
+    """Changes to your account. Fields that you leave out stay as they are."""
 
     name: Name | None = None
     timezone: Annotated[str, Field(max_length=100)] | None = Field(
@@ -68,14 +69,14 @@ class MyAccountIn(RequestModel):
 
 
 class SetupStepIn(RequestModel):
-    """Whether a step of setting up the server is skipped."""
+    """A step of setting up the server, to skip it or to offer it again."""
 
     step: SetupStep
     skipped: bool
 
 
 class StorageOut(ResponseModel):
-    """How much space the files take that you have sent. Equal files are stored, and counted, once."""
+    """The space that your files take. Equal files are stored, and counted, once."""
 
     used_bytes: int
     limit_bytes: int
@@ -89,20 +90,10 @@ class NewPasswordIn(RequestModel):
     new_password: Annotated[str, Field(max_length=MAX_PASSWORD_CHARS)]
 
 
-class PasskeyOut(ResponseModel):
-    """A passkey."""
-
-    id: str
-    name: str
-    site: str = Field(description="The host that it was created for; it works only there.")
-    created_at: Time
-    last_used_at: Time | None
-
-
 class PasskeysOut(ResponseModel):
     """Your passkeys, newest first."""
 
-    passkeys: list[PasskeyOut]
+    passkeys: list[PasskeyJson]
 
 
 class NewPasskeyIn(RequestModel):
@@ -112,39 +103,16 @@ class NewPasskeyIn(RequestModel):
     credential: dict[str, Any] = Field(description="The result of `navigator.credentials.create()` as JSON.")
 
 
-class DeviceOut(ResponseModel):
-    """A browser that is signed in to your account."""
-
-    id: str
-    name: str
-    sign_in_method: str = Field(description="How it signed in: `link`, `password` or `passkey`.")
-    ip_address: str = Field(description="The IP address that it signed in from.")
-    signed_in_at: Time
-    last_seen_at: Time
-    is_current: bool = Field(description="Whether this request comes from it.")
-
-
 class DevicesOut(ResponseModel):
     """Browsers signed in to your account, newest first."""
 
-    devices: list[DeviceOut]
-
-
-class TokenOut(ResponseModel):
-    """An API token, without its secret."""
-
-    id: str
-    name: str
-    scopes: list[Scope]
-    created_at: Time
-    last_used_at: Time | None
-    expires_at: Time | None
+    devices: list[DeviceJson]
 
 
 class TokensOut(ResponseModel):
     """Your API tokens, newest first."""
 
-    tokens: list[TokenOut]
+    tokens: list[TokenJson]
 
 
 class NewTokenIn(RequestModel):
@@ -158,7 +126,7 @@ class NewTokenIn(RequestModel):
 class NewTokenOut(ResponseModel):
     """A new API token with its secret."""
 
-    token: TokenOut
+    token: TokenJson
     secret: str = Field(description="Shown only once: store it now.")
 
 
@@ -170,8 +138,8 @@ async def get_me(caller: Caller, state: State) -> MeOut:
     is_owner = caller.person.role is Role.OWNER
     agent = state.gateway.agent
     return MeOut(
-        person=PersonOut.from_person(caller.person),
-        sign_in_methods=to_sign_in_methods_out(methods),
+        person=build_json(PersonJson, caller.person),
+        sign_in_methods=build_json(SignInMethodsJson, methods),
         needs_welcome=needs_welcome,
         version=__version__,
         command=format_command(hide_folders=not is_owner),
@@ -182,14 +150,14 @@ async def get_me(caller: Caller, state: State) -> MeOut:
 
 
 @router.patch("")
-async def update_me(body: MyAccountIn, caller: BrowserCaller, state: State) -> PersonOut:
+async def update_me(body: MyAccountIn, caller: BrowserCaller, state: State) -> PersonJson:
     """Change your name, with which you also sign in, or your time zone, in which new jobs run."""
     person = caller.person
     if "timezone" in body.model_fields_set:
         person = await state.accounts.set_timezone(person.id, body.timezone)
     if body.name is not None:
         person = await state.accounts.rename(person.id, body.name)
-    return PersonOut.from_person(person)
+    return build_json(PersonJson, person)
 
 
 @router.post("/welcome", status_code=204)
@@ -246,9 +214,8 @@ async def get_my_storage(caller: Caller, state: State) -> StorageOut:
 @router.get("/passkeys")
 async def list_my_passkeys(caller: Caller, state: State) -> PasskeysOut:
     """List your passkeys."""
-    return PasskeysOut(
-        passkeys=[_to_passkey_out(each) for each in await state.accounts.passkeys.list(caller.person.id)]
-    )
+    passkeys = await state.accounts.passkeys.list(caller.person.id)
+    return PasskeysOut(passkeys=[build_json(PasskeyJson, each) for each in passkeys])
 
 
 @router.post("/passkeys/options")
@@ -258,10 +225,10 @@ async def get_passkey_registration_options(caller: BrowserCaller, request: Reque
 
 
 @router.post("/passkeys", status_code=201)
-async def add_my_passkey(body: NewPasskeyIn, caller: BrowserCaller, request: Request, state: State) -> PasskeyOut:
+async def add_my_passkey(body: NewPasskeyIn, caller: BrowserCaller, request: Request, state: State) -> PasskeyJson:
     """Add a passkey that your device has created."""
     passkey = await state.accounts.passkeys.register(caller.person, get_site(request), body.credential, body.name)
-    return _to_passkey_out(passkey)
+    return build_json(PasskeyJson, passkey)
 
 
 @router.delete("/passkeys/{passkey_id}", status_code=204, responses=error_responses(404))
@@ -277,7 +244,9 @@ async def remove_my_passkey(passkey_id: str, caller: BrowserCaller, state: State
 async def list_my_devices(caller: Caller, state: State) -> DevicesOut:
     """List the browsers that are signed in to your account."""
     devices = await state.accounts.list_devices(caller.person.id)
-    return DevicesOut(devices=[_to_device_out(each, current=each.id == caller.credential_id) for each in devices])
+    return DevicesOut(
+        devices=[build_json(DeviceJson, each, is_current=each.id == caller.credential_id) for each in devices]
+    )
 
 
 @router.delete("/devices/{device_id}", status_code=204, responses=error_responses(404))
@@ -292,14 +261,15 @@ async def sign_out_device(device_id: str, caller: BrowserCaller, state: State) -
 @router.get("/tokens")
 async def list_my_tokens(caller: Caller, state: State) -> TokensOut:
     """List your API tokens, without their secrets."""
-    return TokensOut(tokens=[_to_token_out(each) for each in await state.accounts.list_tokens(caller.person.id)])
+    tokens = await state.accounts.list_tokens(caller.person.id)
+    return TokensOut(tokens=[build_json(TokenJson, each) for each in tokens])
 
 
 @router.post("/tokens", status_code=201)
 async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) -> NewTokenOut:
     """Create an API token for a program. The response is the only one that contains its secret."""
     new_token = await state.accounts.create_token(caller.person, body.name, body.scopes, body.expires_in_days)
-    return NewTokenOut(token=_to_token_out(new_token.item), secret=new_token.secret)
+    return NewTokenOut(token=build_json(TokenJson, new_token.item), secret=new_token.secret)
 
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=error_responses(404))
@@ -308,41 +278,150 @@ async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> No
     await state.accounts.revoke_token(caller.person.id, token_id)
 
 
-# ---- conversion ------------------------------------------------------------------------------------------
+# ---- linked accounts -----------------------------------------------------------------------------------
 
 
-def to_sign_in_methods_out(methods: SignInMethods) -> SignInMethodsOut:
-    return SignInMethodsOut(has_password=methods.has_password, passkey_count=methods.passkey_count)
+class LinksOut(ResponseModel):
+    """Your chat accounts, and the link that waits for you."""
+
+    accounts: list[LinkedAccountJson]
+    pending: PendingLinkJson | None
 
 
-def _to_passkey_out(passkey: Passkey) -> PasskeyOut:
-    return PasskeyOut(
-        id=passkey.id,
-        name=passkey.name,
-        site=passkey.site,
-        created_at=passkey.created_at,
-        last_used_at=passkey.last_used_at,
+class LinkCodeOut(ResponseModel):
+    """A code to send with `/link` from your other account. It is shown once."""
+
+    code: str
+    expires_at: Time
+
+
+class LinkCodeIn(RequestModel):
+    """The code that your other account got with `/link`."""
+
+    code: Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class LinkAnswerIn(RequestModel):
+    """Your answer to the link that waits."""
+
+    answer: Literal["confirm", "cancel"]
+
+
+class LinkOut(ResponseModel):
+    """The result of a code or an answer."""
+
+    is_linked: bool
+    pending: PendingLinkJson | None
+    problem: LinkProblem | None = Field(description="Why nothing came of it; `text` says it in words.")
+    text: str = Field(description="The same in words, as in a chat.")
+
+
+class OwnAccountIn(RequestModel):
+    """One of your chat accounts."""
+
+    platform: Annotated[str, Field(max_length=100)]
+    account: Annotated[str, Field(max_length=500)]
+
+
+@router.get("/links")
+async def list_links(caller: BrowserCaller, state: State) -> LinksOut:
+    """List your chat accounts, and the link that waits for your confirmation."""
+    overview = await state.accounts.links.load(caller.person)
+    return LinksOut(
+        accounts=[build_json(LinkedAccountJson, each) for each in overview.accounts],
+        pending=_to_pending_json(overview.pending),
     )
 
 
-def _to_device_out(device: Device, *, current: bool) -> DeviceOut:
-    return DeviceOut(
-        id=device.id,
-        name=device.name,
-        sign_in_method=device.sign_in_method,
-        ip_address=device.ip_address,
-        signed_in_at=device.signed_in_at,
-        last_seen_at=device.last_seen_at,
-        is_current=current,
+@router.post("/links/code", status_code=201)
+async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeOut:
+    """Create a code, valid for 15 minutes. The one before no longer works."""
+    created = await state.accounts.links.create_code(caller)
+    return LinkCodeOut(code=created.code, expires_at=created.expires_at)
+
+
+@router.post("/links")
+async def use_link_code(body: LinkCodeIn, caller: BrowserCaller, state: State) -> LinkOut:
+    """Ask to be linked with the code of your other account. Nothing is shared until both sides have confirmed."""
+    return _to_link_out(await state.accounts.links.use(caller.person, body.code))
+
+
+@router.post("/links/answer")
+async def answer_link(body: LinkAnswerIn, caller: BrowserCaller, state: State) -> LinkOut:
+    """Confirm or cancel the link that waits. When both sides have confirmed, the accounts are linked."""
+    return _to_link_out(await state.accounts.links.use(caller.person, body.answer))
+
+
+@router.post("/links/unlink", status_code=204, responses=error_responses(404))
+async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: State) -> None:
+    """Separate one of your chat accounts. It gets back what it had before the link; what is new since then stays."""
+    await state.accounts.links.unlink(caller.person, f"{body.platform}:{body.account}")
+
+
+def _to_link_out(result: LinkResult) -> LinkOut:
+    return LinkOut(
+        is_linked=result.person is not None,
+        pending=_to_pending_json(result.pending),
+        problem=result.problem,
+        text=make_storable(result.text),
     )
 
 
-def _to_token_out(token: ApiToken) -> TokenOut:
-    return TokenOut(
-        id=token.id,
-        name=token.name,
-        scopes=list(token.scopes),
-        created_at=token.created_at,
-        last_used_at=token.last_used_at,
-        expires_at=token.expires_at,
+def _to_pending_json(pending: PendingLink | None) -> PendingLinkJson | None:
+    return None if pending is None else build_json(PendingLinkJson, pending)
+
+
+# ---- notifications -------------------------------------------------------------------------------------
+
+
+_PushKey = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class PushKeysIn(RequestModel):
+    """The keys of a subscription, in base64url."""
+
+    p256dh: _PushKey
+    auth: _PushKey
+
+
+class PushSubscriptionIn(RequestModel):
+    """The result of `PushManager.subscribe()` as JSON."""
+
+    endpoint: Annotated[str, Field(min_length=1, max_length=MAX_ENDPOINT_CHARS)]
+    keys: PushKeysIn
+
+
+class PushStatusOut(ResponseModel):
+    """The notifications of this browser, and the key to subscribe to."""
+
+    is_enabled: bool = Field(description="Whether the operator allows notifications.")
+    is_subscribed: bool
+    server_key: str = Field(description="The `applicationServerKey` for `PushManager.subscribe()`.")
+
+
+@router.get("/push-subscriptions")
+async def get_push_status(caller: BrowserCaller, state: State) -> PushStatusOut:
+    """Find out whether this browser gets notifications while the page is closed."""
+    return PushStatusOut(
+        is_enabled=state.push.is_enabled,
+        is_subscribed=await state.push.is_subscribed(caller.credential_id),
+        server_key=await state.push.get_public_key(),
     )
+
+
+@router.post("/push-subscriptions", status_code=204, responses=error_responses(422))
+async def subscribe_to_push(body: PushSubscriptionIn, caller: BrowserCaller, state: State) -> None:
+    """Subscribe this browser. The subscription ends when you sign out, or when the push service says so."""
+    await state.push.subscribe(caller.credential_id, body.endpoint, body.keys.p256dh, body.keys.auth)
+
+
+@router.delete("/push-subscriptions", status_code=204)
+async def unsubscribe_from_push(caller: BrowserCaller, state: State) -> None:
+    """End the subscription of this browser."""
+    await state.push.unsubscribe(caller.credential_id)
+
+
+@router.post("/push-subscriptions/test", status_code=204, responses=error_responses(422, 429, 502))
+async def send_test_push(caller: BrowserCaller, state: State) -> None:
+    """Send a notification to this browser now, and report what its push service says."""
+    await state.push.send_test(caller.credential_id, caller.person.id)

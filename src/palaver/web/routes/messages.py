@@ -6,21 +6,18 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.delivery.view import DeliveryOperations
+from palaver.delivery.wire import DeliveryJson
+from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, OwnView
 from palaver.web.errors import error_responses
-from palaver.web.message_schemas import (
-    DeliveriesOut,
-    DeliveryOut,
-    MessageIn,
-    ReceiptOut,
-    to_delivery_out,
-    to_receipt_out,
-)
 from palaver.web.routes.sessions import SessionId
-from palaver.web.state import State
+from palaver.web.session_schemas import MessageIn
+from palaver.web.state import Cursor, State
 from palaver.web.submit_message import submit_message
+from palaver.web.wire import receipt_to_json
 
 router = make_router("messages", "/api/sessions", responses=error_responses(401, 404))
 
@@ -28,8 +25,18 @@ router = make_router("messages", "/api/sessions", responses=error_responses(401,
 DeliveryId = Annotated[str, Path(description="The id of a delivery.", examples=["d_1a2b3c4d5e6f7a8b"])]
 
 
+class DeliveriesJson(TypedDict):
+    """A page of a conversation's deliveries, oldest first."""
+
+    deliveries: list[DeliveryJson]
+    total: Annotated[int, Doc("How many deliveries the conversation has in all.")]
+    next_cursor: Annotated[
+        str | None, Doc("Pass this as `cursor` to get the deliveries before these; null if there are none.")
+    ]
+
+
 @router.post("/{session_id}/messages", status_code=202, responses=error_responses(409))
-async def send_message(state: State, caller: Caller, session_id: SessionId, body: MessageIn) -> ReceiptOut:
+async def send_message(state: State, caller: Caller, session_id: SessionId, body: MessageIn) -> ReceiptJson:
     """Send a message. The response confirms that it is stored; the agent's answer arrives on the live stream.
 
     Sending it again with the same key has no effect; the outcome is then `duplicate`. Slash commands work here too. If
@@ -46,31 +53,31 @@ async def send_message(state: State, caller: Caller, session_id: SessionId, body
         attachment_ids=body.attachment_ids,
         reply_to=body.reply_to,
     )
-    return to_receipt_out(receipt)
+    return receipt_to_json(receipt)
 
 
 @router.get("/{session_id}/deliveries")
 async def list_deliveries(
     view: CallerView,
     session_id: SessionId,
-    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
+    cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> DeliveriesOut:
+) -> DeliveriesJson:
     """List the newest deliveries of a conversation, oldest first: answers sent to chat platforms, and their state.
 
     The next page has those before them.
     """
     page = await view.part(DeliveryOperations).list(session_id, limit=limit, cursor=cursor)
-    return DeliveriesOut(
-        deliveries=[to_delivery_out(each) for each in page],
-        total=await view.part(DeliveryOperations).count(session_id),
-        next_cursor=page.cursor,
-    )
+    return {
+        "deliveries": [build_json(DeliveryJson, each) for each in page],
+        "total": await view.part(DeliveryOperations).count(session_id),
+        "next_cursor": page.cursor,
+    }
 
 
 @router.post("/{session_id}/deliveries/{delivery_id}/retry", responses=error_responses(409))
-async def retry_delivery(state: State, view: OwnView, session_id: SessionId, delivery_id: DeliveryId) -> DeliveryOut:
+async def retry_delivery(state: State, view: OwnView, session_id: SessionId, delivery_id: DeliveryId) -> DeliveryJson:
     """Send a failed or uncertain delivery again. If an uncertain one did arrive, this delivers it twice."""
     delivery = await view.part(DeliveryOperations).send_again(session_id, delivery_id)
     state.gateway.outbox.wake()
-    return to_delivery_out(delivery)
+    return build_json(DeliveryJson, delivery)

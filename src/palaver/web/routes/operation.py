@@ -1,23 +1,98 @@
-"""For owners: the server's log and its health. For everybody: what is new in the running version."""
+"""Health checks and metrics, for process supervisors and monitoring; for owners the server's log and its health.
+
+For everybody: what is new in the running version.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query, Request, Response
 from pydantic import Field
 
 from palaver import __version__
+from palaver.core.engines.base import ReadinessCode, ReadinessProblem
 from palaver.operation.doctor.finding import FindingCode
 from palaver.operation.health_check import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
-from palaver.operation.metrics import load_update_notes
+from palaver.operation.metrics import find_problems, load_update_notes
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
-from palaver.web.errors import error_responses
+from palaver.web.errors import build_error_response, error_responses
+from palaver.web.metrics import Metrics
 from palaver.web.state import ResponseModel, State, Time
 
-router = make_router("operation", "/api", responses=error_responses(401, 403))
+router = make_router("operation", "")
+
+_ERRORS = error_responses(401, 403)
+
+
+class HealthOut(ResponseModel):
+    """The health of the server."""
+
+    status: Literal["ok"]
+    version: str
+
+
+@router.get("/healthz")
+async def check_health() -> HealthOut:
+    """Check that the process is alive."""
+    return HealthOut(status="ok", version=__version__)
+
+
+class ReadinessProblemOut(ResponseModel):
+    """Something that limits the server."""
+
+    code: ReadinessCode = Field(description="A stable identifier for programs.")
+    message: str
+
+
+class ReadinessOut(HealthOut):
+    """Problems that limit the server, and the health of its accounts on chat platforms."""
+
+    platforms: Literal["ok", "problem"] = Field(
+        description="`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."
+    )
+    problems: list[ReadinessProblemOut]
+
+
+@router.get("/readyz", response_model=ReadinessOut, responses=error_responses(503))
+async def check_readiness(state: State, request: Request) -> ReadinessOut | Response:
+    """Check that messages can be stored and read, within a few seconds.
+
+    If not, the response is an error whose code says why, such as `disk_full` or `store_file_lost`.
+    """
+    problems = [*await find_problems(state.gateway.store)]
+    if request.state.connections.has_refused_lately:
+        text = "The limit of open connections was reached within the last minute: some were refused."
+        problems.append(ReadinessProblem("too_many_connections", text, is_blocking=False))
+    for problem in problems:
+        if problem.is_blocking:
+            return build_error_response(503, problem.code, problem.message)
+    return ReadinessOut(
+        status="ok",
+        version=__version__,
+        platforms="problem" if state.gateway.accounts.has_problem else "ok",
+        problems=[ReadinessProblemOut.model_validate(problem, from_attributes=True) for problem in problems],
+    )
+
+
+async def _get_metrics(request: Request) -> Metrics:
+    metrics: Metrics = request.app.state.metrics
+    return metrics
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **error_responses(401)},
+)
+async def get_metrics(_owner: OwnerCaller, metrics: Annotated[Metrics, Depends(_get_metrics)]) -> Response:
+    """Get this server's metrics for Prometheus. Tokens need the scope `admin`."""
+    return Response(await metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+# ---- for the page --------------------------------------------------------------------------------------
 
 
 class LogProcessOut(ResponseModel):
@@ -52,7 +127,7 @@ class LogsOut(ResponseModel):
     )
 
 
-@router.get("/logs")
+@router.get("/api/logs", responses=_ERRORS)
 async def list_logs(
     _owner: OwnerCaller,
     level: Annotated[
@@ -68,7 +143,7 @@ async def list_logs(
 
 
 class FindingOut(ResponseModel):
-    """What a check has found."""
+    """The result of a check."""
 
     code: FindingCode = Field(description="A stable identifier for programs.")
     subject: str
@@ -79,7 +154,7 @@ class FindingOut(ResponseModel):
 
 
 class HealthDetailsOut(ResponseModel):
-    """What `palaver doctor` has found."""
+    """The result of `palaver doctor`."""
 
     ok: bool = Field(description="Whether there are no problems; there may be warnings.")
     findings: list[FindingOut]
@@ -88,7 +163,7 @@ class HealthDetailsOut(ResponseModel):
     duration_seconds: float
 
 
-@router.get("/health/details")
+@router.get("/api/health/details", responses=_ERRORS)
 async def get_health_details(
     state: State,
     _owner: OwnerCaller,
@@ -109,13 +184,13 @@ async def get_health_details(
 
 
 class UpdateNotesOut(ResponseModel):
-    """What is new in the running version."""
+    """The changes in the running version."""
 
     version: str
     text: str = Field(description="Markdown; empty if there are no notes.")
 
 
-@router.get("/update-notes")
+@router.get("/api/update-notes", responses=_ERRORS)
 async def get_update_notes(_caller: Caller) -> UpdateNotesOut:
     """Get what is new in the running version."""
     return UpdateNotesOut(version=__version__, text=await asyncio.to_thread(load_update_notes))

@@ -10,44 +10,26 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from palaver.accounts.people import People
+from palaver.core.text import make_storable
+from palaver.core.wire import build_json
 from palaver.people.erasures_table import check_typed_name
-from palaver.people.model import Invitation, Member, Role, is_loopback
-from palaver.people.pairing_table import Grant, PairingRequest
+from palaver.people.model import Invitation, Role, is_loopback
+from palaver.people.pairing_table import Grant
+from palaver.people.wire import MemberJson, PairingRequestJson, member_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller, OwnerInBrowser, check_browser
 from palaver.web.errors import error_responses
-from palaver.web.routes.me import Name, SignInMethodsOut, to_sign_in_methods_out
+from palaver.web.routes.me import Name
 from palaver.web.routes.sign_in import get_site
-from palaver.web.state import RequestModel, ResponseModel, State, Time, WebState, to_utf8_text
+from palaver.web.state import RequestModel, ResponseModel, State, Time, WebState
 
 router = make_router("people", "/api/people", responses=error_responses(401, 403))
-
-
-class ChatAccountOut(ResponseModel):
-    """An account on a chat platform."""
-
-    platform: str
-    account: str = Field(description="The platform's own id of the user, which never changes.")
-
-
-class MemberOut(ResponseModel):
-    """A person, as the owner sees them."""
-
-    id: str
-    name: str
-    role: Role
-    platforms: list[str] = Field(description="The platforms that they have written on.")
-    chat_accounts: list[ChatAccountOut] = Field(description="Their accounts on chat platforms.")
-    sign_in_methods: SignInMethodsOut | None = Field(description="How they can sign in; null if they can't.")
-    last_seen_at: Time | None = Field(description="When they last used the web page.")
-    created_at: Time
-    uses_terminal: bool = Field(description="They use the terminal of the server, and therefore are always an owner.")
 
 
 class PeopleOut(ResponseModel):
     """A page of people, newest first."""
 
-    people: list[MemberOut]
+    people: list[MemberJson]
     next_cursor: str | None
 
 
@@ -76,29 +58,18 @@ class SignInLinkOut(ResponseModel):
 class InvitationOut(ResponseModel):
     """A person, and the sign-in link to send them."""
 
-    person: MemberOut
+    person: MemberJson
     link: SignInLinkOut
-
-
-class PairingRequestOut(ResponseModel):
-    """A stranger who asks for access. The stranger has a code, which is not shown here."""
-
-    id: str
-    platform: str
-    account: str = Field(description="The platform's own id of the stranger, which never changes.")
-    name: str = Field(description="As the stranger calls themselves.")
-    created_at: Time
-    expires_at: Time
 
 
 class PairingRequestsOut(ResponseModel):
     """Requests for access, the oldest first."""
 
-    requests: list[PairingRequestOut]
+    requests: list[PairingRequestJson]
 
 
 class ApprovalIn(RequestModel):
-    """What to give the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account)."""
+    """The access of the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account)."""
 
     grant: Grant
 
@@ -111,7 +82,7 @@ class UnlinkIn(RequestModel):
 
 
 class ErasurePreviewOut(ResponseModel):
-    """Who would be erased, and how much would go."""
+    """The person who would be erased, and how much would go."""
 
     person_id: str
     name: str = Field(description="Send it back to confirm.")
@@ -125,7 +96,7 @@ class ErasureIn(RequestModel):
 
 
 class ErasureOut(ResponseModel):
-    """How much was erased."""
+    """A count of what was erased."""
 
     counts: dict[str, int] = Field(description="How many there were of each kind.")
     ended_at: Time | None
@@ -147,7 +118,7 @@ async def list_people(
 ) -> PeopleOut:
     """List the people who use this server. Guests wrote in a chat and have not been let in yet."""
     page = await people.list(role=role, limit=limit, cursor=cursor)
-    return PeopleOut(people=[_to_member_out(each) for each in page], next_cursor=page.cursor)
+    return PeopleOut(people=[member_to_json(each) for each in page], next_cursor=page.cursor)
 
 
 @router.post("", status_code=201)
@@ -162,17 +133,17 @@ async def create_person(
 @router.get("/requests")
 async def list_pairing_requests(people: AllPeople) -> PairingRequestsOut:
     """List the strangers who ask for access."""
-    return PairingRequestsOut(requests=[_to_request_out(each) for each in await people.list_requests()])
+    return PairingRequestsOut(requests=[build_json(PairingRequestJson, each) for each in await people.list_requests()])
 
 
 @router.post("/requests/{request_id}/approve", responses=error_responses(404))
 async def approve_pairing_request(
     request_id: str, body: ApprovalIn, caller: OwnerCaller, people: AllPeople
-) -> MemberOut:
+) -> MemberJson:
     """Give a stranger access, and tell them. Returns the person who has it now. Tokens can't give `me`."""
     if body.grant is Grant.ME:
         check_browser(caller)
-    return _to_member_out(await people.approve(request_id, body.grant))
+    return member_to_json(await people.approve(request_id, body.grant))
 
 
 @router.post("/requests/{request_id}/deny", status_code=204, responses=error_responses(404))
@@ -182,15 +153,15 @@ async def deny_pairing_request(request_id: str, people: AllPeople) -> None:
 
 
 @router.post("/{person_id}/unlink", responses=error_responses(404))
-async def unlink_account(person_id: str, body: UnlinkIn, people: AllPeople) -> MemberOut:
+async def unlink_account(person_id: str, body: UnlinkIn, people: AllPeople) -> MemberJson:
     """Take a chat account out of a person. It gets back what it had before the link; what is new since then stays."""
-    return _to_member_out(await people.unlink(person_id, f"{body.platform}:{body.account}"))
+    return member_to_json(await people.unlink(person_id, f"{body.platform}:{body.account}"))
 
 
 @router.patch("/{person_id}", responses=error_responses(404))
-async def update_person(person_id: str, body: PersonChangesIn, people: AllPeople) -> MemberOut:
+async def update_person(person_id: str, body: PersonChangesIn, people: AllPeople) -> MemberJson:
     """Change a person's name or role. Making someone a guest signs them out everywhere."""
-    return _to_member_out(await people.update(person_id, name=body.name, role=body.role))
+    return member_to_json(await people.update(person_id, name=body.name, role=body.role))
 
 
 @router.delete("/{person_id}", status_code=204, responses=error_responses(404))
@@ -204,7 +175,7 @@ async def preview_erasure(person_id: str, caller: OwnerCaller, state: State) -> 
     """Count what erasing a person would delete. Nothing is changed."""
     preview = await state.erasures.preview(caller.principal, person_id)
     return ErasurePreviewOut(
-        person_id=preview.person_id, name=to_utf8_text(preview.name), counts=preview.report.to_dict()
+        person_id=preview.person_id, name=make_storable(preview.name), counts=preview.report.to_dict()
     )
 
 
@@ -216,7 +187,7 @@ async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, sta
     gone; if the connection breaks before, the server goes on.
     """
     preview = await state.erasures.preview(caller.principal, person_id)
-    check_typed_name(body.name, to_utf8_text(preview.name))
+    check_typed_name(body.name, make_storable(preview.name))
     erasing = asyncio.create_task(state.erasures.erase(caller.principal, preview.person_id), name="palaver-erasure")
     report = await asyncio.shield(erasing)  # not canceled: the erasure goes on even if the caller stops waiting
     return ErasureOut(counts=report.to_dict(), ended_at=report.ended_at)
@@ -231,17 +202,6 @@ async def create_sign_in_link(
     return _to_invitation_out(invitation, request, state)
 
 
-def _to_request_out(request: PairingRequest) -> PairingRequestOut:
-    return PairingRequestOut(
-        id=request.id,
-        platform=str(request.platform),
-        account=to_utf8_text(request.account),
-        name=to_utf8_text(request.name),
-        created_at=request.created_at,
-        expires_at=request.expires_at,
-    )
-
-
 def _to_invitation_out(invitation: Invitation, request: Request, state: WebState) -> InvitationOut:
     page_url = _get_page_url_for_others(request, state)
     link = SignInLinkOut(
@@ -249,7 +209,7 @@ def _to_invitation_out(invitation: Invitation, request: Request, state: WebState
         expires_at=invitation.expires_at,
         is_local_only=is_loopback(urlsplit(page_url).hostname or ""),
     )
-    return InvitationOut(person=_to_member_out(invitation.member), link=link)
+    return InvitationOut(person=member_to_json(invitation.member), link=link)
 
 
 def _get_page_url_for_others(request: Request, state: WebState) -> str:
@@ -261,21 +221,3 @@ def _get_page_url_for_others(request: Request, state: WebState) -> str:
     if state.public_url is not None:
         return state.public_url
     return (state.network_url or own_url) if is_loopback(request.url.hostname or "") else own_url
-
-
-def _to_member_out(member: Member) -> MemberOut:
-    methods = member.sign_in_methods
-    return MemberOut(
-        id=member.person.id,
-        name=member.person.name,
-        role=member.person.role,
-        platforms=list(member.platforms),
-        chat_accounts=[
-            ChatAccountOut(platform=str(each.platform), account=to_utf8_text(each.account))
-            for each in member.chat_accounts
-        ],
-        sign_in_methods=None if methods is None else to_sign_in_methods_out(methods),
-        last_seen_at=member.last_seen_at,
-        created_at=member.person.created_at,
-        uses_terminal=member.uses_terminal,
-    )

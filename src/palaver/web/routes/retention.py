@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from palaver.core.source import Platform
+from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, ResponseModel, State, Time
+from palaver.web.state import RequestModel, ResponseModel, State
 
 PRUNE_TIME_LIMIT = timedelta(seconds=5)  # of one request
 
@@ -34,16 +35,16 @@ class PruneIn(RequestModel):
     dry_run: bool = Field(True, description="Only count. Send false to delete.")
 
 
-class PruneOut(ResponseModel):
-    """What was deleted, or would be."""
+class PruneJson(TypedDict):
+    """A count of what was deleted, or would be."""
 
     sessions: int
     messages: int
-    bytes: int = Field(description="Of the logs, about.")
-    oldest: Time | None = Field(description="The last activity of the conversation unused for longest.")
+    bytes: Annotated[int, Doc("Of the logs, about.")]
+    oldest: Annotated[Time | None, Doc("The last activity of the conversation unused for longest.")]
     newest: Time | None
     is_dry_run: bool
-    is_complete: bool = Field(description="False: the time of one request was up. Send it again to go on.")
+    is_complete: Annotated[bool, Doc("False: the time of one request was up. Send it again to go on.")]
 
 
 @router.get("")
@@ -58,7 +59,7 @@ async def get_retention(_caller: Caller, state: State) -> RetentionOut:
 
 
 @router.post("/prune", responses=error_responses(403))
-async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> PruneOut:
+async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> PruneJson:
     """Delete everybody's conversations that were not used for so long, except pinned ones and those in use.
 
     One request works for about five seconds. If there may be more, `is_complete` is false: a preview then counts at
@@ -71,19 +72,11 @@ async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> Pr
         dry_run=body.dry_run,
         time_limit=PRUNE_TIME_LIMIT,
     )
-    return PruneOut(
-        sessions=report.sessions,
-        messages=report.messages,
-        bytes=report.bytes,
-        oldest=report.oldest,
-        newest=report.newest,
-        is_dry_run=report.is_dry_run,
-        is_complete=report.is_complete,
-    )
+    return build_json(PruneJson, report)
 
 
 class RewrittenFileOut(ResponseModel):
-    """What rewriting the database file has saved."""
+    """The space that rewriting the database file has saved."""
 
     saved_bytes: int | None = Field(description="How many bytes smaller the file is. Null: PostgreSQL.")
 

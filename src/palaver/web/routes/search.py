@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from fastapi import Query
-from pydantic import Field
 
+from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.sessions.search_text import MAX_QUERY_CHARS, ArchivedFilter, SearchFilter
+from palaver.sessions.view_wire import NamedPersonJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.state import Moment, ResponseModel, State, Time
+from palaver.web.state import Cursor, Moment, State
+from palaver.web.wire import NextCursor
 
 router = make_router("search", "/api", responses=error_responses(401, 404))
 
 
-class SearchHitOut(ResponseModel):
+class SearchHitJson(TypedDict):
     """A message that matches."""
 
     session_id: str
     title: str | None
-    archived: bool = Field(description="Whether the conversation is archived.")
-    owner_name: str | None = Field(
-        description="The name of the person whose conversation it is; only in requests with `all`."
-    )
+    archived: Annotated[bool, Doc("Whether the conversation is archived.")]
+    owner_name: Annotated[
+        str | None, Doc("The name of the person whose conversation it is; only in requests with `all`.")
+    ]
     seq: int
     at: Time
     role: str
     snippet: str
-    highlights: list[tuple[int, int]] = Field(
-        description="The parts of the snippet to highlight: start and end (exclusive) of each."
-    )
+    highlights: Annotated[
+        list[tuple[int, int]], Doc("The parts of the snippet to highlight: start and end (exclusive) of each.")
+    ]
 
 
-class SearchResultsOut(ResponseModel):
+class SearchResultsJson(TypedDict):
     """A page of matching messages, newest first."""
 
-    hits: list[SearchHitOut]
-    is_indexing: bool = Field(
-        description="Whether some messages, for example of an import, are not indexed yet and may be missing."
-        " Search again in a moment."
-    )
-    next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
+    hits: list[SearchHitJson]
+    is_indexing: Annotated[
+        bool,
+        Doc(
+            "Whether some messages, for example of an import, are not indexed yet and may be missing. Search again in a"
+            " moment."
+        ),
+    ]
+    next_cursor: NextCursor
+
+
+class SearchPeopleJson(TypedDict):
+    """People in your conversations, by name."""
+
+    people: list[NamedPersonJson]
 
 
 @router.get("/search")
@@ -74,9 +85,9 @@ async def search_messages(
     archived: Annotated[
         Literal["only", "without", "both"], Query(description="Whether to search in archived conversations.")
     ] = "both",
-    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
+    cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-) -> SearchResultsOut:
+) -> SearchResultsJson:
     """Search for messages, newest first. To read a match in context, list the messages `around` its `seq`."""
     search_filter = SearchFilter(
         platform=platform,
@@ -94,28 +105,11 @@ async def search_messages(
     if hits.is_indexing:
         state.gateway.store.indexer.notify()
     next_cursor = hits[-1].cursor if len(hits) == limit else None
-    found = [
-        SearchHitOut.model_validate({**hit.to_dict(), "owner_name": hit.owner_name if include_all else None})
-        for hit in hits
-    ]
-    return SearchResultsOut(hits=found, is_indexing=hits.is_indexing, next_cursor=next_cursor)
-
-
-class SearchPersonOut(ResponseModel):
-    """A person whose messages can be searched."""
-
-    id: str
-    name: str
-
-
-class SearchPeopleOut(ResponseModel):
-    """People in your conversations, by name."""
-
-    people: list[SearchPersonOut]
+    found = [{**hit.to_dict(), "owner_name": hit.owner_name if include_all else None} for hit in hits]
+    return {"hits": cast("list[SearchHitJson]", found), "is_indexing": hits.is_indexing, "next_cursor": next_cursor}
 
 
 @router.get("/search/people")
-async def list_search_people(view: CallerView) -> SearchPeopleOut:
+async def list_search_people(view: CallerView) -> SearchPeopleJson:
     """List the people who take part in your conversations, you included, to search for what they wrote."""
-    people = await view.list_people()
-    return SearchPeopleOut(people=[SearchPersonOut(id=person.id, name=person.name) for person in people])
+    return {"people": [build_json(NamedPersonJson, person) for person in await view.list_people()]}

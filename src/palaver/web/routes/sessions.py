@@ -14,38 +14,36 @@ from fastapi.responses import StreamingResponse
 from palaver.agent import profiles
 from palaver.agent.profiles import check_model_choice
 from palaver.agent.toolsets import check_toolsets_exist, list_session_toolsets
+from palaver.agent.wire import ToolsetJson, toolset_to_json
+from palaver.core.wire import Doc, TypedDict
 from palaver.inbox import check_content
 from palaver.people.model import check_permission
 from palaver.sessions.conversations import NewConversation
 from palaver.sessions.export import DocumentFormat
 from palaver.sessions.view.session_view import check_may_change_settings
 from palaver.sessions.view.transcripts import MAX_PAGE_EVENTS
+from palaver.sessions.view_wire import ReceiptJson
 from palaver.turns.commands import history as history_commands, versions as version_commands
 from palaver.turns.commands.versions import stop_run
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.message_schemas import EventsOut, ReceiptOut, to_events_out, to_receipt_out
 from palaver.web.session_schemas import (
     ActionIn,
     ChooseVersionIn,
     CompactIn,
     EditIn,
-    EditOut,
     ForkIn,
     MarkReadIn,
     NewSessionIn,
-    ReadPositionOut,
     RetryIn,
     SessionChangesIn,
-    SessionOut,
-    SessionsOut,
     StopIn,
     UndoIn,
-    to_session_out,
 )
-from palaver.web.state import MAX_SEQ, Moment, State
+from palaver.web.state import MAX_SEQ, Cursor, Moment, State
 from palaver.web.submit_message import run_action, submit_message
+from palaver.web.wire import ConversationJson, LogPageJson, page_to_json, receipt_to_json, summary_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +52,35 @@ router = make_router("sessions", "/api/sessions", responses=error_responses(401)
 
 SessionId = Annotated[str, Path(description="The id of a conversation.", examples=["20261115_081200_1a2b3c4d"])]
 SeqQuery = Annotated[int | None, Query(ge=0, le=MAX_SEQ)]
+
+
+class ConversationsJson(TypedDict):
+    """A page of conversations, newest first."""
+
+    sessions: list[ConversationJson]
+    next_cursor: Annotated[
+        str | None,
+        Doc("Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items."),
+    ]
+
+
+class EditJson(TypedDict):
+    """The conversation that the message was sent in, and what happened to it."""
+
+    session: ConversationJson
+    receipt: ReceiptJson
+
+
+class ReadPositionJson(TypedDict):
+    """The last event that you have read; this number never goes down."""
+
+    read_seq: int
+
+
+class ToolsetsJson(TypedDict):
+    """The toolsets of a conversation."""
+
+    toolsets: list[ToolsetJson]
 
 
 @router.get("", responses=error_responses(404))
@@ -76,9 +103,9 @@ async def list_sessions(
     query: Annotated[
         str | None, Query(description="Words in the title, the preview or the name of the chat; -word excludes a word.")
     ] = None,
-    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
+    cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> SessionsOut:
+) -> ConversationsJson:
     """List conversations, newest first. Empty ones are left out."""
     page = await view.summaries.list(
         state="expired" if expired else session_state,
@@ -93,13 +120,12 @@ async def list_sessions(
         text=query,
     )
     connected = state.gateway.platforms
-    return SessionsOut(
-        sessions=[to_session_out(each, connected, with_owner=include_all) for each in page], next_cursor=page.cursor
-    )
+    sessions = [summary_to_json(each, connected, with_owner=include_all) for each in page]
+    return {"sessions": sessions, "next_cursor": page.cursor}
 
 
 @router.post("", status_code=201, responses=error_responses(404))
-async def create_session(state: State, caller: Caller, body: NewSessionIn) -> SessionOut:
+async def create_session(state: State, caller: Caller, body: NewSessionIn) -> ConversationJson:
     """Start a new conversation. Lists show it after its first message."""
     if body.model is not None:
         check_model_choice(state.gateway.agent, state.gateway.rules, caller.person.role, body.model)
@@ -109,13 +135,15 @@ async def create_session(state: State, caller: Caller, body: NewSessionIn) -> Se
         title=body.title, project=body.project, model=body.model, **_check_choices(state, caller, choices)
     )
     summary = await state.conversations.start(caller.person, conversation, key=body.key)
-    return to_session_out(summary, state.gateway.platforms)
+    return summary_to_json(summary, state.gateway.platforms)
 
 
 @router.get("/{session_id}", responses=error_responses(404))
-async def get_session(state: State, view: CallerView, session_id: SessionId, include_all: IncludeAll) -> SessionOut:
+async def get_session(
+    state: State, view: CallerView, session_id: SessionId, include_all: IncludeAll
+) -> ConversationJson:
     """Get a conversation."""
-    return to_session_out(await view.summaries.get(session_id), state.gateway.platforms, with_owner=include_all)
+    return summary_to_json(await view.summaries.get(session_id), state.gateway.platforms, with_owner=include_all)
 
 
 @router.patch("/{session_id}", responses=error_responses(404))
@@ -126,7 +154,7 @@ async def update_session(
     include_all: IncludeAll,
     session_id: SessionId,
     body: SessionChangesIn,
-) -> SessionOut:
+) -> ConversationJson:
     """Change a conversation. If one of the changes is not possible, none is made."""
     changes = body.model_dump(exclude_unset=True)
     if changes.get("model") is not None:
@@ -137,7 +165,7 @@ async def update_session(
         allowed = list_session_toolsets(session, gateway.rules, gateway.agent.list_tool_servers(), caller.person.role)
         check_toolsets_exist((name for name, is_on in body.toolsets.items() if not is_on), allowed)
     summary = await view.update(session_id, changes)  # type: ignore[arg-type]
-    return to_session_out(summary, state.gateway.platforms, with_owner=include_all)
+    return summary_to_json(summary, state.gateway.platforms, with_owner=include_all)
 
 
 def _check_choices(state: State, caller: Caller, changes: Mapping[str, Any]) -> dict[str, str]:
@@ -170,12 +198,12 @@ async def list_messages(
     after: SeqQuery = None,
     around: SeqQuery = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_EVENTS)] = 50,
-) -> EventsOut:
+) -> LogPageJson:
     """Read a conversation: visible messages and other events, oldest first.
 
     By default its end, or else the part before, after or around an event.
     """
-    return to_events_out(
+    return page_to_json(
         await view.transcripts.load_page(session_id, before=before, after=after, around=around, limit=limit)
     )
 
@@ -186,17 +214,25 @@ async def list_events(
     session_id: SessionId,
     after: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_EVENTS)] = 100,
-) -> EventsOut:
+) -> LogPageJson:
     """Read the complete log after an event, including hidden messages."""
-    return to_events_out(await view.transcripts.load_log_page(session_id, after=after, limit=limit))
+    return page_to_json(await view.transcripts.load_log_page(session_id, after=after, limit=limit))
+
+
+@router.get("/{session_id}/toolsets", responses=error_responses(404))
+async def list_toolsets(state: State, caller: Caller, view: CallerView, session_id: SessionId) -> ToolsetsJson:
+    """List the toolsets that the operator allows for you in a conversation, including those that are turned off."""
+    disabled = (await view.summaries.get(session_id)).disabled_toolsets
+    toolsets = await state.gateway.list_toolsets(caller.principal, session_id)
+    return {"toolsets": [toolset_to_json(each, disabled) for each in toolsets]}
 
 
 @router.put("/{session_id}/read", responses=error_responses(404))
-async def mark_read(state: State, view: CallerView, session_id: SessionId, body: MarkReadIn) -> ReadPositionOut:
+async def mark_read(state: State, view: CallerView, session_id: SessionId, body: MarkReadIn) -> ReadPositionJson:
     """Mark everything up to an event as read. An earlier event than the last one changes nothing."""
     read_seq = await view.transcripts.mark_read(session_id, body.seq)
     state.live.refresh_session(session_id)
-    return ReadPositionOut(read_seq=read_seq)
+    return ReadPositionJson(read_seq=read_seq)
 
 
 @router.get(
@@ -247,46 +283,46 @@ _ACTION_ERRORS = error_responses(404, 409, 429)
 
 
 @router.post("/{session_id}/stop", responses=_ACTION_ERRORS)
-async def stop_answer(state: State, caller: Caller, session_id: SessionId, stop: StopIn) -> ReceiptOut:
+async def stop_answer(state: State, caller: Caller, session_id: SessionId, stop: StopIn) -> ReceiptJson:
     """Stop the current answer. What was written so far is kept."""
     return await run_action(state, caller, session_id, stop_run.call(clear_queue=stop.clear_queue), stop.key)
 
 
 @router.post("/{session_id}/undo", responses=_ACTION_ERRORS)
-async def undo_turns(state: State, caller: Caller, session_id: SessionId, undo: UndoIn) -> ReceiptOut:
+async def undo_turns(state: State, caller: Caller, session_id: SessionId, undo: UndoIn) -> ReceiptJson:
     """Undo the last turns. They are hidden, not deleted."""
     call = history_commands.undo_turns.call(turns=undo.turns)
     return await run_action(state, caller, session_id, call, undo.key)
 
 
 @router.post("/{session_id}/redo", responses=_ACTION_ERRORS)
-async def redo_turns(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptOut:
+async def redo_turns(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptJson:
     """Redo what the last undo hid."""
     return await run_action(state, caller, session_id, history_commands.redo_turns.call(), action.key)
 
 
 @router.post("/{session_id}/retry", responses=_ACTION_ERRORS)
-async def retry_turn(state: State, caller: Caller, session_id: SessionId, retry: RetryIn) -> ReceiptOut:
+async def retry_turn(state: State, caller: Caller, session_id: SessionId, retry: RetryIn) -> ReceiptJson:
     """Regenerate an answer in place. The previous version is kept, with everything that followed it."""
     call = version_commands.retry_turn.call(seq=retry.seq)
     return await run_action(state, caller, session_id, call, retry.key)
 
 
 @router.post("/{session_id}/version", responses=_ACTION_ERRORS)
-async def choose_version(state: State, caller: Caller, session_id: SessionId, choice: ChooseVersionIn) -> ReceiptOut:
+async def choose_version(state: State, caller: Caller, session_id: SessionId, choice: ChooseVersionIn) -> ReceiptJson:
     """Show another version of a message, with everything that followed it. The agent sees that version only."""
     call = version_commands.choose_version.call(number=choice.version, seq=choice.seq)
     return await run_action(state, caller, session_id, call, choice.key)
 
 
 @router.post("/{session_id}/restore", responses=_ACTION_ERRORS)
-async def restore_session(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptOut:
+async def restore_session(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptJson:
     """Revert the last restart, switch, branch or summary."""
     return await run_action(state, caller, session_id, history_commands.restore_session.call(), action.key)
 
 
 @router.post("/{session_id}/compact", responses=_ACTION_ERRORS)
-async def compact_session(state: State, caller: Caller, session_id: SessionId, compact: CompactIn) -> ReceiptOut:
+async def compact_session(state: State, caller: Caller, session_id: SessionId, compact: CompactIn) -> ReceiptJson:
     """Compact the context: the agent sees a summary of the older messages, people still see all of them."""
     focus = (compact.focus or "").strip() or None
     call = history_commands.compact_session.call(focus=focus)
@@ -297,14 +333,14 @@ async def compact_session(state: State, caller: Caller, session_id: SessionId, c
 
 
 @router.post("/{session_id}/fork", status_code=201, responses=error_responses(404))
-async def fork_session(state: State, caller: Caller, session_id: SessionId, fork: ForkIn) -> SessionOut:
+async def fork_session(state: State, caller: Caller, session_id: SessionId, fork: ForkIn) -> ConversationJson:
     """Create a copy of your own, up to and including the turn of a message. The original doesn't change."""
     copy = await state.conversations.fork(caller.principal, session_id, fork.up_to_seq, fork.title)
-    return to_session_out(copy, state.gateway.platforms)
+    return summary_to_json(copy, state.gateway.platforms)
 
 
 @router.post("/{session_id}/edit", status_code=202, responses=_ACTION_ERRORS)
-async def edit_message(state: State, caller: Caller, session_id: SessionId, edit: EditIn) -> EditOut:
+async def edit_message(state: State, caller: Caller, session_id: SessionId, edit: EditIn) -> EditJson:
     """Edit a message: send another version of it in its place, or in a new conversation with all that came before."""
     check_content(edit.content, edit.attachment_ids)  # before there is a copy
     if not edit.branch:
@@ -313,7 +349,7 @@ async def edit_message(state: State, caller: Caller, session_id: SessionId, edit
         )
         edited = await run_action(state, caller, session_id, call, edit.key)
         current = await state.gateway.store.aio.seen_by(caller.principal).summaries.get(session_id)
-        return EditOut(session=to_session_out(current, state.gateway.platforms), receipt=edited)
+        return EditJson(session=summary_to_json(current, state.gateway.platforms), receipt=edited)
     copy = await state.conversations.fork_before(caller.person, session_id, edit.seq, edit.key)
     receipt = await submit_message(
         state,
@@ -325,4 +361,4 @@ async def edit_message(state: State, caller: Caller, session_id: SessionId, edit
         attachment_ids=edit.attachment_ids,
     )
     summary = await state.gateway.store.aio.seen_by(caller.principal).summaries.get(copy.session.id)
-    return EditOut(session=to_session_out(summary, state.gateway.platforms), receipt=to_receipt_out(receipt))
+    return EditJson(session=summary_to_json(summary, state.gateway.platforms), receipt=receipt_to_json(receipt))

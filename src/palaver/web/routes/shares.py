@@ -9,46 +9,22 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from palaver.sessions.share import MAX_SHARES_PER_PERSON
+from palaver.sessions.view_wire import ShareJson, share_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.state import Moment, RequestModel, ResponseModel, State, Time
+from palaver.web.state import Cursor, Moment, RequestModel, ResponseModel, State, Time
 
 if TYPE_CHECKING:
-    from palaver.sessions.share import Share
     from palaver.web.state import WebState
 
 router = make_router("shares", "/api")
 
 
-class SharePersonOut(ResponseModel):
-    """The person who shares something."""
-
-    id: str
-    name: str
-
-
-class ShareOut(ResponseModel):
-    """A shared copy of a conversation."""
-
-    id: str
-    session_id: str
-    person: SharePersonOut
-    title: str | None
-    message_count: int
-    created_at: Time
-    expires_at: Time | None = Field(description="From then on the link says that it has expired; null: never.")
-    secret: str = Field(description="Opens the copy.")
-    path: str = Field(
-        description="The path of the page that shows it. The secret comes after `#`, which browsers do not send to any"
-        " server."
-    )
-
-
 class SharesOut(ResponseModel):
     """Shares, newest first."""
 
-    shares: list[ShareOut]
+    shares: list[ShareJson]
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
     default_days: int | None = Field(
         description="After how many days a new link expires by default (`web.shared_link_days`); null: never."
@@ -89,7 +65,7 @@ class SharedConversationOut(ResponseModel):
 @router.post("/sessions/{session_id}/shares", status_code=201, responses=error_responses(401, 403, 404, 409, 422, 503))
 async def create_share(
     session_id: str, state: State, caller: Caller, include_all: IncludeAll, body: NewShareIn | None = None
-) -> ShareOut:
+) -> ShareJson:
     """Share a conversation: make a read-only copy of its current state for anyone who has the link."""
     if body is not None and "expires_at" in body.model_fields_set:
         expires_at = body.expires_at
@@ -97,7 +73,7 @@ async def create_share(
         days = _get_default_days(state)
         expires_at = None if days is None else state.gateway.store.clock.now() + timedelta(days=days)
     share = await state.shares.create(caller.principal, session_id, everything=include_all, expires_at=expires_at)
-    return _to_share_out(share, state)
+    return share_to_json(share, state.base_path)
 
 
 @router.get("/shares", responses=error_responses(401, 403, 422))
@@ -106,12 +82,12 @@ async def list_shares(
     caller: Caller,
     include_all: IncludeAll,
     limit: Annotated[int, Query(ge=1, le=MAX_SHARES_PER_PERSON)] = 100,
-    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
+    cursor: Cursor = None,
 ) -> SharesOut:
     """List your shares. Owners list everybody's with `all`."""
     shares = await state.shares.list(caller.principal, everything=include_all, limit=limit, cursor=cursor)
     return SharesOut(
-        shares=[_to_share_out(each, state) for each in shares],
+        shares=[share_to_json(each, state.base_path) for each in shares],
         next_cursor=shares.cursor,
         default_days=_get_default_days(state),
     )
@@ -120,10 +96,10 @@ async def list_shares(
 @router.patch("/shares/{share_id}", responses=error_responses(401, 403, 404, 422, 503))
 async def change_share(
     share_id: str, body: ShareExpiryIn, state: State, caller: Caller, include_all: IncludeAll
-) -> ShareOut:
+) -> ShareJson:
     """Change when a link expires. One that has expired works again, until its copy is deleted 7 days later."""
     share = await state.shares.set_expiry(caller.principal, share_id, body.expires_at, everything=include_all)
-    return _to_share_out(share, state)
+    return share_to_json(share, state.base_path)
 
 
 @router.delete("/shares/{share_id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
@@ -143,17 +119,3 @@ async def get_shared_conversation(secret: str, state: State, response: Response)
 
 def _get_default_days(state: WebState) -> int | None:
     return state.settings.current.settings.web.shared_link_days
-
-
-def _to_share_out(share: Share, state: WebState) -> ShareOut:
-    return ShareOut(
-        id=share.id,
-        session_id=share.session_id,
-        person=SharePersonOut(id=share.person_id, name=share.person_name),
-        title=share.title,
-        message_count=share.message_count,
-        created_at=share.created_at,
-        expires_at=share.expires_at,
-        secret=share.secret,
-        path=state.base_path + share.path,
-    )

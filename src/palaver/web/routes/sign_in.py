@@ -10,7 +10,9 @@ from pydantic import Field
 from palaver.accounts.passkeys import Site
 from palaver.accounts.sign_in import Visitor
 from palaver.core.invocation import format_command
-from palaver.people.model import MAX_PASSWORD_CHARS, NewSecret, Person, Role
+from palaver.core.wire import build_json
+from palaver.people.model import MAX_PASSWORD_CHARS, NewSecret, Person
+from palaver.people.wire import PersonJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import (
     BrowserCaller,
@@ -27,27 +29,14 @@ from palaver.web.state import RequestModel, ResponseModel, State, WebState
 router = make_router("sign-in", "/api")
 
 
-class PersonOut(ResponseModel):
-    """A person."""
-
-    id: str
-    name: str
-    role: Role
-    timezone: str | None = Field(description="The person's time zone, an IANA name; null: the server's.")
-
-    @classmethod
-    def from_person(cls, person: Person) -> PersonOut:
-        return cls(id=person.id, name=person.name, role=person.role, timezone=person.timezone)
-
-
 class SignInOut(ResponseModel):
-    """Who is signed in now."""
+    """The person who is signed in now."""
 
-    person: PersonOut
+    person: PersonJson
 
 
 class ServerSignInMethodsOut(ResponseModel):
-    """How people can sign in on this server, besides with a link."""
+    """The ways to sign in on this server, besides with a link."""
 
     password: bool
     passkey: bool
@@ -144,4 +133,4 @@ def _finish_sign_in(
 ) -> SignInOut:
     set_sign_in_cookie(response, request, state, signed_in.secret)
     set_device_cookie(response, request, state, visitor.new_device_cookie)
-    return SignInOut(person=PersonOut.from_person(signed_in.item))
+    return SignInOut(person=build_json(PersonJson, signed_in.item))

@@ -28,7 +28,7 @@ _AUDIO_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 
 
 class SpeechOut(ResponseModel):
-    """What can be done with speech here."""
+    """The features for speech that this server has."""
 
     can_transcribe: bool
     can_speak: bool

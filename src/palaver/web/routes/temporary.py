@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
+from palaver.core.text import make_json_storable
 from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
@@ -22,7 +23,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, wait_until_signed_out
 from palaver.web.errors import error_responses
 from palaver.web.routes.live import EventStream, encode_event
-from palaver.web.state import RequestModel, State, replace_surrogates
+from palaver.web.state import RequestModel, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -89,7 +90,7 @@ async def _encode_events(events: AsyncGenerator[TemporaryEvent, None]) -> AsyncG
     try:
         async for event in events:
             name, data = _describe_event(event)
-            yield encode_event(name, json.dumps(replace_surrogates(data)))
+            yield encode_event(name, json.dumps(make_json_storable(data)))
     finally:
         await events.aclose()
 
