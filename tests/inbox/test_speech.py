@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from drivers.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_transcript
-from palaver.config.agent_rules import AgentProfile, Provider, TurnRules
+from palaver.config.agent_rules import AgentProfile, Provider, SpeechRules, TurnRules
 from palaver.config.budget_rules import (
     BudgetKey,
     BudgetLimit,
@@ -23,7 +23,6 @@ from palaver.inbox.speech import Speech
 from palaver.media.attachments import Attachments
 from palaver.money.meter import Budgets
 from palaver.sessions.inbound import Inbound, InboundFile
-from palaver.sessions.speech import SpeechRules
 from palaver.testing import ScriptedAgent
 from support.inbox import list_rows, load_log, make_dm
 

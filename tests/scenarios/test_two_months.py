@@ -21,7 +21,7 @@ import pytest
 
 from palaver import GatewayConfig, SessionStore
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.config.agent_rules import AgentProfile, MemoryRules, TurnRules
+from palaver.config.agent_rules import AgentProfile, JobRules, MemoryRules, TurnRules
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import SessionId
@@ -73,7 +73,7 @@ RULES = TurnRules(
     open_platforms=frozenset({LOOPBACK}),
     budgets=make_rules(person_day_tokens=DAY_TOKENS, all_month_usd=10**9, job_day_tokens=3000),
     memory=MemoryRules(learn=True),
-    job_keep_days=KEEP_DAYS,
+    jobs=JobRules(keep_days=KEEP_DAYS),
     max_queued=50,
 )
 

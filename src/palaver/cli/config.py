@@ -261,7 +261,7 @@ def _parse_value(catalog: PlatformCatalog, path: SettingPath, text: str) -> obje
         if field is not None:
             kind, is_list, is_optional = field.kind, field.is_list, not field.is_required
     elif template is not None:
-        kind, is_list, is_optional = template.form.kind, template.is_list, template.form.is_optional
+        kind, is_list, is_optional = template.kind, template.is_list, template.is_optional
     if is_optional and text == "null":
         return None
     if is_list:

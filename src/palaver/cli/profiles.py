@@ -105,16 +105,16 @@ def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[
     from palaver.commands.reply_text import format_reset_policy
 
     restarts = "" if policy is None else format_reset_policy(policy)
-    cells = (name, profile.title, profile.model or "", restarts, profile.description)
+    cells = (name, profile.title or "", profile.model or "", restarts, profile.description or "")
     return tuple(map(output.clean_line, cells))
 
 
 def _to_json(name: str, profile: Profile, policy: ResetPolicy | None) -> dict[str, object]:
     return {
         "name": name,
-        "title": profile.title,
+        "title": profile.title or "",
         "picture": profile.picture,
-        "description": profile.description,
+        "description": profile.description or "",
         "model": profile.model,
         "toolsets": None if profile.toolsets is None else sorted(profile.toolsets),
         "session_reset": None if policy is None else policy.to_dict(),

@@ -114,7 +114,7 @@ class Gateway:
         dependencies = self._build_dependencies(redactor)
         self.push = push
         self.turn_worker = TurnWorker(dependencies, on_change=self._wake_senders)
-        self.scheduler = Scheduler(store, self.feed, rules.max_running_jobs, on_change=self._wake_workers)
+        self.scheduler = Scheduler(store, self.feed, rules.jobs.max_running, on_change=self._wake_workers)
         self.memory_runner = MemoryTurnRunner(dependencies)
         self.temporary_chats = TemporaryChats(dependencies)
         self.expiry_watcher = ExpiryWatcher(store, rules, on_change=self.memory_runner.wake)
@@ -207,7 +207,7 @@ class Gateway:
         self.temporary_chats.use_dependencies(dependencies)
         self.inbox.use_settings(agent, rules, profile)
         self.outbox.use_unstreamed_platforms(rules.unstreamed_platforms)
-        self.scheduler.use_max_running(rules.max_running_jobs)
+        self.scheduler.use_max_running(rules.jobs.max_running)
         self.expiry_watcher.use_rules(rules)
 
     def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:

@@ -214,7 +214,7 @@ class MessageQueue:
         self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
         album_id = turns.get_album_id(request.facts)
-        window = self._rules.merge_window // timedelta(microseconds=1)
+        window = round(self._rules.merge_window_seconds * 1_000_000)
         is_merging = window > 0 or (album_id is not None and album_id == open_turns.last_album_id)
         if album_id is not None:
             window = max(window, ALBUM_WINDOW // timedelta(microseconds=1))

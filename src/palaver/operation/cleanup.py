@@ -158,7 +158,7 @@ class Cleanup:
 
     async def delete_old_job_runs(self) -> int:
         """Delete old runs of jobs with their untouched conversations, and jobs that are over; return how many."""
-        keep_days = self._rules.job_keep_days
+        keep_days = self._rules.jobs.keep_days
         if keep_days == 0:
             return 0
         delete = partial(table.delete_old, project_key=PROJECT_NAME.casefold())

@@ -11,8 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.layers import SettingProblem, flatten
-from palaver.config.schema import is_literal_text
-from palaver.config.setting_templates import find_template, format_path, has_password, is_section, parse_key
+from palaver.config.setting_templates import (
+    find_template,
+    format_path,
+    has_password,
+    is_literal_text,
+    is_section,
+    parse_key,
+)
 from palaver.config.settings_key import create_key_file
 from palaver.config.validation import format_value
 from palaver.core.clock import to_micros

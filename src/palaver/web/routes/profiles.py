@@ -68,9 +68,9 @@ async def list_profiles(state: State, caller: Caller) -> ProfilesOut:
         profiles=[
             ProfileOut(
                 name=name,
-                title=profile.title,
+                title=profile.title or "",
                 picture=profile.picture,
-                description=profile.description,
+                description=profile.description or "",
                 model=profile.model,
                 toolsets=None if profile.toolsets is None else sorted(profile.toolsets),
                 session_reset=_to_reset_out(gateway.store.config.reset_by_profile.get(name)),
