@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from palaver.config.setting_templates import SettingPath
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEditor
+    from palaver.settings.encryption import SettingsChange
     from palaver.settings.overview import SettingsOverview, SettingValue
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
-    from palaver.settings.sealing import SettingsChange
 
 _COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
 _HISTORY_COLUMNS = (

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from palaver.config.form_fields import FormField
     from palaver.config.setting_templates import SettingTemplate
     from palaver.settings.editor import EditResult
+    from palaver.settings.encryption import SettingsChange
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
     from palaver.settings.overview import SettingsOverview, SettingValue
     from palaver.settings.platform_catalog import PlatformForm
-    from palaver.settings.sealing import SettingsChange
 
 _Out = TypeVar("_Out", SettingTemplateOut, PlatformFieldOut)
 
