@@ -31,7 +31,6 @@ from palaver.people.model import Role
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
     DecryptionFailed,
-    encrypt,
     make_change,
     read_or_keep_encrypted,
     read_value,
@@ -262,7 +261,7 @@ class SettingsEditor:
             if value is not _UNSET and self._is_secret(path, value):
                 key = key or self._find_key(loaded)
                 key_id = key.id
-                after = write_encrypted(encrypt(key, name, value))
+                after = write_encrypted(key, name, value)
             elif value is not _UNSET:
                 after = write_plain(value)
             before = loaded.rows[path].value if path in loaded.rows else None

@@ -91,8 +91,8 @@ def write_plain(value: object) -> str:
     return json.dumps({"value": value}, ensure_ascii=False, sort_keys=True)
 
 
-def write_encrypted(encrypted: dict[str, Any]) -> str:
-    return json.dumps({"sealed": encrypted})
+def write_encrypted(key: SettingsKey, name: str, value: object) -> str:
+    return json.dumps({"sealed": encrypt(key, name, value)})
 
 
 def is_encrypted(text: str | None) -> bool:

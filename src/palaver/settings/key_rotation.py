@@ -8,7 +8,6 @@ With PALAVER_SECRET_KEY, the operator sets `new,old` and starts everything again
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NothingToDo, SettingsChanged
 from palaver.settings import table as settings_storage
-from palaver.settings.encryption import DecryptionFailed, decrypt, encrypt, is_encrypted, write_encrypted
+from palaver.settings.encryption import DecryptionFailed, is_encrypted, read_value, write_encrypted
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
@@ -114,4 +113,4 @@ def _reencrypt_item(item: ChangeItem, ring: KeyRing, key: SettingsKey) -> Change
 
 
 def _reencrypt(text: str, name: str, ring: KeyRing, key: SettingsKey) -> str:
-    return write_encrypted(encrypt(key, name, decrypt(ring, name, json.loads(text)["sealed"])))
+    return write_encrypted(key, name, read_value(text, name, ring))

@@ -62,6 +62,7 @@ class SettingsReader:
     def __init__(self, engine: Engine, base: Settings) -> None:
         self.engine = engine
         self.base = base  # what config.yaml and the environment say
+        self._combined: tuple[tuple[str, CombinedSettings], ...] = ()
 
     def load(self) -> LoadedSettings:
         """Read everything now. A value that can't be used is left out and reported; nothing stops the start."""
@@ -101,7 +102,19 @@ class SettingsReader:
         )
 
     def combine(self, values: Mapping[SettingPath, object]) -> CombinedSettings:
-        """Combine values of the database with the other layers; those that can't be used are left out and reported."""
+        """Combine values of the database with the other layers; those that can't be used are left out and reported.
+
+        The settings before and after a change are remembered: they are validated once, however often they are read.
+        """
+        content = repr(sorted(values.items()))  # unlike the values themselves, it differs for 1 and True
+        for known, combined in self._combined:
+            if known == content:
+                return combined
+        combined = self._validate(values)
+        self._combined = ((content, combined), *self._combined[:1])
+        return combined
+
+    def _validate(self, values: Mapping[SettingPath, object]) -> CombinedSettings:
         if not values:
             return CombinedSettings(settings=self.base, file=self._empty_file)
         unknown = _find_unknown_commands(values)
