@@ -196,10 +196,10 @@ async def test_settings_delete_by_age_with_the_hourly_cleanup(
     await Cleanup(store, attachments).run_once()
     assert len(list_ids(store)) == 1, "off by default"
     rules = TurnRules(retention=RetentionRules(max_age_days=30))
-    await Cleanup(store, attachments, rules).run_once()
+    await Cleanup(store, attachments, lambda: rules).run_once()
     assert len(list_ids(store)) == 1, "exactly as old as allowed"
     clock.advance(seconds=6)
-    await Cleanup(store, attachments, rules).run_once()
+    await Cleanup(store, attachments, lambda: rules).run_once()
     assert list_ids(store) == set()
 
 

@@ -394,7 +394,7 @@ async def simulate(
     with SessionStore.open(url, config=CONFIG, clock=clock) as store:
         agent = ScriptedAgent(answer, price=NANO_PER_TOKEN, can_write_titles=True)
         gateway = Gateway(store, agent, profile=AgentProfile(), rules=RULES, adapters=[loopback])
-        clean_up = Cleanup(store, Attachments(store, tmp_path / "attachments"), RULES)
+        clean_up = Cleanup(store, Attachments(store, tmp_path / "attachments"), lambda: RULES)
         async with gateway.run():
             await gateway.memory_runner.start()
             people = await add_people(store, loopback)

@@ -28,8 +28,8 @@ from palaver.turns.commands.versions import retry_turn, stop_run
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.agent.current import CurrentSettings
     from palaver.commands.command import CommandCall
-    from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.inbox.runner import CommandRunner
     from palaver.people.model import Person
@@ -49,17 +49,13 @@ _LAST_MESSAGES_READ: Final = 50
 class ButtonHandler:
     """Runs the command of a button that was pressed, inside a transaction."""
 
-    def __init__(self, commands: CommandRunner, rules: TurnRules) -> None:
+    def __init__(self, commands: CommandRunner, settings: CurrentSettings) -> None:
         self._commands = commands
-        self._rules = rules
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next press on."""
-        self._rules = rules
+        self._settings = settings
 
     def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:
         """Run the command and record the press. Raises `CommandRejected` if it can't be carried out; then roll back."""
-        speaker = access.find_speaker(tx, press.source, self._rules)
+        speaker = access.find_speaker(tx, press.source, self._settings.rules)
         if speaker is None or not speaker.can_speak or speaker.person is None:
             raise CommandRejected(NotAllowed(_NO_ACCESS))
         record = build_press_record(press)

@@ -27,7 +27,7 @@ from palaver.transfer.documents import Documents, make_file_name
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
@@ -65,17 +65,17 @@ class FileReceiver:
     """Receives the files of inbound messages."""
 
     def __init__(
-        self, store: SessionStore, rules: TurnRules, attachments: Attachments | None, speech: Speech | None = None
+        self,
+        store: SessionStore,
+        settings: CurrentSettings,
+        attachments: Attachments | None,
+        speech: Speech | None = None,
     ) -> None:
         self._store = store
-        self._rules = rules
+        self._settings = settings
         self._attachments = attachments
         self._speech = speech
         self._downloads = FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER)
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next message on."""
-        self._rules = rules
 
     async def receive(self, inbound: Inbound) -> ReceivedFiles:
         """Download and store the files of a message; nothing for a message that is not going to be stored."""
@@ -127,12 +127,12 @@ class FileReceiver:
                 return None
             if find_duplicate(tx, replace(inbound, source=source)) is not None:
                 return False, None
-            speaker = access.find_speaker(tx, source, self._rules)
+            speaker = access.find_speaker(tx, source, self._settings.rules)
             return None if speaker is None else (speaker.can_speak, speaker.person)
 
         def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
             source = sender_folding.fold_source(tx, inbound.source, self._store.config, now)
-            speaker = access.identify_speaker(tx, source, self._rules, to_micros(now))
+            speaker = access.identify_speaker(tx, source, self._settings.rules, to_micros(now))
             return speaker.can_speak, speaker.person
 
         found = await self._store.engine.arun(Read(find))

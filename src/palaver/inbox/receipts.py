@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.delivery import AccountKey
@@ -194,18 +194,14 @@ _WINDOW_SECONDS: Final = 60.0
 class BotLimit:
     """Counts how often programs were answered lately, for each account in this process."""
 
-    def __init__(self, rules: TurnRules, get_seconds: Callable[[], float] = time.monotonic) -> None:
-        self._rules = rules
+    def __init__(self, settings: CurrentSettings, get_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
         self._get_seconds = get_seconds
         self._answer_times: dict[AccountKey, deque[float]] = {}
 
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next message on."""
-        self._rules = rules
-
     def allows_answer(self, source: SessionSource) -> bool:
         """Whether the message of a program may be answered now; if so, it counts as answered."""
-        if source.platform not in self._rules.bot_platforms:
+        if source.platform not in self._settings.rules.bot_platforms:
             return False
         now = self._get_seconds()
         times = self._answer_times.setdefault((source.platform, source.account), deque())

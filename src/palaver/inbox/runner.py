@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import ModelPrices
 from palaver.commands.command import ADMIN, CommandCall, check_scopes, find_token_scopes
 from palaver.commands.context import CommandContext
 from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
-    from palaver.agent.base import AgentInfo
+    from palaver.agent.current import CurrentSettings
     from palaver.commands.command import MessageCall
-    from palaver.config.agent_rules import AgentProfile, TurnRules
+    from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import SessionKey
     from palaver.core.source import Platform, SessionSource
@@ -50,34 +49,25 @@ class CommandRunner:
     def __init__(
         self,
         store: SessionStore,
-        agent: AgentInfo,
-        rules: TurnRules,
-        profile: AgentProfile,
+        settings: CurrentSettings,
         list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
         get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
     ) -> None:
-        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
+        check_guest_commands(settings.rules.guest_commands, {command.name for command in COMMANDS})
         self._store = store
         self._list_connected_platforms = list_connected_platforms
         self._get_max_file_bytes = get_max_file_bytes
-        self._agent = agent
-        self._rules = rules
-        self._profile = profile
-        self._prices = ModelPrices(agent)
-
-    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
-        """Apply other settings from the next command on."""
-        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
-        self._agent = agent
-        self._rules = rules
-        self._profile = profile
-        self._prices = ModelPrices(agent)
+        self._settings = settings
 
     async def load_prices(self) -> None:
         """Load the prices of the models that are used by default, or by a profile, or can be chosen."""
-        profiles = self._profile.profiles.values()
-        models = [self._agent.model, *(each.model for each in profiles if each.model), *self._agent.list_models()]
-        await self._prices.load(models)
+        profiles = self._settings.profile.profiles.values()
+        models = [
+            self._settings.agent.model,
+            *(each.model for each in profiles if each.model),
+            *self._settings.agent.list_models(),
+        ]
+        await self._settings.prices.load(models)
 
     def run(
         self,
@@ -95,7 +85,7 @@ class CommandRunner:
         """
         context = self._build_context(tx, inbound, person, session_row, now)
         try:
-            check_permission(person.principal, call.command, self._rules.guest_commands)
+            check_permission(person.principal, call.command, self._settings.rules.guest_commands)
             check_call_scopes(call, context.token_scopes)
             reply = call.run(context)
         except StoreError:
@@ -136,10 +126,10 @@ class CommandRunner:
             session_row=row,
             is_checked=is_checked,
             config=self._store.config,
-            rules=self._rules,
-            agent=self._agent,
-            prices=self._prices,
-            profile=self._profile,
+            rules=self._settings.rules,
+            agent=self._settings.agent,
+            prices=self._settings.prices,
+            profile=self._settings.profile,
             connected_platforms=frozenset(self._list_connected_platforms()),
             address=None if address is None else str(address),
             reply_to=inbound.message_id,

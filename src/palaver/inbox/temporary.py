@@ -63,7 +63,7 @@ from palaver.turns.compaction import OMITTED_NOTICE
 from palaver.turns.request_builder import DEFAULT_INSTRUCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from palaver.agent.profiles import TurnChoices
     from palaver.core.engines.base import Transaction
@@ -98,17 +98,18 @@ class _TemporaryWork:
 class TemporaryChats:
     """Answers questions of temporary conversations."""
 
-    def __init__(self, dependencies: RunDependencies) -> None:
-        self._dependencies = dependencies
-        self._engine = dependencies.store.engine
+    def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
+        self._get_dependencies = get_dependencies
+        self._engine = get_dependencies().store.engine
         self._owner = create_lease_owner()
         self._running: Counter[PersonId] = Counter()  # answers of each person, in this process
         self._answers: set[_Answer] = set()
         self._is_stopping = False
 
-    def use_dependencies(self, dependencies: RunDependencies) -> None:
-        """Apply other settings from the next question on."""
-        self._dependencies = dependencies
+    @property
+    def _dependencies(self) -> RunDependencies:
+        """What depends on the settings, as they are now."""
+        return self._get_dependencies()
 
     async def ask(self, person: Person, question: TemporaryQuestion) -> AsyncGenerator[TemporaryEvent, None]:
         """Check and count a question; return its answer, which starts with the first event that is asked for.
