@@ -55,13 +55,14 @@ class Benchmark:
 
     def __init__(self, store: SessionStore, export_format: str) -> None:
         from palaver import SessionSource
+        from palaver.agent.current import CurrentSettings
         from palaver.config.agent_rules import TurnRules
         from palaver.inbox import Inbox
         from palaver.sessions.inbound import Inbound
 
         self._source_class, self._inbound_class = SessionSource, Inbound
         self._store = store
-        self._inbox = Inbox(store, NoAgent(), TurnRules())
+        self._inbox = Inbox(store, CurrentSettings(NoAgent(), TurnRules()))
         self._export_text = f"/export {export_format}"
         self._exporter_source = SessionSource.local_cli()
         self._message_count = 0

@@ -97,7 +97,7 @@ def fill_store(url: str, count: int) -> JobStore:
     for first in range(0, count, JOBS_PER_TRANSACTION):
         last = min(first + JOBS_PER_TRANSACTION, count)
         store.engine.run(Write(lambda tx, first=first, last=last: add(tx, first, last)))
-    return JobStore(store, clock, Scheduler(store, Feed(store), max_running=2))
+    return JobStore(store, clock, Scheduler(store, Feed(store), lambda: 2))
 
 
 async def measure(urls: Sequence[str], counts: Sequence[int], looks: int) -> list[JobStore]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.platform_catalog import PlatformCatalog
-    from palaver.settings.reader import LoadedSettings
+    from palaver.settings.reader import LoadedSettings, SettingsReader
     from palaver.transfer.importer import Importer
     from palaver.web.state import WebState
 
@@ -89,7 +89,7 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
     return InstalledPlatforms(settings.fixed_layers.environ)
 
 
-def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
+def make_editor(store: SessionStore, base: Settings, reader: SettingsReader | None = None) -> SettingsEditor:
     """Build what changes the settings in a store."""
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.model_catalog import AgentCheck
@@ -97,7 +97,7 @@ def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
 
     environ = base.fixed_layers.environ
     checks = [AgentCheck(environ).find_problems]
-    return SettingsEditor(SettingsReader(store.engine, base), store.clock, make_catalog(base), checks)
+    return SettingsEditor(reader or SettingsReader(store.engine, base), store.clock, make_catalog(base), checks)
 
 
 def make_live_settings(
@@ -129,7 +129,7 @@ def make_live_settings(
             gateway.replace_accounts(accounts)
 
     reader = SettingsReader(store.engine, base)
-    return LiveSettings(reader, make_editor(store, base), catalog, loaded or reader.load(), apply)
+    return LiveSettings(reader, make_editor(store, base, reader), catalog, loaded or reader.load(), apply)
 
 
 def _explain(loaded: LoadedSettings) -> str:

@@ -150,7 +150,7 @@ async def test_an_owner_adds_a_profile_by_keyboard_with_a_picture_that_people_se
     assert await find_violations(page) == []
     policy = web.gateway.store.config.reset_by_profile["clerk"]
     assert (policy.mode, policy.idle_minutes) == (ResetMode.IDLE, 30)
-    assert web.gateway.profile.profiles["clerk"].toolsets == frozenset({"memory"})
+    assert web.gateway.profile.profiles["clerk"].toolsets == ("memory",)
     assert (web.gateway.profile.profiles["clerk"].picture or "").startswith("data:image/png;base64,")
 
     member = await visitors.visit(web, "Amina")

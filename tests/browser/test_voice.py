@@ -14,8 +14,7 @@ from playwright.async_api import expect
 from browser.conftest import PHONE_VIEWPORT
 from browser.page_checks import find_violations, measure_overflow
 from drivers.openai_server import KEY, OpenAIServer, reply_with_audio, reply_with_error, reply_with_transcript
-from palaver.config.agent_rules import AgentProfile, Provider
-from palaver.sessions.speech import SpeechRules
+from palaver.config.agent_rules import AgentProfile, Provider, SpeechRules
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 

@@ -11,6 +11,7 @@ from cli.pseudo_terminal import run_in_terminal
 from palaver import SessionSource
 from palaver.accounts.accounts import Accounts
 from palaver.accounts.sign_in import Visitor
+from palaver.agent.current import CurrentSettings
 from palaver.cli.running_servers import RunningServer, announce_server
 from palaver.config.agent_rules import TurnRules
 from palaver.core.errors import SignInFailed
@@ -131,7 +132,7 @@ def ask_for_access(home: Home, user: str) -> str:
     """Let a stranger write on Telegram; return their code."""
     with home.open_store() as store:
         source = SessionSource("telegram", user, user_id=user, user_name=user.title())
-        inbox = Inbox(store, ScriptedAgent(), TurnRules())
+        inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules()))
         return find_code(asyncio.run(inbox.accept(Inbound(source=source, content="hello"))).reply)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from palaver import GatewayConfig, Role
+from palaver.agent.current import CurrentSettings
 from palaver.commands.command import CommandCall, CommandReply
 from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.config.agent_rules import AgentProfile, TurnRules
@@ -98,7 +99,10 @@ class Chat:
         )
         if call.action.searches:
             self.store.search("anything")  # updates the index
-        runner, now = CommandRunner(REGISTRY, self.store, TwoModels(), self.rules, self.profile), self.clock.now()
+        runner, now = (
+            CommandRunner(REGISTRY, self.store, CurrentSettings(TwoModels(), self.rules, self.profile)),
+            self.clock.now(),
+        )
         if call.action.uses_prices:
             asyncio.run(runner.load_prices())
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from palaver import config
-from palaver.config import Settings, load_settings
+from palaver.config import Settings, load_settings, settings
 from palaver.config.environment import find_machine_timezone
 from palaver.core.errors import ConfigError
 
@@ -95,7 +94,7 @@ class FindProblems(Protocol):
 
 @pytest.fixture(autouse=True)
 def ignore_time_zone_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(config, "find_machine_timezone", lambda environ: find_machine_timezone(environ, tmp_path))
+    monkeypatch.setattr(settings, "find_machine_timezone", lambda environ: find_machine_timezone(environ, tmp_path))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -70,8 +69,8 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
         max_queued=1000,
         busy_policy=BusyPolicy.STEER,
         busy_policy_by_platform={Platform.TELEGRAM: BusyPolicy.INTERRUPT},
-        merge_window=timedelta(seconds=1.5),
-        timeout=timedelta(days=1),
+        merge_window_seconds=1.5,
+        timeout_minutes=1440,
         open_platforms=frozenset({Platform.TELEGRAM}),
         allowed_users={Platform.TELEGRAM: frozenset({"007", "123"})},
         messages_per_minute={Role.OWNER: 600, Role.GUEST: 20},
@@ -379,9 +378,9 @@ def test_profiles_and_personalities_are_read(load: LoadSettings, tmp_path: Path)
             description="007",
             instructions="You check invoices.",
             model="openai:gpt-5",
-            toolsets=frozenset({"history", "mcp:files"}),
+            toolsets=("history", "mcp:files"),
         ),
-        "quiet": Profile(toolsets=frozenset()),
+        "quiet": Profile(toolsets=()),
         "plain": Profile(),
         "mine": Profile(model=f"local:{tmp_path}/models/small.gguf"),
     }

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.config.agent_rules import SearchProvider, WebToolRules
+from palaver.config.agent_rules import WebFetchRules, WebSearchRules, WebToolRules
 from palaver.config.setting_templates import find_template
+from palaver.config.validators import SearchProvider
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,9 +19,8 @@ def test_the_web_tools_have_the_settings_of_the_file(load: LoadSettings) -> None
     text = "{fetch: {private_hosts: [wiki.home.lan, 10.0.0.7]}, search: {provider: brave, api_key: k-1}}"
     rules = load(f"web: {text}").turns.web
     assert rules == WebToolRules(
-        private_hosts=frozenset({"wiki.home.lan", "10.0.0.7"}),
-        search_provider=SearchProvider.BRAVE,
-        search_api_key="k-1",
+        fetch=WebFetchRules(private_hosts=("wiki.home.lan", "10.0.0.7")),
+        search=WebSearchRules(provider=SearchProvider.BRAVE, api_key="k-1"),
     )
     assert "k-1" not in repr(rules)
 

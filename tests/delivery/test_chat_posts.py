@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, Platform, SessionSource
+from palaver.agent.current import CurrentSettings
 from palaver.agent.history import build_messages
 from palaver.cli.chat.feed_presenter import FeedPresenter, PersonMessage
 from palaver.cli.transcript import format_events
@@ -141,7 +142,7 @@ async def test_an_answer_that_comes_late_is_understood(open_store: OpenStore, dm
     """Whether the conversation had ended before the message was sent, or ended after it."""
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
     store = open_store(GatewayConfig(default_reset_policy=policy))
-    inbox = Inbox(store, ScriptedAgent(), TurnRules(open_platforms=frozenset({Platform.TELEGRAM})))
+    inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(open_platforms=frozenset({Platform.TELEGRAM}))))
     first = await inbox.accept(Inbound(source=dm(), content="hello"))
     store.append_to_transcript(first.session_id or "", {"role": "assistant", "content": "Hi.", "answers": first.seq})
     ada = store.get_or_create_person(dm()).principal
@@ -188,7 +189,7 @@ async def test_the_agent_learns_from_a_conversation_that_a_message_has_left(
         toolsets={"memory": ToolsetRule()},
         memory=MemoryRules(learn=True),
     )
-    inbox = Inbox(store, ScriptedAgent(), rules)
+    inbox = Inbox(store, CurrentSettings(ScriptedAgent(), rules))
     first = await inbox.accept(Inbound(source=dm(), content="My dog is called Rex."))
     await asyncio.to_thread(cancel_turns, store)
     clock.advance(hours=5)
@@ -245,7 +246,7 @@ def test_a_shared_group_has_one_conversation(open_store: OpenStore, group: Sourc
 
 async def test_every_lane_of_a_group_sees_it_with_its_next_message(open_store: OpenStore, group: Source) -> None:
     store = open_store(GatewayConfig(connected_platforms=(Platform.DISCORD,)))
-    inbox = Inbox(store, ScriptedAgent(), TurnRules(open_platforms=frozenset({Platform.DISCORD})))
+    inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(open_platforms=frozenset({Platform.DISCORD}))))
     for user in ("ada", "ben"):
         await inbox.accept(Inbound(source=group(user), content="hello"))
     ada = store.get_or_create_person(group("ada")).principal

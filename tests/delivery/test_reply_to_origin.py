@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -307,9 +306,7 @@ async def test_merged_messages_from_chat_and_web_are_answered_together_and_quote
     start_gateway: StartGateway,
 ) -> None:
     loopback, clock = LoopbackAdapter(), FakeClock()
-    gateway = await start_gateway(
-        ScriptedAgent("Both."), loopback=loopback, clock=clock, merge_window=timedelta(seconds=0.3)
-    )
+    gateway = await start_gateway(ScriptedAgent("Both."), loopback=loopback, clock=clock, merge_window_seconds=0.3)
     ada = await open_web_account(gateway, chat_source())
     first = await loopback.say("one", message_id="m1")
     others = [

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.config.agent_rules import AgentProfile, Provider
+from palaver.config.agent_rules import AgentProfile, Provider, SpeechRules
 from palaver.config.budget_rules import TokenPrice
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, InvalidInput
 from palaver.drivers import speech_command
 from palaver.drivers.speech import choose_speaker, choose_transcriber
 from palaver.drivers.speech_command import fill_arguments
-from palaver.sessions.speech import Recording, SpeechRules, make_spoken_text, split_spoken_text
+from palaver.sessions.speech import Recording, make_spoken_text, split_spoken_text
 from support import local_speech
 
 from .openai_server import (

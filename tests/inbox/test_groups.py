@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
+from palaver.agent.current import CurrentSettings
 from palaver.core.engines.base import Write
 from palaver.inbox.receipts import MAX_ANSWERS_PER_MINUTE, BotLimit
 from palaver.people import table as people
@@ -168,7 +169,7 @@ def test_the_limit_of_programs_counts_one_minute_and_each_account() -> None:
     from palaver.config.agent_rules import TurnRules
 
     seconds = 0.0
-    limit = BotLimit(lambda: TurnRules(bot_platforms=frozenset({TELEGRAM})), lambda: seconds)
+    limit = BotLimit(CurrentSettings(ScriptedAgent(), TurnRules(bot_platforms=frozenset({TELEGRAM}))), lambda: seconds)
     assert all(limit.allows_answer(make_group()) for _ in range(MAX_ANSWERS_PER_MINUTE))
     assert not limit.allows_answer(make_group())
     assert limit.allows_answer(make_group(account="work"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -271,7 +270,7 @@ async def test_messages_within_the_merge_window_are_answered_together(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     agent, clock = ScriptedAgent("Both read."), FakeClock()
-    gateway = await start_gateway(agent, clock=clock, merge_window=timedelta(seconds=0.3))
+    gateway = await start_gateway(agent, clock=clock, merge_window_seconds=0.3)
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one", message_id="1"))
     second = await gateway.inbox.accept(Inbound(source=dm(), content="two", message_id="2"))
     assert (first.outcome, second.outcome) == (Outcome.ACCEPTED, Outcome.MERGED)
@@ -286,7 +285,7 @@ async def test_merging_is_limited_in_time_and_number(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
-    gateway = await start_gateway(clock=clock, merge_window=timedelta(seconds=1))
+    gateway = await start_gateway(clock=clock, merge_window_seconds=1)
 
     async def flood(source: SessionSource, messages: int, pause: float) -> list[str]:
         turns = []
@@ -307,9 +306,7 @@ async def test_merging_is_limited_in_time_and_number(
 @pytest.mark.both_engines
 async def test_steering_is_never_merged(start_gateway: StartGateway, dm: MakeSource) -> None:
     looking, clock = LookupAgent(), FakeClock()
-    gateway = await start_gateway(
-        looking.agent, clock=clock, busy_policy=BusyPolicy.STEER, merge_window=timedelta(seconds=1)
-    )
+    gateway = await start_gateway(looking.agent, clock=clock, busy_policy=BusyPolicy.STEER, merge_window_seconds=1)
     first = await gateway.inbox.accept(Inbound(source=dm(), content="look"))
     clock.advance(seconds=2)
     await wait_until(lambda: gateway.turn_worker.running_count)
@@ -324,7 +321,7 @@ async def test_steering_is_never_merged(start_gateway: StartGateway, dm: MakeSou
 @pytest.mark.both_engines
 async def test_a_merged_message_can_still_interrupt(start_gateway: StartGateway, dm: MakeSource) -> None:
     gate, clock = Gate(), FakeClock()
-    gateway = await start_gateway(gate.agent, clock=clock, merge_window=timedelta(seconds=1))
+    gateway = await start_gateway(gate.agent, clock=clock, merge_window_seconds=1)
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one"))
     clock.advance(seconds=2)
     await gate.started.wait()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from drivers.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_transcript
-from palaver.config.agent_rules import AgentProfile, Provider, TurnRules
+from palaver.agent.current import CurrentSettings
+from palaver.config.agent_rules import AgentProfile, Provider, SpeechRules, TurnRules
 from palaver.config.budget_rules import (
     BudgetKey,
     BudgetLimit,
@@ -23,7 +24,6 @@ from palaver.inbox.speech import Speech
 from palaver.media.attachments import Attachments
 from palaver.money.meter import Budgets
 from palaver.sessions.inbound import Inbound, InboundFile
-from palaver.sessions.speech import SpeechRules
 from palaver.testing import ScriptedAgent
 from support.inbox import list_rows, load_log, make_dm
 
@@ -58,7 +58,7 @@ def make_speaking_inbox(store: SessionStore, folder: Path, server: OpenAIServer,
     )
     files = Attachments(store, folder / "attachments")
     speech = Speech(store, files, Budgets(store, turn_rules.budgets, turn_rules.timeout), profile, {})
-    return Inbox(store, ScriptedAgent(), turn_rules, files=files, speech=speech)
+    return Inbox(store, CurrentSettings(ScriptedAgent(), turn_rules), files=files, speech=speech)
 
 
 async def say_note(inbox: Inbox, message_id: str = "1") -> Any:

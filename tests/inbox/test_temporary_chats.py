@@ -364,9 +364,8 @@ async def test_a_question_too_long_for_the_model_is_shortened_visibly(
 
 
 async def test_an_answer_that_takes_too_long_is_interrupted(start_gateway: StartGateway, dm: MakeSource) -> None:
-    from datetime import timedelta
 
-    gateway = await start_gateway(MeteredAgent().agent, timeout=timedelta(seconds=1))
+    gateway = await start_gateway(MeteredAgent().agent, timeout_minutes=1 / 60)
     end = get_end(await ask(gateway, await add_person(gateway, dm()), make_question("hang on")))
     assert end.state is TurnState.INTERRUPTED
     assert end.facts["reason"] == "timed_out"

@@ -11,6 +11,7 @@ import pytest
 
 from palaver import Platform
 from palaver.agent.base import AgentRequest, TextDelta
+from palaver.config.agent_rules import JobRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import JobRunning, SessionNotFound
@@ -193,7 +194,7 @@ async def test_a_slot_is_skipped_while_the_run_before_it_goes_on(make_town: Make
 
 async def test_few_jobs_run_at_the_same_time(make_town: MakeTown) -> None:
     agent = GatedAgent()
-    town = await make_town(agent, max_running_jobs=2, max_running_per_person=8)
+    town = await make_town(agent, jobs=JobRules(max_running=2), max_running_per_person=8)
     job_rows = [town.add_job("0 7 * * *", name=f"Job {number}") for number in range(5)]
     next_slot = town.load_job(job_rows[0]).job.next_slot
     assert next_slot is not None
@@ -310,7 +311,7 @@ async def test_a_manual_run_is_refused_while_the_job_runs(make_town: MakeTown) -
 
 @pytest.mark.both_engines
 async def test_a_run_that_has_not_started_when_its_job_is_paused_never_does(make_town: MakeTown) -> None:
-    town = await make_town(GatedAgent(), max_running_jobs=1)
+    town = await make_town(GatedAgent(), jobs=JobRules(max_running=1))
     blocking, job_row = town.add_job("every 1h", name="First"), town.add_job("every 1h", name="Second")
     town.clock.advance(hours=1)
     await town.poll()
@@ -458,7 +459,7 @@ async def test_taking_a_run_out_of_the_queue_ends_it(make_town: MakeTown) -> Non
 
 @pytest.mark.both_engines
 async def test_a_run_that_takes_too_long_has_failed_and_is_not_repeated(make_town: MakeTown) -> None:
-    town = await make_town(GatedAgent(), timeout=timedelta(seconds=0.05))
+    town = await make_town(GatedAgent(), timeout_minutes=0.05 / 60)
     job_row = town.add_job("every 1h")
     run = await town.run_at_slot(job_row)
     await town.poll()

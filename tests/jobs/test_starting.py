@@ -10,6 +10,7 @@ import pytest
 
 from palaver.accounts.people import People
 from palaver.agent.base import AgentRequest, TextDelta
+from palaver.config.agent_rules import JobRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import PersonId
@@ -49,7 +50,7 @@ async def town(start_gateway: StartGateway, clock: FakeClock, gate: asyncio.Even
         yield TextDelta("Done.")
 
     loopback = LoopbackAdapter()
-    rules: dict[str, Any] = {"max_running_jobs": 2, "max_running_per_person": 8}
+    rules: dict[str, Any] = {"jobs": JobRules(max_running=2), "max_running_per_person": 8}
     gateway = await start_gateway(ScriptedAgent(answer), loopback=loopback, clock=clock, **rules)
     return JobTown(gateway, clock, loopback)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource
-from palaver.config.agent_rules import RetentionRules, TurnRules
+from palaver.config.agent_rules import JobRules, RetentionRules, TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
 from palaver.core.engines.base import Write
@@ -44,7 +44,9 @@ def clean_up(store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cleanup, "ROWS_PER_BATCH", 2)
     monkeypatch.setattr(cleanup, "RUNS_PER_BATCH", 2)
     monkeypatch.setattr(cleanup, "BATCH_PAUSE_SECONDS", 0)
-    return Cleanup(store, Attachments(store, tmp_path / "attachments"), TurnRules(job_keep_days=KEEP_DAYS))
+    return Cleanup(
+        store, Attachments(store, tmp_path / "attachments"), lambda: TurnRules(jobs=JobRules(keep_days=KEEP_DAYS))
+    )
 
 
 def add_job(store: SessionStore, name: str = "News", state: str = "paused", proposed_at: int | None = None) -> int:
@@ -173,7 +175,7 @@ async def test_a_job_that_is_over_goes_with_its_last_run(
 async def test_everything_of_jobs_can_be_kept(store: SessionStore, clock: FakeClock, tmp_path: Path) -> None:
     add_job(store, state="ended")
     clock.advance(days=9000)
-    clean_up = Cleanup(store, Attachments(store, tmp_path), TurnRules(job_keep_days=0))
+    clean_up = Cleanup(store, Attachments(store, tmp_path), lambda: TurnRules(jobs=JobRules(keep_days=0)))
     assert await clean_up.delete_old_job_runs() == 0
     assert len(list_rows(store, "SELECT 1 FROM job")) == 1
 
@@ -305,8 +307,8 @@ async def test_the_cleanup_scans_no_table(sqlite_store: SessionStore, tmp_path: 
     for module, name in checks:  # delete, although there is nothing
         has_older = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *params, has_older=has_older: has_older(*params) or True)
-    rules = TurnRules(retention=RetentionRules(max_age=timedelta(days=1), max_database_mb=1))
-    await Cleanup(sqlite_store, Attachments(sqlite_store, tmp_path / "files"), rules).run_once()
+    rules = TurnRules(retention=RetentionRules(max_age_days=1, max_database_mb=1))
+    await Cleanup(sqlite_store, Attachments(sqlite_store, tmp_path / "files"), lambda: rules).run_once()
     assert len(statements) >= 16
     for sql in sorted(statements):
         parameters = [None] * max((int(number) for number in re.findall(r"\$(\d+)", sql)), default=0)

@@ -195,11 +195,11 @@ async def test_settings_delete_by_age_with_the_hourly_cleanup(
     clock.advance(days=30)
     await Cleanup(store, attachments).run_once()
     assert len(list_ids(store)) == 1, "off by default"
-    rules = TurnRules(retention=RetentionRules(max_age=timedelta(days=30)))
-    await Cleanup(store, attachments, rules).run_once()
+    rules = TurnRules(retention=RetentionRules(max_age_days=30))
+    await Cleanup(store, attachments, lambda: rules).run_once()
     assert len(list_ids(store)) == 1, "exactly as old as allowed"
     clock.advance(seconds=6)
-    await Cleanup(store, attachments, rules).run_once()
+    await Cleanup(store, attachments, lambda: rules).run_once()
     assert list_ids(store) == set()
 
 
@@ -235,7 +235,7 @@ def test_ages_are_read() -> None:
 
 def test_a_policy_describes_itself() -> None:
     assert RetentionRules().describe() == "Conversations are kept until a person deletes them."
-    rules = RetentionRules(max_age=90 * DAY, max_database_mb=2000)
+    rules = RetentionRules(max_age_days=90, max_database_mb=2000)
     assert "90 days" in rules.describe()
     assert "2,000 MB" in rules.describe()
 

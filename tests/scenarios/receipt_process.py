@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from palaver import Platform, SessionSource, SessionStore
+from palaver.agent.current import CurrentSettings
 from palaver.config.agent_rules import TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import PersonId
@@ -48,7 +49,7 @@ async def send(store: SessionStore, person_id: str, action: str) -> str:
     assert row is not None
     person = row.person
     page = build_person_source(person)
-    inbox = Inbox(store, ScriptedAgent(), TurnRules(messages_per_minute={Role.GUEST: 20}))
+    inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(messages_per_minute={Role.GUEST: 20})))
     if action == "conversation":
         started = await Conversations(store).start(person, NewConversation(title=TEXT), key=KEY)
         return started.session.id

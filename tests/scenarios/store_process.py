@@ -22,7 +22,9 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from palaver import GatewayConfig, PalaverError, SessionSource, SessionStore, TurnUsage
+from palaver.agent.current import CurrentSettings
 from palaver.core.errors import StoreError
+from palaver.testing import ScriptedAgent
 
 COMMANDS: dict[str, Callable[..., Any]] = {}
 STORE: dict[str, SessionStore] = {}
@@ -464,7 +466,7 @@ def run_expiry_watcher(url: str, hours: float, crash_at: list[Any] | None = None
             os.kill(os.getpid(), signal.SIGKILL)
 
     with _open_later_store(url, hours) as store:
-        watcher = ExpiryWatcher(store, TurnRules())
+        watcher = ExpiryWatcher(store, CurrentSettings(ScriptedAgent(), TurnRules()))
         set_crash_hook(pass_crash_point)
         wait_until(at)
         asyncio.run(watcher.run_once())

@@ -25,8 +25,7 @@ from pathlib import Path
 from palaver import SessionSource, SessionStore
 from palaver.core.crash_points import set_crash_hook
 from palaver.sessions.inbound import Inbound, InboundFile
-from palaver.config.agent_rules import AgentProfile, TurnRules
-from palaver.sessions.speech import SpeechRules
+from palaver.config.agent_rules import AgentProfile, SpeechRules, TurnRules
 from palaver.platforms.loopback import LOOPBACK
 from palaver.media.attachments import Attachments
 from palaver.gateway.gateway import Gateway

@@ -21,7 +21,7 @@ import pytest
 
 from palaver import GatewayConfig, SessionStore
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.config.agent_rules import AgentProfile, MemoryRules, TurnRules
+from palaver.config.agent_rules import AgentProfile, JobRules, MemoryRules, TurnRules
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import SessionId
@@ -73,7 +73,7 @@ RULES = TurnRules(
     open_platforms=frozenset({LOOPBACK}),
     budgets=make_rules(person_day_tokens=DAY_TOKENS, all_month_usd=10**9, job_day_tokens=3000),
     memory=MemoryRules(learn=True),
-    job_keep_days=KEEP_DAYS,
+    jobs=JobRules(keep_days=KEEP_DAYS),
     max_queued=50,
 )
 
@@ -394,7 +394,7 @@ async def simulate(
     with SessionStore.open(url, config=CONFIG, clock=clock) as store:
         agent = ScriptedAgent(answer, price=NANO_PER_TOKEN, can_write_titles=True)
         gateway = Gateway(store, agent, profile=AgentProfile(), rules=RULES, adapters=[loopback])
-        clean_up = Cleanup(store, Attachments(store, tmp_path / "attachments"), RULES)
+        clean_up = Cleanup(store, Attachments(store, tmp_path / "attachments"), lambda: RULES)
         async with gateway.run():
             await gateway.memory_runner.start()
             people = await add_people(store, loopback)

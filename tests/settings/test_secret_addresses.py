@@ -323,7 +323,7 @@ def list_used(town: SettingsTown, pair: Pair) -> tuple[str, list[str]]:
 
     keys = [each.api_key for each in add_environment_keys(agent.providers, town.environ).values()]
     headers = [dict(each.headers) for each in agent.mcp_servers.values()]
-    return f"{keys} {headers} {settings.turns.web.search_api_key}", [str(each) for each in loaded.problems]
+    return f"{keys} {headers} {settings.turns.web.search.api_key}", [str(each) for each in loaded.problems]
 
 
 def assert_not_used(town: SettingsTown, pair: Pair) -> None:

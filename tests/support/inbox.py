@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource
+from palaver.agent.current import CurrentSettings
 from palaver.config.agent_rules import TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.source import Platform
@@ -23,7 +24,7 @@ TELEGRAM = Platform.TELEGRAM
 
 def make_inbox(store: SessionStore, files: Attachments | None = None, **rules: Any) -> Inbox:
     rules.setdefault("open_platforms", frozenset({TELEGRAM}))
-    return Inbox(store, ScriptedAgent(), TurnRules(**rules), files=files)
+    return Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(**rules)), files=files)
 
 
 def make_dm(user: str = "ada", **fields: Any) -> SessionSource:

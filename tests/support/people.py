@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver import SessionSource
+from palaver.agent.current import CurrentSettings
 from palaver.config.agent_rules import TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
@@ -58,7 +59,8 @@ class Town:
     message_ids: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
-        self.inbox = Inbox(self.store, ScriptedAgent(), self.rules, list_connected_platforms=lambda: PLATFORMS)  # type: ignore[arg-type,return-value]
+        settings = CurrentSettings(ScriptedAgent(), self.rules)
+        self.inbox = Inbox(self.store, settings, list_connected_platforms=lambda: PLATFORMS)  # type: ignore[arg-type,return-value]
 
     async def send(self, source: SessionSource, text: str, **fields: Any) -> Receipt:
         fields.setdefault("message_id", f"m{next(self.message_ids)}")

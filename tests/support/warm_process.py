@@ -55,7 +55,6 @@ PRELOADED_MODULES = (  # what a chat, a single message and a server import while
     "palaver.cli.chat.temporary",
     "palaver.cli.server_runner",
     "palaver.push.model",
-    "palaver.platforms.connection_guides",
     "palaver.platforms.registry",
     "palaver.platforms.settings_catalog",
     "palaver.operation.backups",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -229,7 +228,7 @@ async def test_a_compaction_whose_worker_died_after_storing_it_is_not_repeated(
 @pytest.mark.both_engines
 async def test_a_message_is_not_merged_into_a_queued_compaction(start_gateway: StartGateway) -> None:
     clock = FakeClock()
-    gateway = await start_gateway(clock=clock, merge_window=timedelta(seconds=5))
+    gateway = await start_gateway(clock=clock, merge_window_seconds=5)
     await gateway.turn_worker.stop()
     session_id = (await gateway.inbox.accept(Inbound(source=OWNER, content="hello"))).session_id
     now = to_micros(clock.now())

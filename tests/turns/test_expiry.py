@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
+from palaver.agent.current import CurrentSettings
 from palaver.config.agent_rules import MemoryRules, TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import SessionId
@@ -25,6 +26,7 @@ from palaver.sessions.expiry_table import START, PlaceType, find_first_activity,
 from palaver.sessions.keys import DmScope
 from palaver.sessions.model import EndReason, StartReason
 from palaver.sessions.policy import ResetMode, ResetPolicy
+from palaver.testing import ScriptedAgent
 from palaver.turns import expiry
 from palaver.turns.expiry import ExpiryWatcher
 from support.inbox import answer, list_rows, make_dm, make_group, make_inbox, say
@@ -48,7 +50,7 @@ IDLE_CONFIG = GatewayConfig(default_reset_policy=IDLE)
 
 
 def make_watcher(store: SessionStore, **rules: Any) -> ExpiryWatcher:
-    return ExpiryWatcher(store, TurnRules(**rules))
+    return ExpiryWatcher(store, CurrentSettings(ScriptedAgent(), TurnRules(**rules)))
 
 
 def get_end(store: SessionStore, session_id: str | None) -> EndReason | None:

@@ -232,9 +232,7 @@ async def test_an_interrupted_answer_has_a_reason_that_can_be_translated(
             await asyncio.Event().wait()
 
     seconds = 0.2 if reason == "timed_out" else 60
-    gateway = await start_gateway(
-        ScriptedAgent(answer), timeout=timedelta(seconds=seconds), busy_policy=BusyPolicy.INTERRUPT
-    )
+    gateway = await start_gateway(ScriptedAgent(answer), timeout_minutes=seconds / 60, busy_policy=BusyPolicy.INTERRUPT)
     turn_id = await send_message(gateway, dm(), "hello")
     if reason == "interrupted_by_message":
         await wait_until(lambda: gateway.turn_worker.running_count)
@@ -249,7 +247,7 @@ async def test_a_turn_that_takes_too_long_is_stopped_with_a_reason(start_gateway
         yield TextDelta("Hm")
         await asyncio.Event().wait()
 
-    gateway = await start_gateway(ScriptedAgent(answer), timeout=timedelta(seconds=0.2))
+    gateway = await start_gateway(ScriptedAgent(answer), timeout_minutes=0.2 / 60)
     turn = await ask(gateway, dm(), "hello")
     assert turn.state is TurnState.INTERRUPTED
     assert "took longer" in (turn.error or "")

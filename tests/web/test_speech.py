@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from drivers.openai_server import KEY, OpenAIServer, reply_with_audio, reply_with_error, reply_with_transcript
-from palaver.config.agent_rules import AgentProfile, Provider
-from palaver.sessions.speech import SpeechRules
+from palaver.config.agent_rules import AgentProfile, Provider, SpeechRules
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.config.agent_rules import AgentProfile, McpServer, Provider, SearchProvider, WebToolRules
+from palaver.config.agent_rules import AgentProfile, McpServer, Provider, WebSearchRules, WebToolRules
+from palaver.config.validators import SearchProvider
 from palaver.core.errors import PalaverError
 from palaver.drivers.mcp import McpConnection
 from palaver.drivers.providers import add_environment_keys
@@ -149,7 +150,7 @@ async def test_a_redirect_to_another_server_does_not_carry_the_key_of_a_search(
     evil: Recorder, provider: SearchProvider
 ) -> None:
     async with run_recorder(redirect_to=evil.url) as server:
-        rules = WebToolRules(search_provider=provider, search_url=server.url, search_api_key=API_KEY)
+        rules = WebToolRules(search=WebSearchRules(provider=provider, url=server.url, api_key=API_KEY))
         with pytest.raises(PalaverError):
             await WebReader(rules).search("tea", 1)
         assert API_KEY in server.received

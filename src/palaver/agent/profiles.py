@@ -20,7 +20,7 @@ from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from palaver.agent.base import AgentInfo
     from palaver.config.agent_rules import AgentProfile, TurnRules
@@ -38,7 +38,7 @@ class TurnChoices:
     model: str | None  # None: the default of the agent
     instructions: str  # empty: the default
     personality: str  # more instructions; empty: none
-    toolsets: frozenset[str] | None  # only these of the allowed ones; None: all of them
+    toolsets: Collection[str] | None  # only these of the allowed ones; None: all of them
     notices: tuple[Notice, ...] = ()  # what the person is told about choices that do not apply
 
 
@@ -76,14 +76,14 @@ def apply_choices(
                 notices.append(_describe_not_allowed(profile.model))
     return TurnChoices(
         model=model,
-        instructions=profile.instructions or agent_profile.instructions,
+        instructions=profile.instructions or agent_profile.instructions or "",
         personality=agent_profile.personalities.get(settings.personality or "", ""),
         toolsets=profile.toolsets,
         notices=tuple(notices),
     )
 
 
-def list_left_out_toolsets(toolsets: frozenset[str] | None, available: Iterable[str]) -> set[str]:
+def list_left_out_toolsets(toolsets: Collection[str] | None, available: Iterable[str]) -> set[str]:
     """List those of the available toolsets that a profile with these toolsets (None: all) does not have."""
     return set() if toolsets is None else {name for name in available if name and name not in toolsets}
 

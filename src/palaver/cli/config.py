@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from palaver.config.setting_templates import SettingPath
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEditor
+    from palaver.settings.encryption import SettingsChange
     from palaver.settings.overview import SettingsOverview, SettingValue
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
-    from palaver.settings.sealing import SettingsChange
 
 _COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
 _HISTORY_COLUMNS = (
@@ -261,7 +261,7 @@ def _parse_value(catalog: PlatformCatalog, path: SettingPath, text: str) -> obje
         if field is not None:
             kind, is_list, is_optional = field.kind, field.is_list, not field.is_required
     elif template is not None:
-        kind, is_list, is_optional = template.form.kind, template.is_list, template.form.is_optional
+        kind, is_list, is_optional = template.kind, template.is_list, template.is_optional
     if is_optional and text == "null":
         return None
     if is_list:

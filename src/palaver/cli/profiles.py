@@ -107,5 +107,5 @@ def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[
     from palaver.commands.reply_text import format_reset_policy
 
     restarts = "" if policy is None else format_reset_policy(policy)
-    cells = (name, profile.title, profile.model or "", restarts, profile.description)
+    cells = (name, profile.title or "", profile.model or "", restarts, profile.description or "")
     return tuple(map(output.clean_line, cells))

@@ -172,8 +172,7 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
     """Delete what is no longer needed now and then, as long as the server runs."""
-    cleanup = Cleanup(web.gateway.store, web.attachments, web.gateway.rules, web.gateway.outputs)
-    web.settings.add_listener(lambda loaded: cleanup.use_rules(loaded.settings.turns))
+    cleanup = Cleanup(web.gateway.store, web.attachments, lambda: web.gateway.rules, web.gateway.outputs)
     task = asyncio.create_task(cleanup.run(), name="palaver-cleanup")
     try:
         yield

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import ModelPrices
-from palaver.commands.command import find_token_scopes
+from palaver.commands.command import CommandCall, find_token_scopes
 from palaver.commands.context import CommandContext
 from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
 from palaver.core.source import ChatType
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
-    from palaver.agent.base import AgentInfo
+    from palaver.agent.current import CurrentSettings
     from palaver.commands.command import CommandCall, MessageCall
     from palaver.commands.registry import CommandRegistry
-    from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import SessionKey
     from palaver.core.source import Platform, SessionSource
@@ -50,31 +48,26 @@ class CommandRunner:
         self,
         registry: CommandRegistry,
         store: SessionStore,
-        agent: AgentInfo,
-        rules: TurnRules,
-        profile: AgentProfile,
+        settings: CurrentSettings,
         list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
         get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
     ) -> None:
         self._registry = registry
+        check_guest_commands(settings.rules.guest_commands, {command.name for command in registry.commands})
         self._store = store
         self._list_connected_platforms = list_connected_platforms
         self._get_max_file_bytes = get_max_file_bytes
-        self.use_settings(agent, rules, profile)
-
-    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
-        """Apply other settings from the next command on."""
-        check_guest_commands(rules.guest_commands, {command.name for command in self._registry.commands})
-        self._agent = agent
-        self._rules = rules
-        self._profile = profile
-        self._prices = ModelPrices(agent)
+        self._settings = settings
 
     async def load_prices(self) -> None:
         """Load the prices of the models that are used by default, or by a profile, or can be chosen."""
-        profiles = self._profile.profiles.values()
-        models = [self._agent.model, *(each.model for each in profiles if each.model), *self._agent.list_models()]
-        await self._prices.load(models)
+        profiles = self._settings.profile.profiles.values()
+        models = [
+            self._settings.agent.model,
+            *(each.model for each in profiles if each.model),
+            *self._settings.agent.list_models(),
+        ]
+        await self._settings.prices.load(models)
 
     def run(
         self,
@@ -119,7 +112,7 @@ class CommandRunner:
     def _check_allowed(
         self, call: CommandCall | MessageCall, person: Person, token_scopes: frozenset[str] | None
     ) -> None:
-        check_permission(person.principal, call.command, self._rules.guest_commands)
+        check_permission(person.principal, call.command, self._settings.rules.guest_commands)
         self._registry.check_call_scopes(call, token_scopes)
 
     def _build_context(
@@ -145,10 +138,10 @@ class CommandRunner:
             session_row=row,
             is_checked=is_checked,
             config=self._store.config,
-            rules=self._rules,
-            agent=self._agent,
-            prices=self._prices,
-            profile=self._profile,
+            rules=self._settings.rules,
+            agent=self._settings.agent,
+            prices=self._settings.prices,
+            profile=self._settings.profile,
             connected_platforms=frozenset(self._list_connected_platforms()),
             address=None if address is None else str(address),
             reply_to=inbound.message_id,

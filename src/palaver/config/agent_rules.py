@@ -1,38 +1,31 @@
-"""The configuration of the agent, its turns and the web server, as values.
+"""The settings of the agent, its turns and the web server: declared once, as the values that the rooms use.
 
-`palaver.config` reads files and the environment. Keys and headers may be secret: every repr leaves them out.
+A class that is a `Section` is a section of config.yaml; `validators` says how its fields are declared. `TurnRules` adds
+to the section `turns` what turns need of other sections, and `palaver.config.settings` builds it.
+
+Keys and headers may be secret: every repr leaves them out.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: the annotations are data, and reading them must cost nothing.
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Annotated
 
-from palaver.config.budget_rules import BudgetRules
-from palaver.core.source import ChatType, Platform
+from palaver.config import validators as v
+from palaver.config.budget_rules import BudgetRules, TokenPrice
+from palaver.config.validators import Many, Named, Section, SentTo, Variable
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
-from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
-from palaver.sessions.policy import ResetPolicy
-from palaver.sessions.speech import SpeechRules
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig
+from palaver.sessions.policy import ResetMode, ResetPolicy
 from palaver.sessions.turn import BusyPolicy
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+DEFAULT_MESSAGES_PER_MINUTE: Mapping[Role, int] = {Role.MEMBER: 60, Role.GUEST: 20}
+DEFAULT_TOOLSET_ROLES = (Role.OWNER, Role.MEMBER)
 
-    from palaver.config.budget_rules import TokenPrice
-    from palaver.core.source import SessionSource
-    from palaver.sessions.gateway_config import GatewayConfig
-
-
-class SearchProvider(StrEnum):
-    """A service that searches the web."""
-
-    SEARXNG = "searxng"
-    BRAVE = "brave"
-    TAVILY = "tavily"
+_Arguments = Many[Annotated[str, v.ARGUMENT_TEXT]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,68 +47,178 @@ class SearchResult:
     snippet: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebToolRules:
-    """What the agent's web tools may reach, and who searches for them."""
-
-    private_hosts: frozenset[str] = frozenset()  # hosts in private networks that may be read
-    search_provider: SearchProvider | None = None  # None: there is no search
-    search_url: str | None = field(default=None, repr=False)  # may contain a password
-    search_api_key: str | None = field(default=None, repr=False)
+# -- the agent ----------------------------------------------------------------------------------------------
 
 
-# --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class ResetSection(Section):
+    """When conversations restart automatically: a `ResetPolicy`, to which the time zone of the file may be added."""
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+    mode: Annotated[
+        ResetMode,
+        v.RESET_MODE,
+        Variable("PALAVER_SESSION_RESET_MODE", "session_reset.mode"),
+        "When conversations restart: never, after a time without messages, every day, or whichever comes first.",
+    ] = ResetPolicy.mode
+    idle_minutes: Annotated[
+        int,
+        v.IDLE_MINUTES,
+        Variable("PALAVER_SESSION_RESET_IDLE_MINUTES", "session_reset.idle_minutes"),
+        "Restart after this many minutes without a message from a person.",
+    ] = ResetPolicy.idle_minutes
+    at_hour: Annotated[
+        int,
+        v.HOUR_OF_DAY,
+        Variable("PALAVER_SESSION_RESET_AT_HOUR", "session_reset.at_hour"),
+        "Restart every day at this hour, local time.",
+    ] = ResetPolicy.at_hour
+    timezone: Annotated[str | None, v.TIMEZONE, "The time zone of the hour; empty: the time zone of this gateway."] = (
+        None
+    )
+    notify: Annotated[bool, v.BOOL, "Tell people when their conversation has restarted."] = ResetPolicy.notify
 
-DEFAULT_MESSAGES_PER_MINUTE: Final[Mapping[Role, int]] = MappingProxyType({Role.MEMBER: 60, Role.GUEST: 20})
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileResetSection(ResetSection):
+    """When conversations with a profile restart automatically; without a mode, as those without a profile."""
+
+    mode: Annotated[
+        ResetMode | None,
+        v.RESET_MODE,
+        "When conversations with this profile restart: never, after a time without messages, every day, or whichever"
+        " comes first; empty: as without the profile.",
+    ] = None  # type: ignore[assignment]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+@dataclass(frozen=True, kw_only=True)
+class Provider(Section):
     """How to reach a model provider."""
 
-    api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = field(default=None, repr=False)  # may contain a password
+    api_key: Annotated[
+        str | None,
+        v.API_KEY,
+        SentTo("base_url"),
+        Variable("OPENAI_API_KEY", "providers.openai.api_key"),
+        Variable("ANTHROPIC_API_KEY", "providers.anthropic.api_key"),
+        Variable("GEMINI_API_KEY", "providers.google.api_key"),
+        Variable("GOOGLE_API_KEY", "providers.google.api_key"),
+        "Your API key. It is stored encrypted and never shown.",
+    ] = field(default=None, repr=False)
+    base_url: Annotated[
+        str | None,
+        v.URL,
+        Variable("OPENAI_BASE_URL", "providers.openai.base_url"),
+        "The address of the API; empty: the provider's own.",
+    ] = field(default=None, repr=False)  # may contain a password
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpServer:
+@dataclass(frozen=True, kw_only=True)
+class McpServer(Section):
     """An MCP server with tools: a command to start, or a URL to connect to."""
 
-    command: str | None = None
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=lambda: _EMPTY, repr=False)
-    url: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY, repr=False)
+    command: Annotated[str | None, v.COMMAND, v.STARTS_PROGRAM, "The program to start."] = None
+    args: Annotated[_Arguments, v.STARTS_PROGRAM, SentTo("command"), "Its arguments."] = field(default=(), repr=False)
+    env: Named[
+        Annotated[str, v.VARIABLE_NAME],
+        Annotated[str, v.ARGUMENT_TEXT, v.STARTS_PROGRAM, SentTo("command"), "A variable in its environment."],
+    ] = field(default_factory=dict, repr=False)
+    url: Annotated[str | None, v.URL, "The address of the MCP server."] = field(default=None, repr=False)
+    headers: Named[
+        Annotated[str, v.HEADER_NAME],
+        Annotated[str, v.HEADER_VALUE, SentTo("url"), "An HTTP header that is sent with every request."],
+    ] = field(default_factory=dict, repr=False)
+    enabled: Annotated[bool, v.BOOL, "Use this server."] = True
+
+    def find_conflict(self) -> str | None:
+        if (self.command is None) == (self.url is None):
+            return "set either command or url"
+        if self.url is not None and (self.args or self.env):
+            return "args and env can only be used with command, not with url"
+        if self.command is not None and self.headers:
+            return "headers can only be used with url, not with command"
+        return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """A profile that a conversation can use: what the agent is told, which model answers, and which tools it has."""
+@dataclass(frozen=True, kw_only=True)
+class Profile(Section):
+    """A profile that a conversation can use; what it leaves out is as without a profile."""
 
-    title: str = ""  # for people; empty: its name
-    picture: str | None = None  # a data URL
-    description: str = ""  # for people
-    instructions: str = ""  # empty: those of the agent
-    model: str | None = None  # None: that of the agent
-    toolsets: frozenset[str] | None = None  # of those that are allowed, it has only these; None: all of them
+    description: Annotated[str | None, v.ANY_TEXT, "What the profile is for."] = None
+    title: Annotated[str | None, v.ANY_TEXT, "The name that people see; empty: the name of the profile."] = None
+    picture: Annotated[str | None, v.PICTURE, "A small picture that people see beside the name."] = field(
+        default=None, repr=False
+    )
+    instructions: Annotated[str | None, v.ANY_LONG_TEXT, "Instructions for the agent, instead of the general ones."] = (
+        None
+    )
+    model: Annotated[str | None, v.FALLBACK_MODEL, "The model of conversations that have chosen none."] = None
+    toolsets: Annotated[
+        tuple[Annotated[str, v.PROFILE_TOOLSET], ...] | None,
+        "The tools that the agent has with this profile; empty: all that are allowed.",
+    ] = None
+    session_reset: ProfileResetSection = ProfileResetSection()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentProfile:
+@dataclass(frozen=True, kw_only=True)
+class SpeechRules(Section):
+    """Which engines turn speech into text and text into speech."""
+
+    transcription: Annotated[
+        str,
+        v.SPEECH_ENGINE,
+        "What turns recordings into text: auto, off, command, or a model such as openai:whisper-1.",
+    ] = "auto"
+    speaking: Annotated[
+        str,
+        v.SPEECH_ENGINE,
+        "What reads answers aloud: auto, off, command, or a model such as openai:gpt-4o-mini-tts.",
+    ] = "auto"
+    voice: Annotated[str | None, v.VOICE, "The voice that reads answers aloud; empty: the engine's own."] = None
+    language: Annotated[
+        str | None, v.LANGUAGE, "The language that people speak, such as de; empty: it is detected."
+    ] = None
+    transcribe_voice_notes: Annotated[
+        bool, v.BOOL, "Turn voice messages of chats into text before the agent answers."
+    ] = True
+    max_minutes: Annotated[int, v.RECORDING_MINUTES, "How long a recording may be, in minutes."] = 15
+    transcription_command: Annotated[
+        _Arguments,
+        v.STARTS_PROGRAM,
+        "The program that prints the text of the recording {file}, with its arguments.",
+    ] = ()
+    speaking_command: Annotated[
+        _Arguments, v.STARTS_PROGRAM, "The program that reads text from its input and writes audio to its output."
+    ] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentProfile(Section):
     """The configuration of the agent: its models, instructions and tool servers, and what conversations choose from."""
 
-    model: str = "auto"
-    fallback_models: tuple[str, ...] = ()
-    instructions: str = ""
-    providers: Mapping[str, Provider] = field(default_factory=dict)
-    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
-    context_windows: Mapping[str, int] = field(default_factory=dict)  # tokens by model; overrides what Palaver knows
-    prices: Mapping[str, TokenPrice] = field(default_factory=dict)  # by model; overrides what Palaver knows
-    profiles: Mapping[str, Profile] = field(default_factory=dict)
-    personalities: Mapping[str, str] = field(default_factory=dict)  # instructions about the style of the answers
-    speech: SpeechRules = field(default_factory=SpeechRules)
+    model: Annotated[str, v.MODEL, Variable("PALAVER_MODEL"), "The default model. auto uses the first that works."] = (
+        "auto"
+    )
+    fallback_models: Annotated[
+        Many[Annotated[str, v.FALLBACK_MODEL]],
+        "Models to try in this order when the default model can't be reached.",
+    ] = ()
+    # By model; these override what Palaver knows.
+    context_windows: Named[
+        Annotated[str, v.PROVIDER_MODEL],
+        Annotated[int, v.TOKEN_COUNT, "How many tokens a model can read at once, if Palaver does not know it."],
+    ] = field(default_factory=dict)
+    prices: Mapping[str, TokenPrice] = field(default_factory=dict)
+    instructions: Annotated[str | None, v.ANY_LONG_TEXT, "Instructions for the agent in every conversation."] = None
+    profiles: Named[Annotated[str, v.CHOICE_NAME], Profile] = field(default_factory=dict)
+    personalities: Named[
+        Annotated[str, v.CHOICE_NAME], Annotated[str, v.LONG_TEXT, "Instructions about the style of the answers."]
+    ] = field(default_factory=dict)
+    providers: Named[Annotated[str, v.PROVIDER_NAME], Provider] = field(default_factory=dict)
+    mcp_servers: Named[Annotated[str, v.SERVER_NAME], McpServer] = field(default_factory=dict)
+    speech: SpeechRules = SpeechRules()
+
+
+# -- turns --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,50 +226,69 @@ class ToolsetRule:
     """On which platforms, and for which roles, a toolset is available."""
 
     platforms: frozenset[Platform] | None = None  # None: on every platform
-    roles: frozenset[Role] = frozenset({Role.OWNER, Role.MEMBER})
+    roles: frozenset[Role] = frozenset(DEFAULT_TOOLSET_ROLES)
 
     def allows(self, platform: Platform, role: Role) -> bool:
         return role in self.roles and (self.platforms is None or platform in self.platforms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRules:
+@dataclass(frozen=True, kw_only=True)
+class CompactionRules(Section):
     """When a summary replaces the older messages of a conversation for the agent, and how much is kept."""
 
-    enabled: bool = True  # False: no automatic summaries; /compress still works
-    at_percent: int = 85  # of the model's context window: when the last request filled more, a summary is made first
-    keep_exchanges: int = 2  # the last exchanges stay as they are
-    notify: bool = True  # people in chats get a message when it happens
+    enabled: Annotated[  # False: no automatic summaries; /compress still works
+        bool, v.BOOL, "Summarize older messages for the agent when a conversation gets too long for the model."
+    ] = True
+    at_percent: Annotated[
+        int,
+        v.PERCENT_OF_CONTEXT,
+        "How full the model's context may get before a summary is made, in percent.",
+    ] = 85
+    keep_exchanges: Annotated[int, v.KEPT_EXCHANGES, "How many of the last exchanges the agent still sees in full."] = 2
+    notify: Annotated[bool, v.BOOL, "Tell people in a chat when a summary was made."] = True
 
     def is_due(self, prompt_tokens: int, window: int) -> bool:
         """Whether a conversation whose last request had this many tokens is summarized before the next answer."""
         return self.enabled and prompt_tokens * 100 >= self.at_percent * window
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRules:
+@dataclass(frozen=True, kw_only=True)
+class MemoryRules(Section):
     """Whether the agent learns from conversations by itself, and how much it may remember."""
 
-    learn: bool = False  # a model looks through what people wrote when a conversation ends or is compacted
-    max_memories: int = 200  # that the agent may save for one audience; people may save more themselves
+    learn: Annotated[
+        bool,
+        v.BOOL,
+        "Let a model look through what people wrote when a conversation ends, and save lasting facts.",
+    ] = False
+    # People may save more themselves.
+    max_memories: Annotated[
+        int, v.MEMORY_COUNT, "How many memories the agent may save for a person or a shared chat."
+    ] = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionRules:
+@dataclass(frozen=True, kw_only=True)
+class RetentionRules(Section):
     """When conversations that are no longer used are deleted; by default never."""
 
-    max_age: timedelta | None = None  # without activity
-    max_database_mb: int | None = None  # above it, the conversations that were unused for longest go (SQLite)
+    max_age_days: Annotated[
+        int | None, v.AGE_DAYS, "Delete conversations this many days after their last activity; empty: never."
+    ] = None
+    max_database_mb: Annotated[  # SQLite only
+        int | None,
+        v.DATABASE_MB,
+        "Delete the conversations unused for longest while the database is larger than this.",
+    ] = None
 
     @property
     def is_on(self) -> bool:
-        return self.max_age is not None or self.max_database_mb is not None
+        return self.max_age_days is not None or self.max_database_mb is not None
 
     def describe(self) -> str:
         """Return the policy as a sentence for people."""
         parts = []
-        if self.max_age is not None:
-            parts.append(f"Conversations are deleted {self.max_age.days} days after the last activity.")
+        if self.max_age_days is not None:
+            parts.append(f"Conversations are deleted {self.max_age_days} days after the last activity.")
         if self.max_database_mb is not None:
             parts.append(f"Above {self.max_database_mb:,} MB, those unused for longest are deleted.")
         if not parts:
@@ -174,48 +296,166 @@ class RetentionRules:
         return " ".join([*parts, "Pinned ones stay."])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushRules:
+@dataclass(frozen=True, kw_only=True)
+class PushRules(Section):
     """Notifications to browsers while the page is closed."""
 
-    enabled: bool = True
-    show_preview: bool = False  # the beginning of the answer, too, and not only the title of the conversation
-    contact: str | None = None  # an e-mail address or URL that push services may write to
+    enabled: Annotated[bool, v.BOOL, "Let people turn on notifications that arrive while the page is closed."] = True
+    show_preview: Annotated[
+        bool, v.BOOL, "Show the beginning of the answer in these notifications, and not only the title."
+    ] = False
+    contact: Annotated[
+        str | None,
+        v.CONTACT,
+        "How push services can reach you: mailto: with your address, or an https:// address.",
+    ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
+@dataclass(frozen=True, kw_only=True)
+class JobRules(Section):
+    """How many jobs run at once, so that people need not wait for them, and how long their runs are kept."""
+
+    max_running: Annotated[int, v.RUNNING_JOBS, "How many scheduled jobs run at the same time."] = 2
+    # Their conversations, too, unless a person has written in them.
+    keep_days: Annotated[int, v.KEEP_DAYS, "How many days ended runs of jobs are kept; 0 keeps everything."] = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebFetchRules(Section):
+    """Which pages the agent may read, beside those of the public internet."""
+
+    private_hosts: Annotated[
+        Many[Annotated[str, v.PRIVATE_HOST]],
+        "Hosts in private networks whose pages the agent may read; all others are refused.",
+    ] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebSearchRules(Section):
+    """The service with which the agent searches the web; without a provider there is no search."""
+
+    provider: Annotated[
+        v.SearchProvider | None,
+        v.SEARCH_PROVIDER,
+        "The service with which the agent searches the web; empty: it can't search.",
+    ] = None
+    url: Annotated[str | None, v.URL, "The address of your SearXNG; empty: the provider's own."] = field(
+        default=None, repr=False
+    )  # may contain a password
+    api_key: Annotated[
+        str | None,
+        v.API_KEY,
+        SentTo("url", "provider"),
+        "Your API key of Brave or Tavily. It is stored encrypted and never shown.",
+    ] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebToolRules(Section):
+    """What the agent's web tools may reach, and who searches for them."""
+
+    fetch: WebFetchRules = WebFetchRules()
+    search: WebSearchRules = WebSearchRules()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebRules(WebToolRules):
+    """Where the web server listens, how people reach it, and what the agent's web tools may reach."""
+
+    host: Annotated[
+        str,
+        v.HOST,
+        v.NEEDS_RESTART,
+        Variable("PALAVER_HOST"),
+        "The address at which the server listens.",
+    ] = "127.0.0.1"
+    port: Annotated[
+        int | None,
+        v.PORT,
+        v.NEEDS_RESTART,
+        Variable("PALAVER_PORT"),
+        "The port; empty: 8765, or the next free one.",
+    ] = None
+    public_url: Annotated[
+        str | None,
+        v.URL,
+        v.NEEDS_RESTART,
+        Variable("PALAVER_PUBLIC_URL"),
+        "The address that people use, if a reverse proxy is in front of the server.",
+    ] = None
+    trusted_proxies: Annotated[
+        Many[Annotated[str, v.NETWORK]],
+        v.NEEDS_RESTART,
+        "Proxies whose headers about the client are believed.",
+    ] = ()
+    max_import_mb: Annotated[
+        int, v.FILE_MB, "How large a file may be that a person imports on the page, in megabytes."
+    ] = 2000
+    shared_link_days: Annotated[
+        int | None,
+        v.AGE_DAYS,
+        "How many days a new shared link works, unless its creator says otherwise; empty: always.",
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackupRules(Section):
+    """How often a server backs up a SQLite database by itself, and how many backups are kept."""
+
+    every_hours: Annotated[
+        int, v.BACKUP_HOURS, "How often a server backs up the database; 0 turns automatic backups off."
+    ] = 24
+    keep: Annotated[int, v.BACKUP_COUNT, "How many backups are kept."] = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnsSection(Section):
     """How many turns run at once, and what happens to messages that arrive during a turn."""
 
-    max_running: int = 8
-    max_running_per_person: int = 3
-    max_queued: int = 20  # turns that wait in one conversation
-    max_running_jobs: int = 2  # runs of jobs at the same time, among the running turns
-    job_keep_days: int = 90  # runs of jobs, and their conversations in which no person has written; 0: for ever
-    busy_policy: BusyPolicy = BusyPolicy.QUEUE
-    busy_policy_by_platform: Mapping[Platform, BusyPolicy] = field(default_factory=dict)
-    merge_window: timedelta = timedelta(0)  # messages that follow each other within this time get one answer
-    timeout: timedelta = timedelta(minutes=30)  # of one turn
+    max_running: Annotated[int, v.RUNNING_TURNS, "How many answers are written at the same time."] = 8
+    max_running_per_person: Annotated[int, v.RUNNING_TURNS, "How many of them may be for one person."] = 3
+    max_queued: Annotated[int, v.QUEUED_TURNS, "How many messages may wait in one conversation."] = 20
+    busy_policy: Annotated[
+        BusyPolicy, v.BUSY_POLICY, "What happens to a message that arrives while the agent responds."
+    ] = BusyPolicy.QUEUE
+    merge_window_seconds: Annotated[
+        float, v.MERGE_WINDOW_SECONDS, "Messages that follow each other within this time get one answer."
+    ] = 0
+    timeout_minutes: Annotated[float, v.TIMEOUT_MINUTES, "How long one answer may take."] = 30
+    model_titles: Annotated[
+        bool, v.BOOL, "Let the model make a short title after the first answer of a conversation."
+    ] = True
+
+    @property
+    def timeout(self) -> timedelta:
+        return timedelta(minutes=self.timeout_minutes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnRules(TurnsSection):
+    """All settings that turns obey."""
+
+    jobs: JobRules = JobRules()
     compaction: CompactionRules = CompactionRules()
     memory: MemoryRules = MemoryRules()
-    model_titles: bool = True  # the model makes a title after the first answer
-    open_platforms: frozenset[Platform] = frozenset()  # where people without an account may write
-    # By platform, the accounts (ids, never names) that may write there as guests.
-    allowed_users: Mapping[Platform, frozenset[str]] = field(default_factory=dict)
-    messages_per_minute: Mapping[Role, int] = field(default_factory=dict)  # a role that is not here: no limit
-    guest_commands: frozenset[str] = DEFAULT_GUEST_COMMANDS
-    unstreamed_platforms: frozenset[Platform] = frozenset()  # where people see an answer only when it is complete
-    always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
-    bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
+    retention: RetentionRules = RetentionRules()
+    push: PushRules = PushRules()
+    web: WebToolRules = WebToolRules()
+    budgets: BudgetRules = field(default_factory=BudgetRules)
     toolsets: Mapping[str, ToolsetRule] = field(
-        default_factory=lambda: {name: ToolsetRule() for name in ("history", "memory", "schedule", "messaging", "web")}
+        default_factory=lambda: {name: ToolsetRule() for name in v.TOOLSET_NAMES}
     )
     # The models that each role may choose: names, or beginnings that end with `*`. A role that is not here: all models.
     models_by_role: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
-    budgets: BudgetRules = field(default_factory=BudgetRules)
-    web: WebToolRules = field(default_factory=WebToolRules)
-    retention: RetentionRules = RetentionRules()
-    push: PushRules = PushRules()
+    messages_per_minute: Mapping[Role, int] = field(default_factory=dict)  # a role that is not here: no limit
+    guest_commands: frozenset[str] = DEFAULT_GUEST_COMMANDS
+    busy_policy_by_platform: Mapping[Platform, BusyPolicy] = field(default_factory=dict)
+    open_platforms: frozenset[Platform] = frozenset()  # where people without an account may write
+    # By platform, the accounts (ids, never names) that may write there as guests.
+    allowed_users: Mapping[Platform, frozenset[str]] = field(default_factory=dict)
+    unstreamed_platforms: frozenset[Platform] = frozenset()  # where people see an answer only when it is complete
+    always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
+    bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
 
     def allows_model(self, role: Role, model: str) -> bool:
         """Whether people with this role may choose a model that is not the default."""
@@ -233,32 +473,7 @@ class TurnRules:
         return self.busy_policy_by_platform.get(source.platform, self.busy_policy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebRules:
-    """Where the web server listens, and which proxies it trusts."""
-
-    host: str = "127.0.0.1"
-    port: int | None = None  # None: the default port, or the next free one
-    public_url: str | None = None  # the URL that people use, if it differs: https://chat.example.org/palaver
-    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded-* headers are trusted
-    max_import_mb: int = 2000  # of a file that a person imports on the page
-    shared_link_days: int | None = None  # how long a new shared link works by default; None: until it is revoked
-
-
-# --------------------------------------------------------------------------------------------------
-# When a server makes backups by itself, and how many of them are kept.
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BackupRules:
-    every_hours: int = 24  # 0: never
-    keep: int = 3
-
-
-# --------------------------------------------------------------------------------------------------
-# The rules that apply to conversations on each platform, and which key of config.yaml sets them.
-#
-# Pure: computed from the configuration with the same lookups that apply it.
+# -- the rules of a platform --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

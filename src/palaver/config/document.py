@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.schema import format_key, is_literal_text
+from palaver.config.schema import format_key
+from palaver.config.setting_templates import is_literal_text
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -16,14 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from palaver.config import validators
-from palaver.config.schema import ConfigFile, HomeSection, PlatformSection, ProviderSection
+from palaver.config.agent_rules import Provider
+from palaver.config.schema import ConfigFile, HomeSection, PlatformSection
+from palaver.config.setting_templates import list_templates
 from palaver.config.validation import format_value
+from palaver.config.validators import TEXT, Rule
 from palaver.core.source import Platform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
+_TRUTH_VALUES: Final = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(
+    ("false", "no", "off", "0"), False
+)
 
 CHAT_PLATFORMS: Final = (
     Platform.TELEGRAM,
@@ -37,61 +42,38 @@ CHAT_PLATFORMS: Final = (
 )
 
 
-def get_home_channel_variable(platform: Platform) -> str:
-    """Return the variable with the home channel of a platform, such as `WHATSAPP_WEB_HOME_CHANNEL`."""
-    return f"{platform.upper().replace('-', '_')}_HOME_CHANNEL"
-
-
 @dataclass(frozen=True)
 class EnvironmentVariable:
     """An environment variable, and the key of config.yaml that it overrides."""
 
     name: str
     key: str
-    rule: validators.Rule = validators.TEXT
-    parse: Callable[[str], object] = str
+    rule: Rule
+
+    def parse(self, text: str) -> object:
+        match self.rule.form.kind:
+            case "integer":
+                return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
+            case "boolean":
+                return _TRUTH_VALUES.get(text.lower(), text)
+            case _:
+                return text
 
 
-def _parse_number(text: str) -> object:
-    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
+def _iterate_variables() -> Iterator[EnvironmentVariable]:
+    """Yield the variables that the settings declare."""
+    for template in list_templates():
+        for variable in template.variables:
+            for platform in CHAT_PLATFORMS if "{}" in variable.name else ("",):
+                yield EnvironmentVariable(
+                    variable.name.format(platform.upper().replace("-", "_")),
+                    (variable.key or template.key).format(platform),
+                    TEXT if template.rule is None or platform else template.rule,
+                )
 
 
-def _parse_bool(text: str) -> object:
-    words = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
-    return words.get(text.lower(), text)
-
-
-ENVIRONMENT_VARIABLES: Final = (
-    EnvironmentVariable("PALAVER_DATABASE_URL", "database_url", validators.DATABASE_URL),
-    EnvironmentVariable("PALAVER_TIMEZONE", "timezone", validators.TIMEZONE),
-    EnvironmentVariable("PALAVER_SESSION_RESET_MODE", "session_reset.mode", validators.RESET_MODE),
-    EnvironmentVariable(
-        "PALAVER_SESSION_RESET_IDLE_MINUTES", "session_reset.idle_minutes", validators.IDLE_MINUTES, _parse_number
-    ),
-    EnvironmentVariable(
-        "PALAVER_SESSION_RESET_AT_HOUR", "session_reset.at_hour", validators.HOUR_OF_DAY, _parse_number
-    ),
-    EnvironmentVariable("PALAVER_DM_SCOPE", "sessions.dm_scope", validators.DM_SCOPE),
-    EnvironmentVariable("PALAVER_REDACT_PII", "privacy.redact_pii", validators.BOOL, _parse_bool),
-    EnvironmentVariable("PALAVER_HOST", "web.host", validators.HOST),
-    EnvironmentVariable("PALAVER_PORT", "web.port", validators.PORT, _parse_number),
-    EnvironmentVariable("PALAVER_PUBLIC_URL", "web.public_url", validators.OPTIONAL_URL),
-    EnvironmentVariable("PALAVER_MODEL", "model", validators.MODEL),
-    EnvironmentVariable("PALAVER_BUDGET_DAY_USD", "budgets.overall.day_usd", validators.OPTIONAL_BUDGET_USD),
-    EnvironmentVariable("PALAVER_BUDGET_MONTH_USD", "budgets.overall.month_usd", validators.OPTIONAL_BUDGET_USD),
-    EnvironmentVariable("OPENAI_API_KEY", "providers.openai.api_key", validators.OPTIONAL_API_KEY),
-    EnvironmentVariable("OPENAI_BASE_URL", "providers.openai.base_url", validators.OPTIONAL_URL),
-    EnvironmentVariable("ANTHROPIC_API_KEY", "providers.anthropic.api_key", validators.OPTIONAL_API_KEY),
-    EnvironmentVariable("GEMINI_API_KEY", "providers.google.api_key", validators.OPTIONAL_API_KEY),
-    EnvironmentVariable("GOOGLE_API_KEY", "providers.google.api_key", validators.OPTIONAL_API_KEY),
-    *(
-        EnvironmentVariable(
-            f"{get_home_channel_variable(platform)}{suffix}", f"platforms.{platform}.home_channel.{key}"
-        )
-        for platform in CHAT_PLATFORMS
-        for suffix, key in (("", "chat_id"), ("_NAME", "name"), ("_THREAD_ID", "thread_id"))
-    ),
-)
+# A section that is used several times declares its variables as often.
+ENVIRONMENT_VARIABLES: Final = tuple({each.name: each for each in _iterate_variables()}.values())
 
 
 def read_overrides(environ: Mapping[str, str]) -> tuple[dict[str, object], list[str]]:
@@ -103,11 +85,11 @@ def read_overrides(environ: Mapping[str, str]) -> tuple[dict[str, object], list[
         if not text:
             continue
         value = variable.parse(text)
-        if variable.rule.accepts(value):
-            values.setdefault(variable.key, value)
-        else:
+        try:
+            values.setdefault(variable.key, variable.rule.check(value))
+        except ValueError as error:
             shown_value = format_value(tuple(variable.key.split(".")), value)
-            problems.append(f"{variable.name}: {shown_value} is not allowed ({variable.rule.allowed})")
+            problems.append(f"{variable.name}: {shown_value} is not allowed ({error})")
     return values, problems
 
 
@@ -130,9 +112,8 @@ def apply_overrides(file: ConfigFile, values: Mapping[str, object]) -> tuple[Con
             names = [
                 variable.name for variable in ENVIRONMENT_VARIABLES if variable.key.removeprefix(prefix) in overrides
             ]
-            problems.append(
-                f"{', '.join(names)}: this needs a home channel (set {get_home_channel_variable(platform)})"
-            )
+            needed = next(each.name for each in ENVIRONMENT_VARIABLES if each.key == f"{prefix}chat_id")
+            problems.append(f"{', '.join(names)}: this needs a home channel (set {needed})")
         elif overrides and home:
             section = replace(section, home_channel=replace(home, **overrides))
             file = replace(file, platforms={**file.platforms, platform: section})
@@ -142,7 +123,7 @@ def apply_overrides(file: ConfigFile, values: Mapping[str, object]) -> tuple[Con
 def _set_provider_key(file: ConfigFile, key: str, value: Any) -> ConfigFile:
     """Return a copy of the file with one key of a provider changed; the file need not have that provider."""
     _, name, field = key.split(".")
-    section = replace(file.providers.get(name) or ProviderSection(), **{field: value})
+    section = replace(file.providers.get(name) or Provider(), **{field: value})
     return replace(file, providers={**file.providers, name: section})
 
 

@@ -14,64 +14,23 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.document import FILE_NAME
-from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides
-from palaver.config.schema import format_key
-from palaver.config.setting_templates import find_template, is_section
-from palaver.core.source import Platform
+from palaver.config.document import FILE_NAME, read_document
+from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides, read_overrides
+from palaver.config.schema import ConfigFile, format_key
+from palaver.config.setting_templates import find_template, is_section, to_plain
+from palaver.config.settings import FixedLayers, Settings, build_settings, expand_path
+from palaver.config.validation import validate_data, validate_document
+from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
 
-    from palaver.config import Settings
-    from palaver.config.schema import ConfigFile, KeyPath
+    from palaver.config.schema import KeyPath
     from palaver.config.setting_templates import SettingPath
+    from palaver.config.settings import Pin
 
 _MAX_ROUNDS: Final = 10  # of leaving out values that are not valid
-
-
-@dataclass(frozen=True, kw_only=True)
-class FixedLayers:
-    """What config.yaml and the environment set: it can be changed only there."""
-
-    data: Mapping[str, object] = field(default_factory=dict, repr=False)  # of config.yaml
-    lines: Mapping[KeyPath, int] = field(default_factory=dict)
-    overrides: Mapping[str, object] = field(default_factory=dict, repr=False)  # of the environment, by key
-    variables: Mapping[str, str] = field(default_factory=dict)  # the names of their variables, by key
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of the environment
-
-    def find_pin(self, path: SettingPath) -> Pin | None:
-        """Return what sets this key; None if it can be changed."""
-        variable = self.variables.get(".".join(path))
-        if variable is not None:
-            return Pin(variable=variable)
-        is_set, _ = self.find_value(path)
-        return Pin(line=self.lines.get(path)) if is_set else None
-
-    def find_value(self, path: SettingPath) -> tuple[bool, object]:
-        """Return whether config.yaml or the environment sets this key, and the value."""
-        key = ".".join(path)
-        if key in self.overrides:
-            return True, self.overrides[key]
-        value: object = self.data
-        for part in path:
-            if not isinstance(value, dict) or part not in value:
-                return False, None
-            value = value[part]
-        return True, value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """Where a value is set that can't be changed in the database."""
-
-    variable: str | None = None
-    line: int | None = None  # of config.yaml
-
-    def __str__(self) -> str:
-        if self.variable is not None:
-            return self.variable
-        return FILE_NAME if self.line is None else f"{FILE_NAME}, line {self.line}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +54,38 @@ class CombinedSettings:
     problems: tuple[SettingProblem, ...] = ()
 
 
-def find_variables(environ: Mapping[str, str]) -> dict[str, str]:
+def find_home(environ: Mapping[str, str], home: Path | None = None) -> Path:
+    """Return the absolute path of the home folder: the given one, PALAVER_HOME, or ~/.palaver."""
+    return (home or expand_path(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
+
+
+def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Settings:
+    """Read the settings: the environment wins over config.yaml, which wins over the defaults.
+
+    `home` is the folder of config.yaml; by default PALAVER_HOME or ~/.palaver. Nothing is written. Raises ConfigError
+    with all problems.
+    """
+    home = find_home(environ, home)
+    document = read_document(home / FILE_NAME)
+    file, problems = validate_document(document) if document else (ConfigFile(), [])
+    disabled = frozenset(name for name, section in file.platforms.items() if not section.enabled)
+    overrides, override_problems = read_overrides(environ)
+    problems += override_problems
+    if not problems:
+        file, problems = apply_overrides(file, overrides)
+    if problems:
+        raise ConfigError("\n".join(problems), file=str(home / FILE_NAME), problems=tuple(problems))
+    fixed = FixedLayers(
+        data=document.data if document else {},
+        lines=document.lines if document else {},
+        overrides=overrides,
+        variables=_find_variables(environ),
+        environ=environ,
+    )
+    return build_settings(file, home, disabled, fixed)
+
+
+def _find_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return which variable sets a key, by key; of several for one key the first wins."""
     names: dict[str, str] = {}
     for variable in ENVIRONMENT_VARIABLES:
@@ -106,9 +96,6 @@ def find_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> CombinedSettings:
     """Add the values from the database to the settings of the file and the environment, which win."""
-    from palaver.config import build_settings
-    from palaver.config.validation import validate_data
-
     fixed = base.fixed_layers
     used = {path: value for path, value in stored.items() if fixed.find_pin(path) is None}
     withheld = dict(_find_exposed_pins(fixed, used))
@@ -133,9 +120,9 @@ def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> Co
     overrides = {key: value for key, value in fixed.overrides.items() if tuple(key.split(".")) not in withheld}
     file, _ = apply_overrides(file, overrides)
     disabled = frozenset(
-        Platform(name) for name, section in file.platforms.items() if not section.enabled and name not in switched_off
+        name for name, section in file.platforms.items() if not section.enabled and name not in switched_off
     )
-    settings = build_settings(file, base.home, fixed.environ, disabled, fixed, database_url=base.database_url)
+    settings = build_settings(file, base.home, disabled, fixed, database_url=base.database_url)
     return CombinedSettings(settings=settings, file=file, problems=tuple(dict.fromkeys(problems)))
 
 
@@ -161,7 +148,7 @@ def get_value(file: ConfigFile, path: SettingPath) -> tuple[bool, object]:
             value = getattr(value, part)
         else:
             return False, None
-    return True, list(value) if isinstance(value, tuple) else value
+    return True, to_plain(value)
 
 
 def _find_exposed_pins(
@@ -190,7 +177,7 @@ def make_exposure_problem(address: SettingPath, secret_key: str, pin: Pin | str 
 
 def _is_choice(path: SettingPath) -> bool:
     template = find_template(path)
-    return template is not None and bool(template.form.choices)
+    return template is not None and bool(template.choices)
 
 
 def _remove_paths(data: Mapping[str, object], paths: Collection[SettingPath]) -> Mapping[str, object]:

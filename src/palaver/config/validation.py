@@ -13,7 +13,8 @@ import re
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.schema import OPERATOR_NAMED_SECTIONS, ConfigFile, list_setting_keys, may_hold_secret
+from palaver.config.schema import ConfigFile, may_hold_secret
+from palaver.config.setting_templates import NAME, list_setting_keys, list_templates
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
 
@@ -133,22 +134,21 @@ def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
 def _describe_unknown_key(path: KeyPath) -> str:
     """Return a message with the closest key that exists, in this section or in another one."""
     *section, key = (str(part) for part in path)
-    if len(section) > 1 and section[0] in OPERATOR_NAMED_SECTIONS:
-        section[1] = "<name>"
-    if section[:2] == ["budgets", "profiles"] and len(section) > 2:
-        section[2] = "<name>"
-    if len(section) > 3 and section[2] == "accounts":
-        section[3] = "<name>"
-    prefix = "".join(f"{part}." for part in section)
     in_section = {
-        known.removeprefix(prefix).partition(".")[0] for known in list_setting_keys() if known.startswith(prefix)
+        parts[len(section)]
+        for parts in (template.parts for template in list_templates())
+        if len(parts) > len(section) and all(known in (NAME, part) for known, part in zip(parts, section, strict=False))
     }
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
     if in_other_sections and not difflib.get_close_matches(key, in_section):
-        return f"unknown key (did you mean {in_other_sections[0]}?)"
+        return f"unknown key (did you mean {min(in_other_sections, key=_count_parts)}?)"
     return f"unknown key ({_suggest_name(key, sorted(in_section))})"
 
 
 def _suggest_name(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.lower(), known, n=1)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
+def _count_parts(key: str) -> int:
+    return key.count(".")

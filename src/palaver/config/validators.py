@@ -1,9 +1,13 @@
-"""The valid values of settings: each rule is a test and a description of what it accepts.
+"""The valid values of settings, and what else the declaration of a setting can say.
 
-Owns the rules that concern only settings; where the domain has a rule for a value, that one is used.
+A setting is a field of a `Section`: `timeout: Annotated[int, TIMEOUT_MINUTES, "How long one answer may take."] = 30`.
+Its annotation has the type, a `Rule` with the valid values, the help text, and where they apply `Variable`, `SentTo`,
+`NotStorable`, `NEEDS_RESTART` and `STARTS_PROGRAM`. Everything else about it is derived: see `setting_templates`.
 
-Always true: a value is accepted unchanged or rejected, never converted. The rules work without pydantic, which only
-calls them when it fills the schema.
+Owns the rules that concern only settings; where another room has a rule for a value, that one is used.
+
+Always true: a value is accepted or rejected as it is written; text that names a member of an enumeration becomes that
+member, and nothing else is converted. The rules work without pydantic, which only calls them when it fills a section.
 """
 
 from __future__ import annotations
@@ -11,15 +15,16 @@ from __future__ import annotations
 import base64
 import difflib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from functools import partial
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, get_args
 
-from palaver.config.agent_rules import SearchProvider, TurnRules
 from palaver.config.budget_rules import parse_dollars
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
-from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
+from palaver.core.source import BUILT_IN_PLATFORMS, ChatType, Platform
 from palaver.people.model import Role
 from palaver.sessions.gateway_config import AGENT_NAME_RULE, is_agent_name
 from palaver.sessions.keys import DmScope
@@ -29,22 +34,7 @@ from palaver.sessions.turn import BusyPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-TOOLSET_NAMES: Final = tuple(TurnRules().toolsets)
-
-
-@dataclass(frozen=True)
-class ValueForm:
-    """What the valid values of a setting look like, for a form on a page; the rule alone decides."""
-
-    kind: str = "text"  # text, long_text, url, number, integer, boolean, choice, timezone, model, image
-    choices: tuple[str, ...] = ()
-    minimum: int | None = None
-    maximum: int | None = None
-    pattern: str | None = None  # a regular expression for the whole text
-    is_optional: bool = False  # null is valid too
-
-
-TEXT_FORM: Final = ValueForm()
+TOOLSET_NAMES: Final = ("history", "memory", "schedule", "messaging", "web")
 MAX_PICTURE_CHARS: Final = 65_536  # of the data URL
 _PICTURE_STARTS: Final = {  # the first bytes of a file of each type
     "png": re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -54,23 +44,51 @@ _PICTURE_STARTS: Final = {  # the first bytes of a file of each type
 }
 
 
+class SearchProvider(StrEnum):
+    """A service that searches the web."""
+
+    SEARXNG = "searxng"
+    BRAVE = "brave"
+    TAVILY = "tavily"
+
+
+@dataclass(frozen=True)
+class ValueForm:
+    """What the valid values of a setting look like, for a form on a page; the rule alone decides."""
+
+    kind: str = "text"  # text, long_text, url, number, integer, boolean, choice, timezone, model, image
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    pattern: str | None = None  # a regular expression for the whole text
+
+
 @dataclass(frozen=True)
 class Rule:
-    """The valid values of a setting: a test, and a description. Pydantic calls the test instead of converting."""
+    """The valid values of a setting: a test, and a description. Pydantic calls the test instead of converting.
+
+    Null is valid, too, where the type of the setting says so.
+    """
 
     accepts: Callable[[object], bool]
     allowed: str
-    form: ValueForm = TEXT_FORM
+    form: ValueForm = ValueForm()
+    is_literal: bool = False  # 007 and 1712345678.1200 are text, and not numbers
+    convert: Callable[[Any], object] | None = None  # an enumeration
+
+    def check(self, value: object, *, is_optional: bool = False) -> object:
+        """Return a valid value. Raises ValueError with what is allowed."""
+        if is_optional and value is None:
+            return None
+        if not self.accepts(value):
+            raise ValueError(self.allowed)
+        return value if self.convert is None else self.convert(value)
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> Any:
         from pydantic_core import core_schema
 
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def _check(self, value: object) -> object:
-        if not self.accepts(value):
-            raise ValueError(self.allowed)
-        return value
+        is_optional = type(None) in get_args(source)
+        return core_schema.no_info_plain_validator_function(partial(self.check, is_optional=is_optional))
 
 
 @dataclass(frozen=True)
@@ -106,13 +124,83 @@ class TreatNullAsEmpty:
         )
 
 
-def _policy_rule(key: str, form: ValueForm) -> Rule:
-    return Rule(FIELD_RULES[key].accepts, FIELD_RULES[key].allowed, form)
+class Section:
+    """A section of config.yaml: its subclasses are plain frozen dataclasses, so that the defaults cost no import.
+
+    Pydantic fills them when there is a file, and rejects keys that they do not define.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    def find_conflict(self) -> str | None:
+        """Return why the keys of this section cannot be used together; None when they can."""
+        return None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: Any) -> Any:
+        # Pydantic reuses a schema that has a reference: the outermost has to have it.
+        plain = dict(handler.resolve_ref_schema(handler(source)))
+        reference = plain.pop("ref")
+        check = CheckTogether(cls.find_conflict)
+        schema = TreatNullAsEmpty(dict).__get_pydantic_core_schema__(
+            source, lambda section: check.__get_pydantic_core_schema__(section, lambda _: plain)
+        )
+        return {**schema, "ref": reference}
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+Named = Annotated[dict[_K, _V], TreatNullAsEmpty(dict)]  # sections or values by names that the operator chooses
+Many = Annotated[tuple[_V, ...], TreatNullAsEmpty(list)]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The environment variable that sets a setting; of several for one setting the first wins.
+
+    `key` says which setting, if several are declared by the same field. In both, `{}` stands for a platform.
+    """
+
+    name: str
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class SentTo:
+    """The setting is secret. It is sent to an address that these keys of its section say."""
+
+    keys: tuple[str, ...]
+
+    def __init__(self, *keys: str) -> None:
+        object.__setattr__(self, "keys", keys)
+
+
+@dataclass(frozen=True)
+class NotStorable:
+    """The setting can't be changed while Palaver runs."""
+
+    reason: str
+
+
+class Trait(Enum):
+    """What is special about a setting."""
+
+    NEEDS_RESTART = 1
+    STARTS_PROGRAM = 2  # on the server, which a thief of a browser session must not be able to do
+
+
+NEEDS_RESTART: Final = Trait.NEEDS_RESTART
+STARTS_PROGRAM: Final = Trait.STARTS_PROGRAM
+
+
+def _policy_rule(key: str, form: ValueForm, *, is_literal: bool = False) -> Rule:
+    return Rule(FIELD_RULES[key].accepts, FIELD_RULES[key].allowed, form, is_literal)
 
 
 def _choice_rule(choices: Iterable[str], allowed: str) -> Rule:
     known = tuple(map(str, choices))
-    return Rule(lambda value: value in known, allowed, ValueForm("choice", choices=known))
+    convert = choices if isinstance(choices, type) else None  # an enumeration
+    return Rule(lambda value: value in known, allowed, ValueForm("choice", choices=known), convert=convert)
 
 
 def _is_database(value: object) -> bool:
@@ -174,12 +262,21 @@ def _is_dollars(value: object) -> bool:
     return True
 
 
-def _pattern_rule(pattern: str, allowed: str) -> Rule:
+def _pattern_rule(pattern: str, allowed: str, *, is_literal: bool = False) -> Rule:
     return Rule(
         lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None,
         allowed,
         ValueForm(pattern=pattern),
+        is_literal,
     )
+
+
+def _text_rule(accepts: Callable[[object], bool], allowed: str = "text", kind: str = "text") -> Rule:
+    return Rule(accepts, allowed, ValueForm(kind), is_literal=True)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != ""
 
 
 def _number_rule(low: int, high: int, allowed: str, *, whole: bool = True) -> Rule:
@@ -192,106 +289,94 @@ def _number_rule(low: int, high: int, allowed: str, *, whole: bool = True) -> Ru
     return Rule(accepts, f"{allowed}, {low} to {high}", form)
 
 
-def _optional_rule(rule: Rule) -> Rule:
-    return Rule(lambda value: value is None or rule.accepts(value), rule.allowed, replace(rule.form, is_optional=True))
-
-
 BOOL: Final = Rule(lambda value: isinstance(value, bool), "true or false", ValueForm("boolean"))
-TEXT: Final = Rule(lambda value: isinstance(value, str) and value.strip() != "", "text")
-OPTIONAL_TEXT: Final = Rule(lambda value: value is None or isinstance(value, str), "text", ValueForm(is_optional=True))
-DATABASE_URL: Final = Rule(_is_database, "sqlite:///path, postgresql://user@host/name or a file path")
-AGENT_NAME: Final = Rule(is_agent_name, AGENT_NAME_RULE)
+TEXT: Final = _text_rule(_is_text)
+LONG_TEXT: Final = _text_rule(_is_text, kind="long_text")
+ANY_TEXT: Final = _text_rule(lambda value: isinstance(value, str))  # it may be empty
+ANY_LONG_TEXT: Final = _text_rule(ANY_TEXT.accepts, kind="long_text")
+DATABASE_URL: Final = _text_rule(_is_database, "sqlite:///path, postgresql://user@host/name or a file path")
+AGENT_NAME: Final = _text_rule(is_agent_name, AGENT_NAME_RULE)
 CHOICE_NAME: Final = Rule(
     lambda value: is_agent_name(value) and value != "default",
     "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, but not default",
 )
 DM_SCOPE: Final = _choice_rule(DmScope, "chat, platform, person or shared")
-PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS))
+PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS), convert=Platform)
 CHAT_TYPE: Final = _choice_rule(ChatType, ", ".join(ChatType))
 RESET_MODE: Final = _policy_rule("mode", ValueForm("choice", choices=tuple(map(str, ResetMode))))
-OPTIONAL_RESET_MODE: Final = _optional_rule(RESET_MODE)
 IDLE_MINUTES: Final = _policy_rule("idle_minutes", ValueForm("integer", minimum=1, maximum=MAX_IDLE_MINUTES))
 HOUR_OF_DAY: Final = _policy_rule("at_hour", ValueForm("integer", minimum=0, maximum=23))
-TIMEZONE: Final = _policy_rule("timezone", ValueForm("timezone"))
-OPTIONAL_TIMEZONE: Final = _optional_rule(TIMEZONE)
+TIMEZONE: Final = _policy_rule("timezone", ValueForm("timezone"), is_literal=True)
 PROVIDER_NAME: Final = _pattern_rule(
     "[a-z][a-z0-9_-]{0,31}", "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
 )
-MODEL: Final = Rule(
-    _is_model,
-    "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5",
-    ValueForm("model"),
+MODEL: Final = _text_rule(
+    _is_model, "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5", "model"
 )
-FALLBACK_MODEL: Final = Rule(
-    lambda value: value != "auto" and MODEL.accepts(value), MODEL.allowed.removeprefix("auto, "), ValueForm("model")
+FALLBACK_MODEL: Final = _text_rule(
+    lambda value: value != "auto" and MODEL.accepts(value), MODEL.allowed.removeprefix("auto, "), "model"
 )
 PROVIDER_MODEL: Final = Rule(
     lambda value: FALLBACK_MODEL.accepts(value) and ":" in str(value) and not str(value).startswith("local:"),
     "provider:name such as ollama:qwen3",
 )
-MODEL_PATTERN: Final = Rule(
+MODEL_PATTERN: Final = _text_rule(
     lambda value: FALLBACK_MODEL.accepts(value) and "*" not in str(value)[:-1],
     f"{FALLBACK_MODEL.allowed}; a * at the end stands for any ending, as in openai:*",
-    ValueForm("model"),
+    "model",
 )
 TOKEN_COUNT: Final = _number_rule(500, 100_000_000, "a whole number of tokens")
-OPTIONAL_API_KEY: Final = _optional_rule(
-    _pattern_rule("[!-~]+", "ASCII characters without spaces, exactly as the provider gave it")
+API_KEY: Final = _pattern_rule(
+    "[!-~]+", "ASCII characters without spaces, exactly as the provider gave it", is_literal=True
 )
-OPTIONAL_URL: Final = _optional_rule(Rule(is_http_url, "a URL that begins with http:// or https://", ValueForm("url")))
+URL: Final = Rule(is_http_url, "a URL that begins with http:// or https://", ValueForm("url"))
 SERVER_NAME: Final = _pattern_rule(
     "[A-Za-z][A-Za-z0-9_-]{0,31}", "up to 32 letters, digits, '_' or '-', starting with a letter"
 )
-ARGUMENT_TEXT: Final = Rule(lambda value: isinstance(value, str) and "\0" not in value, "text")
-OPTIONAL_COMMAND: Final = _optional_rule(
-    Rule(lambda value: TEXT.accepts(value) and ARGUMENT_TEXT.accepts(value), "text")
-)
+ARGUMENT_TEXT: Final = _text_rule(lambda value: isinstance(value, str) and "\0" not in value)
+COMMAND: Final = _text_rule(lambda value: TEXT.accepts(value) and ARGUMENT_TEXT.accepts(value))
 VARIABLE_NAME: Final = _pattern_rule("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', not starting with a digit")
 HEADER_NAME: Final = _pattern_rule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "the name of an HTTP header, such as Authorization")
-HEADER_VALUE: Final = Rule(lambda value: isinstance(value, str) and value.isprintable(), "text on one line")
+HEADER_VALUE: Final = _text_rule(lambda value: isinstance(value, str) and value.isprintable(), "text on one line")
 BUSY_POLICY: Final = _choice_rule(BusyPolicy, "queue, steer, interrupt or reject")
-OPTIONAL_BUSY_POLICY: Final = _optional_rule(BUSY_POLICY)
-ACCOUNT_NAME: Final = _pattern_rule(
-    "[a-z][a-z0-9_-]{0,31}", "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
-)
+ACCOUNT_NAME: Final = PROVIDER_NAME
 GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), "mention or always")
 ACCESS: Final = _choice_rule(("known", "everyone"), "known or everyone")
-OPTIONAL_MESSAGE_COUNT: Final = _optional_rule(_number_rule(1, 6000, "a whole number, or null for no limit"))
+MESSAGE_COUNT: Final = _number_rule(1, 6000, "a whole number, or null for no limit")
 COMMAND_NAME: Final = _pattern_rule("[a-z]{1,32}", "the name of a slash command, without its slash")
 RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")
 RUNNING_JOBS: Final = _number_rule(1, 64, "a whole number")
 BACKUP_HOURS: Final = _number_rule(0, 8760, "a whole number of hours; 0 turns automatic backups off")
-IMPORT_MB: Final = _number_rule(1, 100_000, "a whole number of megabytes")
+FILE_MB: Final = _number_rule(1, 100_000, "a whole number of megabytes")
 BACKUP_COUNT: Final = _number_rule(1, 1000, "a whole number")
 KEEP_DAYS: Final = _number_rule(0, 36500, "a whole number of days; 0 keeps everything")
-OPTIONAL_AGE_DAYS: Final = _optional_rule(_number_rule(1, 36500, "a whole number of days"))
-OPTIONAL_DATABASE_MB: Final = _optional_rule(_number_rule(10, 10**8, "a whole number of megabytes"))
+AGE_DAYS: Final = _number_rule(1, 36500, "a whole number of days")
+DATABASE_MB: Final = _number_rule(10, 10**8, "a whole number of megabytes")
 QUEUED_TURNS: Final = _number_rule(1, 1000, "a whole number")
 MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, "a number of seconds", whole=False)
 TIMEOUT_MINUTES: Final = _number_rule(1, 1440, "a whole number of minutes")
 PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, "a whole number of percent")
 MEMORY_COUNT: Final = _number_rule(10, 1000, "a whole number")
-SPEECH_ENGINE: Final = Rule(
+SPEECH_ENGINE: Final = _text_rule(
     lambda value: value in {"auto", "off", "command"} or PROVIDER_MODEL.accepts(value),
     "auto, off, command or provider:name such as openai:gpt-4o-mini-transcribe",
 )
-OPTIONAL_VOICE: Final = _optional_rule(
-    _pattern_rule(r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,99}", "the name of a voice, such as alloy or en-us")
+VOICE: Final = _pattern_rule(
+    r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,99}", "the name of a voice, such as alloy or en-us", is_literal=True
 )
-OPTIONAL_LANGUAGE: Final = _optional_rule(_pattern_rule("[a-z]{2,3}", "a language code of two or three letters: de"))
+LANGUAGE: Final = _pattern_rule("[a-z]{2,3}", "a language code of two or three letters: de", is_literal=True)
 RECORDING_MINUTES: Final = _number_rule(1, 60, "a whole number of minutes")
-OPTIONAL_CONTACT: Final = _optional_rule(
-    _pattern_rule(
-        r"mailto:[^@\s]{1,100}@[^@\s]{1,200}|https://[^\s]{1,300}", "mailto: with an address, or an https:// URL"
-    )
+CONTACT: Final = _pattern_rule(
+    r"mailto:[^@\s]{1,100}@[^@\s]{1,200}|https://[^\s]{1,300}",
+    "mailto: with an address, or an https:// URL",
+    is_literal=True,
 )
 KEPT_EXCHANGES: Final = _number_rule(1, 50, "a whole number")
 HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"
 )
 PORT: Final = _number_rule(0, 65535, "a whole number")
-OPTIONAL_PORT: Final = _optional_rule(PORT)
-OPTIONAL_SEARCH_PROVIDER: Final = _optional_rule(_choice_rule(SearchProvider, ", ".join(SearchProvider)))
+SEARCH_PROVIDER: Final = _choice_rule(SearchProvider, ", ".join(SearchProvider))
 PRIVATE_HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}", "a host name or an IP address, without a port, such as wiki.home.lan or 192.168.1.20"
 )
@@ -304,20 +389,11 @@ PROFILE_TOOLSET: Final = Rule(
     ),
     f"{', '.join(TOOLSET_NAMES)}, or mcp: with the name of a server, such as mcp:files",
 )
-OPTIONAL_PICTURE: Final = _optional_rule(
-    Rule(
-        _is_picture,
-        f"a PNG, JPEG, WebP or GIF picture as a data URL, at most {MAX_PICTURE_CHARS} characters",
-        ValueForm("image"),
-    )
+PICTURE: Final = _text_rule(
+    _is_picture, f"a PNG, JPEG, WebP or GIF picture as a data URL, at most {MAX_PICTURE_CHARS} characters", "image"
 )
-OPTIONAL_FALLBACK_MODEL: Final = _optional_rule(FALLBACK_MODEL)
 ROLE: Final = _choice_rule(Role, "owner, member or guest")
-TOKEN_PRICE: Final = Rule(_is_dollars, "dollars for a million tokens, 0 to 1000000, such as 2.5")
-OPTIONAL_BUDGET_TOKENS: Final = _optional_rule(_number_rule(0, 10**12, "a whole number of tokens"))
-OPTIONAL_BUDGET_USD: Final = _optional_rule(
-    Rule(_is_dollars, "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25")
-)
+TOKEN_PRICE: Final = _text_rule(_is_dollars, "dollars for a million tokens, 0 to 1000000, such as 2.5")
+BUDGET_TOKENS: Final = _number_rule(0, 10**12, "a whole number of tokens")
+BUDGET_USD: Final = _text_rule(_is_dollars, "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25")
 AT_LEAST_ONE: Final = CheckTogether(lambda value: "list at least one (or use enabled: false)" if value == () else None)
-NULL_IS_EMPTY: Final = TreatNullAsEmpty(dict)
-NULL_IS_EMPTY_LIST: Final = TreatNullAsEmpty(list)

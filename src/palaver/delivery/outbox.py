@@ -55,7 +55,7 @@ class Outbox:
         feed: Feed,
         *,
         files: Attachments | None = None,
-        unstreamed_platforms: frozenset[Platform] = frozenset(),
+        get_unstreamed_platforms: Callable[[], frozenset[Platform]] = frozenset,
     ) -> None:
         self._store = store
         self._engine = store.engine
@@ -64,7 +64,7 @@ class Outbox:
         self._files = files
         self._owner = create_lease_owner()
         self._pacers = Pacers()
-        self._previews = Previews(store, list_adapters, feed, self._pacers, self._owner, unstreamed_platforms)
+        self._previews = Previews(store, list_adapters, feed, self._pacers, self._owner, get_unstreamed_platforms)
         self._wake_event = asyncio.Event()
         self._active_sends: dict[asyncio.Task[None], DeliverySender] = {}
         self._known_accounts: frozenset[AccountKey] = frozenset()  # their orphans were recovered since they are live
@@ -78,10 +78,6 @@ class Outbox:
         self._previews.start()
         self._send_loop = asyncio.create_task(self._run_send_loop(), name="palaver-outbox")
         self._recovery_loop = asyncio.create_task(self._run_recovery_loop(), name="palaver-outbox-recovery")
-
-    def use_unstreamed_platforms(self, platforms: frozenset[Platform]) -> None:
-        """Show answers on these platforms only when they are complete."""
-        self._previews.unstreamed_platforms = platforms
 
     def wake(self) -> None:
         """Look now for deliveries to send and answers to show: some of them, or an account, may have changed."""

@@ -57,7 +57,7 @@ class Previews:
         feed: Feed,
         pacers: Pacers,
         owner: str,
-        unstreamed_platforms: frozenset[Platform],
+        get_unstreamed_platforms: Callable[[], frozenset[Platform]],
     ) -> None:
         self._store = store
         self._engine = store.engine
@@ -65,7 +65,7 @@ class Previews:
         self._feed = feed
         self._pacers = pacers
         self._owner = owner  # of the growing messages that this process sends and edits
-        self.unstreamed_platforms = unstreamed_platforms  # there, answers are shown when they are complete
+        self._get_unstreamed_platforms = get_unstreamed_platforms  # there, answers are shown when they are complete
         self._streams: dict[int, PreviewStream] = {}  # by turn number
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
@@ -165,7 +165,7 @@ class Previews:
             adapter = adapters.get(turn.address.account_key)
             if adapter is not None and turn_no not in self._streams:
                 pacer = self._pacers.get(turn.address.account_key, adapter.capabilities)
-                shows_text = turn.address.platform not in self.unstreamed_platforms
+                shows_text = turn.address.platform not in self._get_unstreamed_platforms()
                 stream = PreviewStream(
                     self._store,
                     self._feed,

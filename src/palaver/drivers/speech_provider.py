@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from palaver.agent.base import CallMeter, HeldCall
-    from palaver.config.agent_rules import Provider
+    from palaver.config.agent_rules import Provider, SpeechRules
     from palaver.drivers.providers import ModelName, ModelPrices
-    from palaver.sessions.speech import Recording, SpeechRules
+    from palaver.sessions.speech import Recording
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 CONNECT_SECONDS: Final = 10.0

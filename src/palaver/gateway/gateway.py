@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import ModelPrices
+from palaver.agent.current import CurrentSettings
 from palaver.agent.profiles import keep_profile_toolsets
 from palaver.core.engines.base import Read
 from palaver.core.errors import StoreError
@@ -87,8 +87,7 @@ class Gateway:
     ) -> None:
         self.store = store
         self.agent = agent
-        self.profile = profile
-        self.rules = rules
+        self.settings = CurrentSettings(agent, rules, profile)
         self.files = files
         self.outputs = outputs
         self._make_web_access = make_web_access
@@ -109,20 +108,18 @@ class Gateway:
             self._list_live_adapters,
             self.feed,
             files=files,
-            unstreamed_platforms=rules.unstreamed_platforms,
+            get_unstreamed_platforms=lambda: self.rules.unstreamed_platforms,
         )
-        dependencies = self._build_dependencies(redactor)
+        self._dependencies = self._build_dependencies(redactor)
         self.push = push
-        self.turn_worker = TurnWorker(dependencies, on_change=self._wake_senders)
-        self.scheduler = Scheduler(store, self.feed, rules.max_running_jobs, on_change=self._wake_workers)
-        self.memory_runner = MemoryTurnRunner(dependencies)
-        self.temporary_chats = TemporaryChats(dependencies)
-        self.expiry_watcher = ExpiryWatcher(store, rules, on_change=self.memory_runner.wake)
+        self.turn_worker = TurnWorker(self._get_dependencies, on_change=self._wake_senders)
+        self.scheduler = Scheduler(store, self.feed, lambda: self.rules.jobs.max_running, on_change=self._wake_workers)
+        self.memory_runner = MemoryTurnRunner(self._get_dependencies)
+        self.temporary_chats = TemporaryChats(self._get_dependencies)
+        self.expiry_watcher = ExpiryWatcher(store, self.settings, on_change=self.memory_runner.wake)
         self.inbox = Inbox(
             store,
-            agent,
-            rules,
-            profile=profile,
+            self.settings,
             list_connected_platforms=lambda: self.platforms,
             get_max_file_bytes=self._get_max_file_bytes,
             files=files,
@@ -148,7 +145,7 @@ class Gateway:
             rules=rules,
             agent=agent,
             profile=profile,
-            prices=ModelPrices(agent),
+            prices=self.settings.prices,
             redactor=redactor if store.config.redact_pii else None,
         )
         self.jobs = Jobs(AsyncRunner(store.engine), self.job_environment, store.clock)
@@ -195,20 +192,27 @@ class Gateway:
             if self._warm_up is not None:
                 self._warm_up.cancel()
             self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")
-        self.profile, self.rules = profile, rules
+        self.settings.replace(agent, rules, profile)
         self.store.replace_config(config)
+        self._dependencies = self._build_dependencies(redactor)
         self.budgets.use_rules(rules.budgets, rules.timeout, config)
         self.speech.use_profile(profile)
         if self.push is not None:
             self.push.use_rules(rules.push)
-        dependencies = self._build_dependencies(redactor)
-        self.turn_worker.use_dependencies(dependencies)
-        self.memory_runner.use_dependencies(dependencies)
-        self.temporary_chats.use_dependencies(dependencies)
-        self.inbox.use_settings(agent, rules, profile)
-        self.outbox.use_unstreamed_platforms(rules.unstreamed_platforms)
-        self.scheduler.use_max_running(rules.max_running_jobs)
-        self.expiry_watcher.use_rules(rules)
+        for wake in (self.turn_worker.wake, self.memory_runner.wake, self.scheduler.wake):  # limits may be higher now
+            wake()
+        self.expiry_watcher.reload_policies()
+
+    @property
+    def rules(self) -> TurnRules:
+        return self.settings.rules
+
+    @property
+    def profile(self) -> AgentProfile:
+        return self.settings.profile
+
+    def _get_dependencies(self) -> RunDependencies:
+        return self._dependencies
 
     def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
         """Connect these accounts instead of those of the settings before; closing takes a while, and nothing waits."""

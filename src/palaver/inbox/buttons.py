@@ -25,12 +25,11 @@ from palaver.sessions.turn import TurnState
 from palaver.turns.commands.versions import retry_turn, stop_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
+    from palaver.agent.current import CurrentSettings
     from palaver.commands.command import CommandCall
     from palaver.commands.runner import CommandRunner
-    from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Person
     from palaver.sessions.inbound import ButtonPressed
@@ -49,13 +48,13 @@ _LAST_MESSAGES_READ: Final = 50
 class ButtonHandler:
     """Runs the command of a button that was pressed, inside a transaction."""
 
-    def __init__(self, commands: CommandRunner, get_rules: Callable[[], TurnRules]) -> None:
+    def __init__(self, commands: CommandRunner, settings: CurrentSettings) -> None:
         self._commands = commands
-        self._get_rules = get_rules
+        self._settings = settings
 
     def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:
         """Run the command and record the press. Raises `CommandRejected` if it can't be carried out; then roll back."""
-        speaker = access.find_speaker(tx, press.source, self._get_rules())
+        speaker = access.find_speaker(tx, press.source, self._settings.rules)
         if speaker is None or not speaker.can_speak or speaker.person is None:
             raise CommandRejected(NotAllowed(_NO_ACCESS))
         record = build_press_record(press)

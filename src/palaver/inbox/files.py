@@ -30,9 +30,9 @@ from palaver.sessions.speech import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, Attac
 from palaver.transfer.documents import Documents, make_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
@@ -73,12 +73,12 @@ class FileReceiver:
     def __init__(
         self,
         store: SessionStore,
-        get_rules: Callable[[], TurnRules],
+        settings: CurrentSettings,
         attachments: Attachments | None,
         speech: Speech | None = None,
     ) -> None:
         self._store = store
-        self._get_rules = get_rules
+        self._settings = settings
         self._attachments = attachments
         self._speech = speech
         self._downloads = FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER)
@@ -133,12 +133,12 @@ class FileReceiver:
                 return None
             if find_duplicate(tx, replace(inbound, source=source)) is not None:
                 return False, None
-            speaker = access.find_speaker(tx, source, self._get_rules())
+            speaker = access.find_speaker(tx, source, self._settings.rules)
             return None if speaker is None else (speaker.can_speak, speaker.person)
 
         def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
             source = sender_merge.merge_source(tx, inbound.source, self._store.config, now)
-            speaker = access.identify_speaker(tx, source, self._get_rules(), to_micros(now))
+            speaker = access.identify_speaker(tx, source, self._settings.rules, to_micros(now))
             return speaker.can_speak, speaker.person
 
         found = await self._store.engine.arun(Read(find))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from palaver.accounts import access, pairing, sender_merge
 from palaver.commands.command import CommandCall, MessageCall
 from palaver.commands.runner import CommandRejected, CommandRunner, find_session
-from palaver.config.agent_rules import AgentProfile
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write, write_key
@@ -42,8 +41,7 @@ from palaver.sessions.search_table import PendingScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from palaver.agent.base import AgentInfo
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.core.errors import PalaverError
     from palaver.core.source import Platform, SessionSource
@@ -68,10 +66,8 @@ class Inbox:
     def __init__(
         self,
         store: SessionStore,
-        agent: AgentInfo,
-        rules: TurnRules,
+        settings: CurrentSettings,
         *,
-        profile: AgentProfile | None = None,
         list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
         get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
         files: Attachments | None = None,
@@ -79,26 +75,16 @@ class Inbox:
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
-        self._rules = rules
-        self._commands = CommandRunner(
-            REGISTRY, store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
-        )
-        self._queue = MessageQueue(store, self._get_rules, list_connected_platforms)
-        self._updates = UpdateHandler(store, self._get_rules)
-        self._buttons = ButtonHandler(self._commands, self._get_rules)
-        self._files = FileReceiver(store, self._get_rules, files, speech)
+        self._settings = settings
+        self._commands = CommandRunner(REGISTRY, store, settings, list_connected_platforms, get_max_file_bytes)
+        self._queue = MessageQueue(store, settings, list_connected_platforms)
+        self._updates = UpdateHandler(store, settings)
+        self._buttons = ButtonHandler(self._commands, settings)
+        self._files = FileReceiver(store, settings, files, speech)
         self._export_files = ExportFiles(store, files)
-        self._bot_limit = BotLimit(self._get_rules)
+        self._bot_limit = BotLimit(settings)
         self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
         self._on_change = on_change  # called when there may be something to run, to stop or to send
-
-    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
-        """Apply other settings from the next message on."""
-        self._commands.use_settings(agent, rules, profile)
-        self._rules = rules
-
-    def _get_rules(self) -> TurnRules:
-        return self._rules
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
         """Store a message and queue the turn that answers it, run the slash command that it contains, or store what
@@ -147,13 +133,14 @@ class Inbox:
     # -- messages ------------------------------------------------------------------------------------------
 
     async def _accept_message(self, inbound: Inbound, checkpoint: Checkpoint) -> Receipt:
-        is_for_agent = group_chats.is_addressed(inbound, self._rules)
+        is_for_agent = group_chats.is_addressed(inbound, self._settings.rules)
         if inbound.is_from_bot and not self._bot_limit.allows_answer(inbound.source):
             is_for_agent = False
         if not is_for_agent:
             now = to_micros(self._store.clock.now())
             return await self._write(
-                lambda tx: group_chats.record_message(tx, self._fold(tx, inbound), self._rules, now), checkpoint
+                lambda tx: group_chats.record_message(tx, self._fold(tx, inbound), self._settings.rules, now),
+                checkpoint,
             )
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
@@ -253,14 +240,14 @@ class Inbox:
     def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
         now = self._store.clock.now()
         inbound = self._fold(tx, inbound)
-        speaker = access.identify_speaker(tx, inbound.source, self._rules, to_micros(now))
+        speaker = access.identify_speaker(tx, inbound.source, self._settings.rules, to_micros(now))
         person = speaker.person
         row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
         duplicate = find_duplicate(tx, inbound)
         if duplicate is not None:
             return duplicate
         text = get_text(inbound)
-        refusal = access.count_message(tx, person, call, self._rules, now) if speaker.can_speak else None
+        refusal = access.count_message(tx, person, call, self._settings.rules, now) if speaker.can_speak else None
         if not speaker.can_speak:
             receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now)
         elif refusal is not None:
@@ -280,7 +267,7 @@ class Inbox:
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
         source = sender_merge.find_merged_source(tx, inbound.source)
-        speaker = access.find_speaker(tx, source, self._rules) if source else None
+        speaker = access.find_speaker(tx, source, self._settings.rules) if source else None
         if source is None or speaker is None or not speaker.can_speak or speaker.person is None:
             return None
         if len(get_text(inbound)) > MAX_MESSAGE_CHARS:
@@ -291,7 +278,7 @@ class Inbox:
         if duplicate is not None:
             return duplicate
         now = self._store.clock.now()
-        refusal = access.check_message_rate(tx, speaker.person, self._rules, now)
+        refusal = access.check_message_rate(tx, speaker.person, self._settings.rules, now)
         if refusal is not None:
             return refusal
         try:
@@ -302,7 +289,7 @@ class Inbox:
     def _find_search_scope(self, tx: Transaction, inbound: Inbound) -> PendingScope:
         """Return the sessions that the sender of a search may see."""
         source = sender_merge.find_merged_source(tx, inbound.source)
-        speaker = access.find_speaker(tx, source, self._rules) if source else None
+        speaker = access.find_speaker(tx, source, self._settings.rules) if source else None
         if speaker is None or speaker.person is None or not speaker.can_speak:
             return PendingScope(())
         return PendingScope(people.list_audiences(tx, speaker.person.id))
@@ -323,7 +310,7 @@ class Inbox:
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._fold(tx, inbound)
-        access.count_read(tx, inbound.source, self._rules, self._store.clock.now())
+        access.count_read(tx, inbound.source, self._settings.rules, self._store.clock.now())
         return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
+    from palaver.agent.current import CurrentSettings
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey, TurnId
@@ -139,11 +140,11 @@ class MessageQueue:
     def __init__(
         self,
         store: SessionStore,
-        get_rules: Callable[[], TurnRules],
+        settings: CurrentSettings,
         list_connected_platforms: Callable[[], Collection[Platform]],
     ) -> None:
         self._store = store
-        self._get_rules = get_rules
+        self._settings = settings
         self._list_connected_platforms = list_connected_platforms  # answers can be sent there
 
     def store_message(
@@ -209,7 +210,7 @@ class MessageQueue:
         self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
         album_id = turns.get_album_id(request.facts)
-        window = self._get_rules().merge_window // timedelta(microseconds=1)
+        window = round(self._settings.rules.merge_window_seconds * 1_000_000)
         is_merging = window > 0 or (album_id is not None and album_id == open_turns.last_album_id)
         if album_id is not None:
             window = max(window, ALBUM_WINDOW // timedelta(microseconds=1))
@@ -242,7 +243,7 @@ class MessageQueue:
             return inbound.busy_policy or BusyPolicy.QUEUE
         current = row or lanes.find_current_session(tx, lane_key)
         chosen = session_settings.load(tx, current.no).busy_policy if current else None
-        return chosen or self._get_rules().get_busy_policy(inbound.source)
+        return chosen or self._settings.rules.get_busy_policy(inbound.source)
 
     def _find_rejection(self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
@@ -252,7 +253,7 @@ class MessageQueue:
             return None  # it belongs to what was accepted already
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
-        limit = self._get_rules().max_queued
+        limit = self._settings.rules.max_queued
         if open_turns.queued_count < limit:
             return None
         reply = _QUEUE_FULL.format(count=open_turns.queued_count)
@@ -273,7 +274,7 @@ class MessageQueue:
         """Let the agent learn from the session that has just expired, unless the expiry watcher was faster."""
         left = lanes.find_session_before_move(tx, lane_key)
         if left is not None and left.session.is_expired:
-            queue_memory_turn(tx, self._get_rules(), left.no, MemoryTurnKind.EXPIRY, now)
+            queue_memory_turn(tx, self._settings.rules, left.no, MemoryTurnKind.EXPIRY, now)
 
     def _explain_reset(
         self, tx: Transaction, arrival: lanes.Arrival, recorded: RecordedMessage, session_no: int

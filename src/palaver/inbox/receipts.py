@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.delivery import AccountKey
@@ -182,14 +182,14 @@ def build_message(
 class BotLimit:
     """Counts how often programs were answered lately, for each account in this process."""
 
-    def __init__(self, get_rules: Callable[[], TurnRules], get_seconds: Callable[[], float] = time.monotonic) -> None:
-        self._get_rules = get_rules
+    def __init__(self, settings: CurrentSettings, get_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
         self._get_seconds = get_seconds
         self._answer_times: dict[AccountKey, deque[float]] = {}
 
     def allows_answer(self, source: SessionSource) -> bool:
         """Whether the message of a program may be answered now; if so, it counts as answered."""
-        if source.platform not in self._get_rules().bot_platforms:
+        if source.platform not in self._settings.rules.bot_platforms:
             return False
         now = self._get_seconds()
         times = self._answer_times.setdefault((source.platform, source.account), deque())

@@ -47,7 +47,7 @@ from palaver.turns.request_builder import build_instructions, find_turn_choices
 from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from palaver.agent.profiles import TurnChoices
     from palaver.core.ids import PersonId
@@ -67,17 +67,18 @@ log = logging.getLogger(__name__)
 class TemporaryChats:
     """Answers questions of temporary conversations."""
 
-    def __init__(self, dependencies: RunDependencies) -> None:
-        self._dependencies = dependencies
-        self._engine = dependencies.store.engine
+    def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
+        self._get_dependencies = get_dependencies
+        self._engine = get_dependencies().store.engine
         self._owner = create_lease_owner()
         self._running: Counter[PersonId] = Counter()  # answers of each person, in this process
         self._answers: set[_Answer] = set()
         self._is_stopping = False
 
-    def use_dependencies(self, dependencies: RunDependencies) -> None:
-        """Apply other settings from the next question on."""
-        self._dependencies = dependencies
+    @property
+    def _dependencies(self) -> RunDependencies:
+        """What depends on the settings, as they are now."""
+        return self._get_dependencies()
 
     async def ask(self, person: Person, question: TemporaryQuestion) -> AsyncGenerator[TemporaryEvent, None]:
         """Check and count a question; return its answer, which starts with the first event that is asked for.

@@ -39,10 +39,9 @@ from palaver.sessions.inbound import (
 from palaver.sessions.message import MAX_MESSAGE_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.delivery.accounts_table import Fence
     from palaver.inbox.receipts import ReceivedMessage
@@ -66,9 +65,9 @@ _RECORDED: Final = Receipt(outcome=Outcome.RECORDED)
 class UpdateHandler:
     """Stores updates, inside a transaction."""
 
-    def __init__(self, store: SessionStore, get_rules: Callable[[], TurnRules]) -> None:
+    def __init__(self, store: SessionStore, settings: CurrentSettings) -> None:
         self._store = store
-        self._get_rules = get_rules
+        self._settings = settings
 
     def handle(self, tx: Transaction, update: Update, now: datetime) -> Receipt:
         if not isinstance(update, ChatMoved):  # which names ids that the person had before
@@ -96,7 +95,7 @@ class UpdateHandler:
         received = find_received(tx, source, message_id)
         if received is None or received.sender != sender or not text.strip() or len(text) > MAX_MESSAGE_CHARS:
             return _IGNORED
-        speaker = access.find_speaker(tx, source, self._get_rules())
+        speaker = access.find_speaker(tx, source, self._settings.rules)
         if speaker is None or not speaker.can_speak:
             return _IGNORED
         place = message_edits.find_current_place(tx, received.place, message_id)
@@ -126,7 +125,7 @@ class UpdateHandler:
         if received is None or (author is not None and received.sender != author):
             return _IGNORED
         place = message_edits.find_current_place(tx, received.place, update.message_id)
-        speaker = access.find_speaker(tx, update.source, self._get_rules())
+        speaker = access.find_speaker(tx, update.source, self._settings.rules)
         person_id = speaker.person.id if speaker and speaker.person and find_sender(update.source) else None
         actor = message_edits.Actor(str(update.source.platform), person_id)
         if not message_edits.delete_message(tx, place, actor, now, first_seq=received.place.seq):
@@ -139,7 +138,7 @@ class UpdateHandler:
     def _react(self, tx: Transaction, update: MessageReaction, now: int) -> Receipt:
         """Record a reaction of a person who may see the conversation; reactions of others are ignored."""
         source, emoji = update.source, update.emoji[:MAX_EMOJI_CHARS]
-        speaker = access.find_speaker(tx, source, self._get_rules())
+        speaker = access.find_speaker(tx, source, self._settings.rules)
         received = find_received(tx, source, update.message_id)
         if received is not None:
             place: MessagePlace | None = message_edits.find_current_place(tx, received.place, update.message_id)

@@ -202,7 +202,7 @@ def _estimate_cost_per_run(
     if price is None:
         return None, CostBasis.UNKNOWN
     profile = environment.profile.profiles.get(request.fields.profile or "", profiles.DEFAULT_PROFILE)
-    instructions = profile.instructions or environment.profile.instructions
+    instructions = profile.instructions or environment.profile.instructions or ""
     input_tokens = estimate_tokens(instructions) + estimate_tokens(request.fields.prompt) + TYPICAL_CONTEXT_TOKENS
     dollars = price.input_usd * input_tokens + price.output_usd * TYPICAL_ANSWER_TOKENS
     return dollars / _TOKENS_PER_PRICE, CostBasis.ESTIMATE

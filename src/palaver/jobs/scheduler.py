@@ -53,12 +53,17 @@ class Scheduler:
     """Runs the jobs of one store."""
 
     def __init__(
-        self, store: SessionStore, feed: Feed, max_running: int, *, on_change: Callable[[], None] = lambda: None
+        self,
+        store: SessionStore,
+        feed: Feed,
+        get_max_running: Callable[[], int],
+        *,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._engine = store.engine
         self._feed = feed
-        self._max_running = max_running
+        self._get_max_running = get_max_running
         self._on_change = on_change  # called when there may be a turn to run or something to send
         self._wake_event = asyncio.Event()
         self._is_stopping = False
@@ -74,11 +79,6 @@ class Scheduler:
     def wake(self) -> None:
         """Look now for jobs to fire and runs to start."""
         self._wake_event.set()
-
-    def use_max_running(self, max_running: int) -> None:
-        """Let this many jobs run at once from now on."""
-        self._max_running = max_running
-        self.wake()
 
     def _wake_soon(self) -> None:
         if self._delayed_wake is None and not self._is_stopping:
@@ -132,7 +132,7 @@ class Scheduler:
     def _find_work(self, tx: Transaction, now: int, passed: tuple[int, int]) -> _WorkSummary:
         """Find what there is to do, by a few look-ups in indexes, however many jobs there are."""
         next_slot, next_start = jobs.find_next_slot(tx, now), job_runs.find_next_start(tx)
-        has_room = job_runs.count_running(tx) < self._max_running
+        has_room = job_runs.count_running(tx) < self._get_max_running()
         moments = [next_slot] if next_slot is not None else []
         if next_start is not None and has_room:
             moments.append(from_micros(next_start))
@@ -197,7 +197,9 @@ class Scheduler:
 
     async def _start_run(self) -> StartOutcome:
         config, now, attempt = self._store.config, self._now(), StartAttempt()
-        start = partial(starting.start_next_run, config=config, max_running=self._max_running, now=now, attempt=attempt)
+        start = partial(
+            starting.start_next_run, config=config, max_running=self._get_max_running(), now=now, attempt=attempt
+        )
         try:
             return await self._engine.arun(Write(start))
         except StoreError:

@@ -101,18 +101,14 @@ class Cleanup:
         self,
         store: SessionStore,
         attachments: Attachments,
-        rules: TurnRules | None = None,
+        get_rules: Callable[[], TurnRules] = TurnRules,
         outputs: Path | None = None,
     ) -> None:
         self._store = store
         self._attachments = attachments
-        self._rules = rules or TurnRules()
+        self._get_rules = get_rules
         self._erasures = Erasures(store, attachments, outputs)
-        self._retention = Retention(store, lambda: self._rules.retention)
-
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules from the next time on."""
-        self._rules = rules
+        self._retention = Retention(store, lambda: self._get_rules().retention)
 
     async def run(self) -> None:
         """Clean up regularly until canceled; what is left of deletions, soon."""
@@ -168,7 +164,7 @@ class Cleanup:
 
     async def delete_old_job_runs(self) -> int:
         """Delete old runs of jobs with their untouched conversations, and jobs that are over; return how many."""
-        keep_days = self._rules.job_keep_days
+        keep_days = self._get_rules().jobs.keep_days
         if keep_days == 0:
             return 0
         delete = partial(jobs.delete_old, project_key=PROJECT_NAME.casefold())

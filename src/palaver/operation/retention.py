@@ -132,8 +132,8 @@ class Retention:
     async def apply_rules(self) -> PruneReport:
         """Delete what the operator's settings say; returns what has gone."""
         rules, report = self.rules, PruneReport()
-        if rules.max_age is not None:
-            report = await self._delete_older(rules.max_age)
+        if rules.max_age_days is not None:
+            report = await self._delete_older(timedelta(days=rules.max_age_days))
         if rules.max_database_mb is not None:
             report = await self._delete_until_small(report, rules.max_database_mb * MEGABYTE)
         if report.sessions:

@@ -476,11 +476,15 @@ def check_permission(
     raise NotAllowed(f"Guests can't use /{command}. Use /help to see your commands.", command=command)
 
 
+def find_guest_command_problem(guest_commands: Collection[str], known: Collection[str]) -> str | None:
+    """Say which commands the operator gives guests although they do not exist or are for owners; None if none."""
+    wrong = sorted({*guest_commands} - {*known} | ({*guest_commands} & OWNER_COMMANDS))
+    allowed = ", ".join(sorted({*known} - OWNER_COMMANDS))
+    return f"{', '.join(wrong)} is not allowed ({allowed})" if wrong else None
+
+
 def check_guest_commands(guest_commands: Collection[str], known: Collection[str]) -> None:
     """Raise `ConfigError` if the operator gives guests a command that does not exist or that is for owners."""
-    wrong = sorted({*guest_commands} - {*known} | ({*guest_commands} & OWNER_COMMANDS))
-    if wrong:
-        allowed = ", ".join(sorted({*known} - OWNER_COMMANDS))
-        raise ConfigError(
-            f"people.guest_commands: {', '.join(wrong)} is not allowed ({allowed})", key="people.guest_commands"
-        )
+    problem = find_guest_command_problem(guest_commands, known)
+    if problem is not None:
+        raise ConfigError(f"people.guest_commands: {problem}", key="people.guest_commands")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
 
-ENTRY_POINT_GROUP = "palaver.platforms"
+ENTRY_POINT_GROUP: Final = "palaver.platforms"
+OTHER_SERVER: Final = "Only if you run a server of your own with the same API."  # where to get an `api_url`
 
 
 class AccountSettings(BaseModel):
@@ -40,6 +41,13 @@ class AccountPlace:
     webhook_url: str | None  # where the platform reaches its webhook; None: `web.public_url` is not set
 
 
+class FieldHelp(NamedTuple):
+    """What people are told about a setting of an account."""
+
+    text: str  # what it is
+    where: str = ""  # where to get it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformManifest:
     """A platform: its settings, and how its adapter is created."""
@@ -54,6 +62,11 @@ class PlatformManifest:
     environment: Mapping[str, str] = field(default_factory=dict)  # variable → setting, for the account without a name
     addresses: tuple[str, ...] | None = None  # settings that say where secrets are sent; None: all that are not secret
     summary: str = ""  # one line for people
+    steps: tuple[str, ...] = ()  # how to connect it, in short steps; the guides in docs/platforms/ say more
+    help: Mapping[str, FieldHelp] = field(default_factory=dict)  # by setting
+    terminal_only: frozenset[str] = frozenset()  # settings that start a program on the server
+    needs_public_url: bool = False  # the platform calls this server
+    can_be_linked: bool = False  # an account is linked on a phone, with a QR code or a code
 
     def create_adapter(self, settings: AccountSettings, place: AccountPlace) -> Adapter:
         """Create the adapter of an account; only now its SDK is imported."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from palaver.config import Settings
-    from palaver.config.layers import FixedLayers
+    from palaver.config.settings import FixedLayers
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
     from palaver.platforms.manifest import AccountSettings

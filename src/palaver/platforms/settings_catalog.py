@@ -6,15 +6,14 @@ Importing it imports nothing heavy: a terminal chat has it, and hardly ever uses
 from __future__ import annotations
 
 import re
-import types
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING
 
 from palaver.config import AccountEntry
+from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
 from palaver.core.errors import AccountRefused, NotFound
-from palaver.platforms.connection_guides import FIELD_HELP, STEPS
 from palaver.settings.platform_catalog import PlatformField, PlatformForm
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.platforms.manifest import PlatformManifest
 
-# They start a program on the server.
-_TERMINAL_ONLY = frozenset({("signal", "program"), ("whatsapp-web", "child_command")})
 _KEY_IN_TEXT = re.compile(r"platforms\.[\w.-]*\w")
 
 
@@ -55,8 +52,7 @@ class InstalledPlatforms:
 
     def is_secret(self, platform: str, setting: str) -> bool:
         manifest = self._manifests.get(platform)
-        info = None if manifest is None else manifest.settings.model_fields.get(setting)
-        return info is None or _is_secret(info.annotation)
+        return manifest is None or setting not in manifest.settings.model_fields or setting in manifest.list_secrets()
 
     def list_addresses(self, platform: str) -> Mapping[str, object] | None:
         manifest = self._manifests.get(platform)
@@ -66,7 +62,8 @@ class InstalledPlatforms:
         return {name: None if info.is_required() else info.default for name, info in fields}
 
     def is_terminal_only(self, platform: str, setting: str) -> bool:
-        return (platform, setting) in _TERMINAL_ONLY
+        manifest = self._manifests.get(platform)
+        return manifest is not None and setting in manifest.terminal_only
 
     def find_variable(self, path: SettingPath) -> str | None:
         if len(path) != 4 or path[0] != "platforms" or path[2] != "settings":
@@ -147,62 +144,25 @@ def _make_form(manifest: PlatformManifest) -> PlatformForm:
         summary=manifest.summary,
         fields=tuple(_make_field(name, info, manifest) for name, info in manifest.settings.model_fields.items()),
         problem=describe_missing_package(manifest),
-        steps=STEPS.get(str(manifest.platform), ()),
-        needs_public_url=str(manifest.platform) in {"whatsapp", "webhook"},
-        can_be_linked=str(manifest.platform) in {"signal", "whatsapp-web"},
+        steps=manifest.steps,
+        needs_public_url=manifest.needs_public_url,
+        can_be_linked=manifest.can_be_linked,
     )
 
 
 def _make_field(name: str, info: FieldInfo, manifest: PlatformManifest) -> PlatformField:
-    annotation = info.annotation
-    texts = FIELD_HELP.get(str(manifest.platform), {}).get(name, ("", ""))
-    limits = {type(note).__name__.lower(): note for note in info.metadata}
+    hint = ValueHint.read(info.annotation, tuple(info.metadata))
+    text, where = manifest.help.get(name, ("", ""))
     default = None if info.is_required() else info.default
-    is_list = any(get_origin(each) in (list, tuple) for each in _list_options(annotation))
     return PlatformField(
+        **hint.describe(),
         name=name,
         label=name.replace("_", " ").capitalize(),
-        kind=_find_kind(annotation),
-        help=texts[0],
-        where=texts[1],
-        is_secret=_is_secret(annotation),
+        help=text,
+        where=where,
+        is_secret=name in manifest.list_secrets(),
         is_required=info.is_required(),
-        is_list=is_list,
-        choices=_list_choices(annotation),
-        pattern=getattr(info.metadata[0], "pattern", None) if info.metadata else None,
-        minimum=getattr(limits.get("ge"), "ge", None),
-        maximum=getattr(limits.get("le"), "le", None),
         default=list(default) if isinstance(default, tuple) else default,
-        is_terminal_only=(str(manifest.platform), name) in _TERMINAL_ONLY,
+        is_terminal_only=name in manifest.terminal_only,
         variable=next((each for each, setting in manifest.environment.items() if setting == name), None),
     )
-
-
-def _list_options(annotation: Any) -> tuple[Any, ...]:
-    """Return the types that an annotation allows, without None."""
-    if get_origin(annotation) is Annotated:
-        return _list_options(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, types.UnionType):
-        parts = [_list_options(each) for each in get_args(annotation) if each is not type(None)]
-        return tuple(each for part in parts for each in part)
-    return (annotation,)
-
-
-def _is_secret(annotation: Any) -> bool:
-    return "SecretStr" in str(annotation)
-
-
-def _list_choices(annotation: Any) -> tuple[str, ...]:
-    return tuple(
-        str(choice) for each in _list_options(annotation) if get_origin(each) is Literal for choice in get_args(each)
-    )
-
-
-def _find_kind(annotation: Any) -> str:
-    options = _list_options(annotation)
-    if _list_choices(annotation):
-        return "choice"
-    for kind, known in (("boolean", bool), ("integer", int), ("number", float)):
-        if known in options:
-            return kind
-    return "text"

@@ -51,20 +51,6 @@ _BLANK_LINES = re.compile(r"\n\s*\n+")
 _SENTENCE_END = re.compile(r"[.!?…:;。!?]\s|\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechRules:
-    """Which engines turn speech into text and text into speech."""
-
-    transcription: str = AUTO  # auto, off, command, or provider:model
-    speaking: str = AUTO  # the same
-    voice: str | None = None  # None: the engine's own
-    language: str | None = None  # that people speak, such as de; None: the engine finds out
-    transcribe_voice_notes: bool = True  # of chats, before the agent answers
-    max_minutes: int = 15  # of one recording
-    transcription_command: tuple[str, ...] = ()  # prints the text of the file {file}
-    speaking_command: tuple[str, ...] = ()  # reads text, and writes audio to its output
-
-
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """The words of a recording, or why there are none."""

@@ -11,8 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.layers import SettingProblem, flatten
-from palaver.config.schema import is_literal_text
-from palaver.config.setting_templates import find_template, format_path, has_password, is_section, parse_key
+from palaver.config.setting_templates import (
+    find_template,
+    format_path,
+    has_password,
+    is_literal_text,
+    is_section,
+    parse_key,
+)
 from palaver.config.settings_key import create_key_file
 from palaver.config.validation import format_value
 from palaver.core.clock import to_micros
@@ -23,16 +29,15 @@ from palaver.core.invocation import format_command
 from palaver.core.text import is_storable
 from palaver.people.model import Role
 from palaver.settings import table as settings_storage
-from palaver.settings.platform_catalog import SecretPairs, find_exposed_secrets
-from palaver.settings.sealing import (
-    SealBroken,
+from palaver.settings.encryption import (
+    DecryptionFailed,
     make_change,
-    read_or_keep_sealed,
+    read_or_keep_encrypted,
     read_value,
-    seal,
+    write_encrypted,
     write_plain,
-    write_sealed,
 )
+from palaver.settings.platform_catalog import SecretPairs, find_exposed_secrets
 from palaver.settings.table import ChangeItem
 
 if TYPE_CHECKING:
@@ -44,9 +49,9 @@ if TYPE_CHECKING:
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Principal
+    from palaver.settings.encryption import SettingsChange
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
-    from palaver.settings.sealing import SettingsChange
 
     FindProblems = Callable[[Settings, Settings, Collection[SettingPath]], Iterable[SettingProblem]]
 
@@ -121,7 +126,7 @@ class SettingsEditor:
             if item.before is not None:
                 try:
                     values[item.key] = read_value(item.before, item.key, ring)
-                except SealBroken as error:
+                except DecryptionFailed as error:
                     problem = SettingProblem(path=parse_key(item.key), text=f"its earlier value: {error}")
                     raise _make_error([problem]) from error
         unset = [item.key for item in change.items if item.before is None]
@@ -197,7 +202,7 @@ class SettingsEditor:
     ) -> Iterator[SettingProblem]:
         """Yield the secrets that a change would send to addresses that they were not entered for."""
         secrets = SecretPairs(loaded.settings.fixed_layers, self._catalog)
-        now = loaded.values_with_sealed
+        now = loaded.values_with_encrypted
         known = [secrets.find(now)]
         # A secret that is entered again need not differ from the stored one. What is undone was not entered, but was
         # together with its addresses right before the change.
@@ -209,14 +214,14 @@ class SettingsEditor:
     def _load_values_before(self, number: int, loaded: LoadedSettings) -> dict[SettingPath, object]:
         """Return the values that were stored right before a change: all changes since then are in the history."""
         find = Read(lambda tx: settings_storage.list_changes(tx, before=None, limit=settings_storage.MAX_CHANGES))
-        values = loaded.values_with_sealed
+        values = loaded.values_with_encrypted
         for change in self._reader.engine.run(find):
             if change.no < number:
                 break
             for item in change.items:
                 values.pop(parse_key(item.key), None)
                 if item.before is not None:
-                    values[parse_key(item.key)] = read_or_keep_sealed(item.before, item.key, loaded.ring)
+                    values[parse_key(item.key)] = read_or_keep_encrypted(item.before, item.key, loaded.ring)
         return values
 
     def _find_fault(self, path: SettingPath, value: object, origin: str) -> SettingProblem | None:
@@ -256,7 +261,7 @@ class SettingsEditor:
             if value is not _UNSET and self._is_secret(path, value):
                 key = key or self._find_key(loaded)
                 key_id = key.id
-                after = write_sealed(seal(key, name, value))
+                after = write_encrypted(key, name, value)
             elif value is not _UNSET:
                 after = write_plain(value)
             before = loaded.rows[path].value if path in loaded.rows else None

@@ -8,7 +8,6 @@ With PALAVER_SECRET_KEY, the operator sets `new,old` and starts everything again
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NothingToDo, SettingsChanged
 from palaver.settings import table as settings_storage
-from palaver.settings.sealing import SealBroken, is_sealed, seal, unseal, write_sealed
+from palaver.settings.encryption import DecryptionFailed, is_encrypted, read_value, write_encrypted
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
@@ -49,8 +48,8 @@ def rotate_key(reader: SettingsReader) -> RotationResult:
     new_key = _prepare_key(reader, ring, state)
     ring = KeyRing((new_key, *ring.keys), ring.is_from_variable)
     crash_point("settings.key_written")
-    new_rows = [_reseal_row(row, ring, new_key) for row in rows if is_sealed(row.value)]
-    new_history = [(no, _reseal_item(item, ring, new_key)) for no, item in history]
+    new_rows = [_reencrypt_row(row, ring, new_key) for row in rows if is_encrypted(row.value)]
+    new_history = [(no, _reencrypt_item(item, ring, new_key)) for no, item in history]
     dropped = sum(
         (item.before is None) < (old.before is None) or (old.before is not None and item.before is None)
         for (_, item), (_, old) in zip(new_history, history, strict=True)
@@ -92,26 +91,26 @@ def _prepare_key(reader: SettingsReader, ring: KeyRing, state: SettingsState) ->
 
 
 def _read(tx: Transaction) -> tuple[SettingsState, list[SettingRow], list[tuple[int, ChangeItem]]]:
-    return settings_storage.load_state(tx), settings_storage.list_all(tx), settings_storage.list_sealed_items(tx)
+    return settings_storage.load_state(tx), settings_storage.list_all(tx), settings_storage.list_encrypted_items(tx)
 
 
-def _reseal_row(row: SettingRow, ring: KeyRing, key: SettingsKey) -> SettingRow:
+def _reencrypt_row(row: SettingRow, ring: KeyRing, key: SettingsKey) -> SettingRow:
     try:
-        return replace(row, value=_reseal(row.value, row.key, ring, key))
-    except SealBroken as error:
+        return replace(row, value=_reencrypt(row.value, row.key, ring, key))
+    except DecryptionFailed as error:
         raise InvalidInput(f"{row.key}: {error} Or remove it with `palaver config unset {row.key}`.") from error
 
 
-def _reseal_item(item: ChangeItem, ring: KeyRing, key: SettingsKey) -> ChangeItem:
+def _reencrypt_item(item: ChangeItem, ring: KeyRing, key: SettingsKey) -> ChangeItem:
     """Re-encrypt the earlier and later value of a change; what no key can decrypt is dropped from the history."""
     texts = []
     for text in (item.before, item.after):
         try:
-            texts.append(text if text is None or not is_sealed(text) else _reseal(text, item.key, ring, key))
-        except SealBroken:
+            texts.append(text if text is None or not is_encrypted(text) else _reencrypt(text, item.key, ring, key))
+        except DecryptionFailed:
             texts.append(None)
     return replace(item, before=texts[0], after=texts[1])
 
 
-def _reseal(text: str, name: str, ring: KeyRing, key: SettingsKey) -> str:
-    return write_sealed(seal(key, name, unseal(ring, name, json.loads(text)["sealed"])))
+def _reencrypt(text: str, name: str, ring: KeyRing, key: SettingsKey) -> str:
+    return write_encrypted(key, name, read_value(text, name, ring))

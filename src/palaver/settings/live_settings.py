@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from palaver.live.feed import Feed
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEdit, SettingsEditor
+    from palaver.settings.encryption import SettingsChange
     from palaver.settings.platform_catalog import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
-    from palaver.settings.sealing import SettingsChange
 
     Apply = Callable[[LoadedSettings, LoadedSettings], Awaitable[None]]
 
@@ -119,7 +119,7 @@ class LiveSettings:
     def find_exposed_secrets(self, values: Mapping[SettingPath, object]) -> list[SettingProblem]:
         """Return the stored secrets that a test with these values would send where they were not entered for."""
         secrets = SecretPairs(self.current.settings.fixed_layers, self.catalog)
-        now = self.current.values_with_sealed
+        now = self.current.values_with_encrypted
         return list(find_exposed_secrets(secrets.find({**now, **values}), [secrets.find(now)], values))
 
     async def list_history(self, principal: Principal, *, before: int | None, limit: int) -> list[SettingsChange]:

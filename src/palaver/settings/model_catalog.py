@@ -114,18 +114,16 @@ class AgentCheck:
     ) -> Iterator[SettingProblem]:
         if not any(path[0] in MODEL_SECTIONS for path in changed):
             return
-        problem = find_agent_problem(after.agent, self._environ)
-        if problem is not None and problem != find_agent_problem(before.agent, self._environ):
-            key, _, text = problem.partition(": ")
-            yield SettingProblem(path=(key,), text=text)
+        problem = self._find_problem(after.agent)
+        if problem is not None and problem != self._find_problem(before.agent):
+            yield problem
 
-
-def find_agent_problem(profile: AgentProfile, environ: Mapping[str, str]) -> str | None:
-    try:
-        choose_agent(profile, environ)
-    except ConfigError as error:
-        return str(error)
-    return None
+    def _find_problem(self, profile: AgentProfile) -> SettingProblem | None:
+        try:
+            choose_agent(profile, self._environ)
+        except ConfigError as error:
+            return SettingProblem(path=(str(error.facts["key"]),), text=str(error), is_sentence=True)
+        return None
 
 
 def choose_available_agent(profile: AgentProfile, environ: Mapping[str, str], advice: str = "") -> Agent:

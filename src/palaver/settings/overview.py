@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from palaver.config.layers import flatten, get_value
 from palaver.config.setting_templates import NAME, find_template, format_path, has_password, list_templates
 from palaver.core.clock import from_micros
-from palaver.settings.sealing import is_sealed, read_hint
+from palaver.settings.encryption import is_encrypted, read_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ class SettingsOverview:
             value = self._fixed.environ.get(source.variable, "").strip()
         elif not has_value:
             value = template.default
-        is_secret = self._is_secret(path, template, value) or (row is not None and is_sealed(row.value))
+        is_secret = self._is_secret(path, template, value) or (row is not None and is_encrypted(row.value))
         hint = read_hint(row.value) if is_secret and source.kind == "database" and row is not None else None
         return SettingValue(
             path=path,

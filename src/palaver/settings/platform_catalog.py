@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from palaver.config.form_fields import FormField
 from palaver.config.layers import make_exposure_problem
 from palaver.config.setting_templates import find_template, format_path
 
@@ -12,29 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from palaver.config import Settings
-    from palaver.config.layers import FixedLayers, SettingProblem
+    from palaver.config.layers import SettingProblem
     from palaver.config.setting_templates import SettingPath
+    from palaver.config.settings import FixedLayers
     from palaver.gateway.account_link import ConfiguredAccount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformField:
-    """One setting of an account, for a form."""
+@dataclass(frozen=True, kw_only=True)
+class PlatformField(FormField):
+    """One setting of an account."""
 
     name: str
     label: str
-    kind: str  # text, integer, number, boolean, choice, list
-    help: str = ""
     where: str = ""  # where to get the value, in words
-    is_secret: bool = False
     is_required: bool = False
-    is_list: bool = False
-    choices: tuple[str, ...] = ()
-    pattern: str | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    default: object = None
-    is_terminal_only: bool = False  # it starts a program on the server
     variable: str | None = None  # the environment variable that sets it, for the account without a name
 
 

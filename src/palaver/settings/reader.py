@@ -13,8 +13,9 @@ from palaver.config.setting_templates import parse_key
 from palaver.config.settings_key import KeyRing, load_key_ring
 from palaver.core.engines.base import Read
 from palaver.core.errors import ConfigError, InvalidInput
+from palaver.people.model import find_guest_command_problem
 from palaver.settings import table as settings_storage
-from palaver.settings.sealing import SealBroken, is_sealed, read_value
+from palaver.settings.encryption import DecryptionFailed, is_encrypted, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ class LoadedSettings:
         return self.combined.settings
 
     @property
-    def values_with_sealed(self) -> dict[SettingPath, object]:
+    def values_with_encrypted(self) -> dict[SettingPath, object]:
         """The values, with the encrypted text of those that can't be decrypted now."""
         return {**{path: self.rows[path].value for path in self.unreadable}, **self.values}
 
@@ -61,6 +62,7 @@ class SettingsReader:
     def __init__(self, engine: Engine, base: Settings) -> None:
         self.engine = engine
         self.base = base  # what config.yaml and the environment say
+        self._combined: tuple[tuple[str, CombinedSettings], ...] = ()
 
     def load(self) -> LoadedSettings:
         """Read everything now. A value that can't be used is left out and reported; nothing stops the start."""
@@ -78,13 +80,13 @@ class SettingsReader:
                 path = parse_key(row.key)
                 by_path[path] = row
                 values[path] = read_value(row.value, row.key, ring)
-            except SealBroken as error:
+            except DecryptionFailed as error:
                 unreadable[path] = key_problem or str(error)
                 continue
             except (InvalidInput, ValueError, LookupError) as error:
                 log.warning("setting_unreadable", extra={"key": row.key, "error": type(error).__name__})
                 continue
-            if is_sealed(row.value):
+            if is_encrypted(row.value):
                 secrets += _list_texts(values[path])
         if secrets:
             from palaver.core.logs import hide_in_logs
@@ -100,7 +102,19 @@ class SettingsReader:
         )
 
     def combine(self, values: Mapping[SettingPath, object]) -> CombinedSettings:
-        """Combine values of the database with the other layers; those that can't be used are left out and reported."""
+        """Combine values of the database with the other layers; those that can't be used are left out and reported.
+
+        The settings before and after a change are remembered: they are validated once, however often they are read.
+        """
+        content = repr(sorted(values.items()))  # unlike the values themselves, it differs for 1 and True
+        for known, combined in self._combined:
+            if known == content:
+                return combined
+        combined = self._validate(values)
+        self._combined = ((content, combined), *self._combined[:1])
+        return combined
+
+    def _validate(self, values: Mapping[SettingPath, object]) -> CombinedSettings:
         if not values:
             return CombinedSettings(settings=self.base, file=self._empty_file)
         unknown = _find_unknown_commands(values)
@@ -134,13 +148,8 @@ def _find_unknown_commands(values: Mapping[SettingPath, object]) -> str | None:
     if not isinstance(names, list):
         return None
     from palaver.inbox.registry import COMMANDS
-    from palaver.people.model import check_guest_commands
 
-    try:
-        check_guest_commands(frozenset(map(str, names)), {command.name for command in COMMANDS})
-    except ConfigError as error:
-        return str(error).partition(": ")[2] or str(error)
-    return None
+    return find_guest_command_problem(frozenset(map(str, names)), {command.name for command in COMMANDS})
 
 
 def _list_texts(value: object) -> list[str]:

@@ -134,7 +134,7 @@ def find_change(tx: Transaction, number: int) -> ChangeRow | None:
     return found[0] if found and found[0].no == number else None
 
 
-def list_sealed_items(tx: Transaction) -> list[tuple[int, ChangeItem]]:
+def list_encrypted_items(tx: Transaction) -> list[tuple[int, ChangeItem]]:
     """Return the items of the history that hold a secret, with the numbers of their changes."""
     rows = tx.fetch_all(
         "SELECT change_no, key, before, after FROM setting_change_item"

@@ -30,7 +30,7 @@ from palaver.sessions.policy import compute_reset_cutoff, compute_reset_time
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from palaver.config.agent_rules import TurnRules
+    from palaver.agent.current import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.sessions.expiry_table import PlaceType, Position
     from palaver.sessions.policy import ResetPolicy
@@ -50,9 +50,11 @@ log = logging.getLogger(__name__)
 class ExpiryWatcher:
     """Ends the expired sessions of one store."""
 
-    def __init__(self, store: SessionStore, rules: TurnRules, *, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, store: SessionStore, settings: CurrentSettings, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
         self._store = store
-        self._rules = rules
+        self._settings = settings
         self._on_change = on_change  # called when there may be something to learn from
         self._owner = create_lease_owner()
         self._policies = store.config.list_active_policies()
@@ -75,9 +77,8 @@ class ExpiryWatcher:
         if self._loop is None and self._has_started and self._policies:
             self._loop = asyncio.create_task(self._run_loop(), name="palaver-expiry")
 
-    def use_rules(self, rules: TurnRules) -> None:
-        """Apply other rules and the reset policies of the store. With other policies, all is looked at again."""
-        self._rules = rules
+    def reload_policies(self) -> None:
+        """Apply the reset policies of the store. With other policies, all is looked at again."""
         policies = self._store.config.list_active_policies()
         if policies != self._policies:
             self._policies = policies
@@ -181,7 +182,7 @@ class ExpiryWatcher:
             if isinstance(checked, ExpiryOutcome):
                 return checked
             sessions.end_on_lanes(tx, session_no, checked, to_micros(now))
-            queue_memory_turn(tx, self._rules, session_no, MemoryTurnKind.EXPIRY, to_micros(now))
+            queue_memory_turn(tx, self._settings.rules, session_no, MemoryTurnKind.EXPIRY, to_micros(now))
             return ExpiryOutcome.ENDED
 
         def try_without_write(tx: Transaction) -> ExpiryOutcome | None:

@@ -63,7 +63,7 @@ from palaver.turns.request_builder import load_turn_choices
 from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction
@@ -277,14 +277,19 @@ class _Outcome:
 class MemoryTurnRunner:
     """Claims memory turns and runs them, if the operator has turned learning on."""
 
-    def __init__(self, dependencies: RunDependencies) -> None:
-        self._dependencies = dependencies
-        self._engine = dependencies.store.engine
+    def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
+        self._get_dependencies = get_dependencies
+        self._engine = get_dependencies().store.engine
         self._owner = create_lease_owner()
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
         self._has_started = False
+
+    @property
+    def _dependencies(self) -> RunDependencies:
+        """What depends on the settings, as they are now."""
+        return self._get_dependencies()
 
     async def start(self) -> None:
         """Start to look for memory turns."""
@@ -293,17 +298,13 @@ class MemoryTurnRunner:
         self._start_loop()
 
     def _start_loop(self) -> None:
-        if self._loop is None and self._has_started and self._dependencies.rules.memory.learn:
+        can_start = self._loop is None and self._has_started and not self._is_stopping
+        if can_start and self._dependencies.rules.memory.learn:
             self._loop = asyncio.create_task(self._run_loop(), name="palaver-memory-turns")
 
-    def use_dependencies(self, dependencies: RunDependencies) -> None:
-        """Apply other settings from the next memory turn on. Learning starts, or pauses, if it was switched."""
-        self._dependencies = dependencies
-        self._start_loop()
-        self.wake()
-
     def wake(self) -> None:
-        """Look now for memory turns."""
+        """Look now for memory turns, if learning is on."""
+        self._start_loop()
         self._wake_event.set()
 
     async def stop(self) -> None:

@@ -30,7 +30,7 @@ from palaver.turns.request_builder import load_turn_choices
 from palaver.turns.side_work import record_side_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from palaver.core.engines.base import Transaction
     from palaver.money.meter import BudgetMeter
@@ -57,14 +57,15 @@ log = logging.getLogger(__name__)
 class TitleWriter:
     """Makes titles in background tasks."""
 
-    def __init__(self, dependencies: RunDependencies) -> None:
-        self._dependencies = dependencies
-        self._engine = dependencies.store.engine
+    def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
+        self._get_dependencies = get_dependencies
+        self._engine = get_dependencies().store.engine
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def use_dependencies(self, dependencies: RunDependencies) -> None:
-        """Apply other settings from the next title on."""
-        self._dependencies = dependencies
+    @property
+    def _dependencies(self) -> RunDependencies:
+        """What depends on the settings, as they are now."""
+        return self._get_dependencies()
 
     def handle_ended_run(self, run: Run) -> None:
         """Start to make a title if this was the first answer of a conversation."""

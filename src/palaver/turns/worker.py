@@ -136,10 +136,12 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
 class TurnWorker:
     """Runs the queued turns."""
 
-    def __init__(self, dependencies: RunDependencies, *, on_change: Callable[[], None] = lambda: None) -> None:
-        self._dependencies = dependencies
-        self._engine = dependencies.store.engine
-        self._title_writer = TitleWriter(dependencies)
+    def __init__(
+        self, get_dependencies: Callable[[], RunDependencies], *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._get_dependencies = get_dependencies
+        self._engine = get_dependencies().store.engine
+        self._title_writer = TitleWriter(get_dependencies)
         self._owner = create_lease_owner()
         self._runs: dict[int, Run] = {}  # by turn number
         self._has_runs = asyncio.Event()  # an idle worker saves no drafts
@@ -149,11 +151,10 @@ class TurnWorker:
         self._upkeep_loops: list[asyncio.Task[None]] = []
         self._on_change = on_change  # called when there may be something to send
 
-    def use_dependencies(self, dependencies: RunDependencies) -> None:
-        """Apply other settings from the next turn on; turns that run keep theirs."""
-        self._dependencies = dependencies
-        self._title_writer.use_dependencies(dependencies)
-        self.wake()
+    @property
+    def _dependencies(self) -> RunDependencies:
+        """What depends on the settings, as they are now."""
+        return self._get_dependencies()
 
     async def start(self) -> None:
         """Recover the turns of dead workers, then start to claim turns."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.config.agent_rules import SearchProvider, WebToolRules
+from palaver.config.agent_rules import WebFetchRules, WebSearchRules, WebToolRules
+from palaver.config.validators import SearchProvider
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.media.web.reader import MAX_REQUESTS, MAX_REQUESTS_PER_PERSON, WebReader
 from palaver.media.web.requests import resolve_host
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow  # starts real child processes
 
-ALLOWED = WebToolRules(private_hosts=frozenset({"page.example"}))
+ALLOWED = WebToolRules(fetch=WebFetchRules(private_hosts=("page.example",)))
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ async def test_what_has_no_text_is_named(server: WebServer, reader: WebReader) -
 
 
 def make_search(server: WebServer, provider: SearchProvider, key: str | None = "k-1") -> WebReader:
-    rules = WebToolRules(search_provider=provider, search_url=server.get_url("/search"), search_api_key=key)
+    rules = WebToolRules(search=WebSearchRules(provider=provider, url=server.get_url("/search"), api_key=key))
     return WebReader(rules, resolve=resolve_to_loopback)
 
 
@@ -223,7 +224,7 @@ async def test_incomplete_settings_are_named(server: WebServer) -> None:
     with pytest.raises(InvalidInput, match=r"web\.search\.api_key is missing"):
         await make_search(server, SearchProvider.TAVILY, key=None).search("x", 5)
     with pytest.raises(InvalidInput, match=r"web\.search\.url"):
-        await WebReader(WebToolRules(search_provider=SearchProvider.SEARXNG)).search("x", 5)
+        await WebReader(WebToolRules(search=WebSearchRules(provider=SearchProvider.SEARXNG))).search("x", 5)
     assert not WebReader(WebToolRules()).can_search
 
 

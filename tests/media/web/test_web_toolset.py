@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Platform, Principal, Role, SessionStore
-from palaver.config.agent_rules import ToolsetRule, TurnRules, WebToolRules
+from palaver.config.agent_rules import ToolsetRule, TurnRules, WebFetchRules, WebToolRules
 from palaver.core.engines.base import Read
 from palaver.core.ids import JobId
 from palaver.media.web.reader import WebReader
@@ -18,7 +18,7 @@ from support.web_server import resolve_to_loopback, run_web_server
 if TYPE_CHECKING:
     from palaver.agent.base import Tool
 
-HOSTS = WebToolRules(private_hosts=frozenset({"page.example"}))
+HOSTS = WebToolRules(fetch=WebFetchRules(private_hosts=("page.example",)))
 
 
 def list_web_tools(

@@ -13,7 +13,8 @@ from urllib.parse import urlencode, urlsplit
 import httpx2
 
 from palaver import __version__
-from palaver.config.agent_rules import SearchProvider, SearchResult, WebPage
+from palaver.config.agent_rules import SearchResult, WebPage
+from palaver.config.validators import SearchProvider
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import make_storable
@@ -67,9 +68,9 @@ class _Adapter:
 
 def build_search_request(rules: WebToolRules, query: str, count: int) -> SearchRequest:
     """Build the request for a search. Raises InvalidInput if the settings are incomplete."""
-    if rules.search_provider is None:
+    if rules.search.provider is None:
         raise InvalidInput("Web search is not set up: web.search.provider is not set.")
-    return _ADAPTERS[rules.search_provider].build_request(rules, query, count)
+    return _ADAPTERS[rules.search.provider].build_request(rules, query, count)
 
 
 def parse_results(provider: SearchProvider, answer: object, count: int) -> list[SearchResult]:
@@ -98,33 +99,33 @@ def _clean(value: object) -> str:
 
 
 def _build_searxng_request(rules: WebToolRules, query: str, count: int) -> SearchRequest:
-    if rules.search_url is None:
+    if rules.search.url is None:
         raise InvalidInput("Web search is not set up completely: web.search.url, the address of SearXNG, is missing.")
-    base = rules.search_url.rstrip("/").removesuffix("/search")
-    headers = {} if rules.search_api_key is None else {"Authorization": f"Bearer {rules.search_api_key}"}
+    base = rules.search.url.rstrip("/").removesuffix("/search")
+    headers = {} if rules.search.api_key is None else {"Authorization": f"Bearer {rules.search.api_key}"}
     return SearchRequest(
         method="GET", url=f"{base}/search?{urlencode({'q': query, 'format': 'json'})}", headers=headers
     )
 
 
 def _build_brave_request(rules: WebToolRules, query: str, count: int) -> SearchRequest:
-    url = f"{rules.search_url or _BRAVE_URL}?{urlencode({'q': query, 'count': count, 'text_decorations': 'false'})}"
+    url = f"{rules.search.url or _BRAVE_URL}?{urlencode({'q': query, 'count': count, 'text_decorations': 'false'})}"
     return SearchRequest(method="GET", url=url, headers={"X-Subscription-Token": _get_key(rules)})
 
 
 def _build_tavily_request(rules: WebToolRules, query: str, count: int) -> SearchRequest:
     return SearchRequest(
         method="POST",
-        url=rules.search_url or _TAVILY_URL,
+        url=rules.search.url or _TAVILY_URL,
         headers={"Authorization": f"Bearer {_get_key(rules)}"},
         body={"query": query, "max_results": count},
     )
 
 
 def _get_key(rules: WebToolRules) -> str:
-    if rules.search_api_key is None:
+    if rules.search.api_key is None:
         raise InvalidInput("Web search is not set up completely: web.search.api_key is missing.")
-    return rules.search_api_key
+    return rules.search.api_key
 
 
 _ADAPTERS: Final[Mapping[SearchProvider, _Adapter]] = {
@@ -151,15 +152,15 @@ class WebReader:
     ) -> None:
         self._rules = rules
         self._extractor = extractor or TextExtractor()
-        self._pages = GuardedRequests(rules.private_hosts, resolve=resolve)
-        search_host = urlsplit(rules.search_url or "").hostname  # the operator has named it: it may be private
+        self._pages = GuardedRequests(rules.fetch.private_hosts, resolve=resolve)
+        search_host = urlsplit(rules.search.url or "").hostname  # the operator has named it: it may be private
         self._searches = GuardedRequests([search_host] if search_host else [], resolve=resolve)
         self._fetch_seconds = fetch_seconds
         self._slots = FairSlots(MAX_REQUESTS, per_key=MAX_REQUESTS_PER_PERSON)
 
     @property
     def can_search(self) -> bool:
-        return self._rules.search_provider is not None
+        return self._rules.search.provider is not None
 
     async def fetch_page(self, url: str, *, person: str = "") -> WebPage:
         """Read a page for a person. Raises InvalidInput or ConnectionLost, with the end of a sentence about it."""
@@ -196,7 +197,7 @@ class WebReader:
 
     async def search(self, query: str, count: int, *, person: str = "") -> list[SearchResult]:
         """Search the web for a person. Raises InvalidInput or ConnectionLost with a sentence."""
-        request, provider = build_search_request(self._rules, query, count), self._rules.search_provider
+        request, provider = build_search_request(self._rules, query, count), self._rules.search.provider
         assert provider is not None  # noqa: S101  (building the request has checked it)
         headers = {**request.headers, "User-Agent": _HEADERS["User-Agent"], "Accept": "application/json"}
         try:

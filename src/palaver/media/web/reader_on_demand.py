@@ -21,7 +21,7 @@ class ReaderOnDemand:
 
     @property
     def can_search(self) -> bool:
-        return self._rules.search_provider is not None
+        return self._rules.search.provider is not None
 
     async def fetch_page(self, url: str, *, person: str) -> WebPage:
         return await (await self._get_reader()).fetch_page(url, person=person)

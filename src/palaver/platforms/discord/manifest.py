@@ -11,7 +11,7 @@ from pydantic import SecretStr, field_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 2000
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
@@ -90,4 +90,14 @@ MANIFEST = PlatformManifest(
     environment={"DISCORD_BOT_TOKEN": "bot_token", "DISCORD_API_URL": "api_url"},
     addresses=("api_url",),
     summary="A Discord bot: direct messages, channels, threads and forum posts",
+    steps=(
+        "Create an application at discord.com/developers/applications.",
+        "On its page Bot, switch on Message Content Intent, then reset and copy the token.",
+        "On its page OAuth2, make a link with the scope bot, and open it to add the bot to your server.",
+        "Paste the token here, test it and save it.",
+    ),
+    help={
+        "bot_token": FieldHelp("The token of the bot.", "discord.com/developers/applications, your application, Bot."),
+        "api_url": FieldHelp("The address of Discord's API.", OTHER_SERVER),
+    },
 )

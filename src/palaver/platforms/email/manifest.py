@@ -12,7 +12,7 @@ from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities
 from palaver.platforms.email.headers import normalize_address
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_FILE_BYTES = 18_000_000  # most servers take mails of 25 MB, and a file grows by a third in a mail
 
@@ -183,4 +183,31 @@ MANIFEST = PlatformManifest(
         *("allow_plaintext", "ca_file"),
     ),
     summary="A mailbox: each thread is a conversation",
+    steps=(
+        "Create a mailbox for the agent.",
+        "With most providers you need an app password: create one in the security settings of the mailbox.",
+        "Enter the address, the password, and the names of the IMAP and SMTP servers.",
+        "Test it, save it, then write a mail to the address.",
+    ),
+    help={
+        "address": FieldHelp("The address of the agent, such as palaver@example.org."),
+        "password": FieldHelp("For both servers.", "With most providers: an app password from the security settings."),
+        "username": FieldHelp("To sign in with, if it is not the address."),
+        "name": FieldHelp("The name of the sender, as people see it."),
+        "imap_host": FieldHelp("The server that mails are read from, such as imap.example.org."),
+        "imap_port": FieldHelp("Empty: the usual one."),
+        "imap_security": FieldHelp("How the connection is encrypted."),
+        "smtp_host": FieldHelp("The server that mails are sent with, such as smtp.example.org."),
+        "smtp_port": FieldHelp("Empty: the usual one."),
+        "smtp_security": FieldHelp("How the connection is encrypted."),
+        "allow_plaintext": FieldHelp("With security none: let the password travel unencrypted to another machine."),
+        "ca_file": FieldHelp("Certificates to trust instead of the system's, for a server with its own."),
+        "folder": FieldHelp("The folder that mails are read from."),
+        "sent_folder": FieldHelp("Empty: the one that the server says is for sent mails."),
+        "save_sent": FieldHelp("Put a copy of each answer there; empty: unless the provider does it."),
+        "aliases": FieldHelp("Further addresses of this mailbox."),
+        "authserv_id": FieldHelp("Of your mail server, as it signs its Authentication-Results header."),
+        "allow_unverified_senders": FieldHelp("Believe every sender: only where no stranger can send mail."),
+        "poll_seconds": FieldHelp("How long to wait between two looks, if the server can't push."),
+    },
 )

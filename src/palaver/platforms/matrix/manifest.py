@@ -12,7 +12,7 @@ from pydantic import SecretStr, field_validator, model_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_CONTENT_BYTES: Final = 44_000  # of a rendered message; splitting leaves a tenth of it free
 TYPING_SECONDS: Final = 30.0
@@ -110,4 +110,18 @@ MANIFEST = PlatformManifest(
     },
     addresses=("homeserver",),
     summary="An account on a Matrix homeserver: rooms, direct chats, threads, files, encrypted rooms.",
+    steps=(
+        "Create an account for the agent on your homeserver.",
+        "Enter the address of the homeserver, and the access token or the user id and password.",
+        "Test it, save it, then invite the account to a room.",
+    ),
+    help={
+        "homeserver": FieldHelp("The address of the homeserver, such as https://matrix.org."),
+        "user_id": FieldHelp("The account, such as @palaver:matrix.org; needed with a password."),
+        "access_token": FieldHelp("The access token of the account.", "Element: Settings, Help & About, Access Token."),
+        "password": FieldHelp("Signs in once; the token is then kept."),
+        "device_name": FieldHelp("How the session is called in the account's list of sessions."),
+        "encryption": FieldHelp("Whether the agent takes part in encrypted rooms; empty: if it is installed."),
+        "send_as": FieldHelp("Whether answers are notices, which other bots ignore, or texts."),
+    },
 )

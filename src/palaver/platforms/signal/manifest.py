@@ -9,7 +9,7 @@ from pydantic import field_validator
 
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_BYTES: Final = 2000  # of UTF-8; apps move the rest into a text file
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024  # the apps refuse larger ones
@@ -92,4 +92,19 @@ MANIFEST = PlatformManifest(
     environment={"SIGNAL_CLI_PROGRAM": "program", "SIGNAL_ACCOUNT": "account"},
     addresses=(),
     summary="Signal through signal-cli: private chats, groups and notes to self",
+    steps=(
+        "Install signal-cli on the machine of this server.",
+        "Save the account.",
+        "On your phone, open Signal, Settings, Linked devices, Link a new device.",
+        "Scan the QR code that appears here.",
+    ),
+    help={
+        "program": FieldHelp("The path of signal-cli, or its name on the PATH."),
+        "config_folder": FieldHelp("Where signal-cli keeps the account; empty: a folder of Palaver."),
+        "account": FieldHelp("The phone number, needed only if the folder has several accounts."),
+        "chats": FieldHelp("Answer only your messages to yourself, or everyone whom the rules allow."),
+        "device_name": FieldHelp("How Palaver is called in the list of linked devices."),
+    },
+    can_be_linked=True,
+    terminal_only=frozenset({"program"}),
 )

@@ -10,7 +10,7 @@ from pydantic import SecretStr, field_validator, model_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 12_000  # of a Markdown block
 MAX_UPLOAD_BYTES: Final = 200 * 1024 * 1024  # Slack takes 1 GB; larger files than this take too long to send
@@ -126,4 +126,23 @@ MANIFEST = PlatformManifest(
     },
     addresses=("api_url",),
     summary="A Slack app: channels, threads, direct messages and the agent view",
+    steps=(
+        "Open api.slack.com/apps, press Create New App, then From a manifest, and choose your workspace.",
+        "Choose the tab YAML, replace what is there with the app manifest below, and create the app.",
+        "On its page Basic Information, generate an app-level token with the scope connections:write.",
+        "On its page Install App, install it in your workspace, and copy the bot token.",
+        "Paste both tokens here, test them and save them.",
+    ),
+    help={
+        "bot_token": FieldHelp(
+            "The token that begins with xoxb-.", "api.slack.com/apps, your app, OAuth & Permissions."
+        ),
+        "app_token": FieldHelp(
+            "The token that begins with xapp-; for the mode socket.",
+            "api.slack.com/apps, your app, Basic Information, App-Level Tokens.",
+        ),
+        "signing_secret": FieldHelp("For the mode http.", "api.slack.com/apps, your app, Basic Information."),
+        "mode": FieldHelp("How messages arrive: over a socket, or Slack calls this server."),
+        "api_url": FieldHelp("The address of Slack's API.", OTHER_SERVER),
+    },
 )

@@ -12,7 +12,7 @@ from pydantic import SecretStr, field_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.text_tables import check_api_url
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_UNITS: Final = 4096
 MAX_UPLOAD_BYTES: Final = 50 * 1024 * 1024
@@ -106,4 +106,19 @@ MANIFEST = PlatformManifest(
     environment={"TELEGRAM_BOT_TOKEN": "bot_token", "TELEGRAM_API_URL": "api_url"},
     addresses=("api_url",),
     summary="A Telegram bot: private chats, groups, topics and channels",
+    steps=(
+        "Open a chat with @BotFather on Telegram and send /newbot.",
+        "Choose a name and a user name for your bot.",
+        "Copy the token that BotFather sends, and paste it here.",
+        "Test it, save it, then write to your bot.",
+    ),
+    help={
+        "bot_token": FieldHelp(
+            "The token of the bot.", "Send /mybots to @BotFather on Telegram, choose your bot, then API Token."
+        ),
+        "api_url": FieldHelp("The address of the Bot API.", OTHER_SERVER),
+        "mode": FieldHelp("How messages arrive: the bot asks for them, or Telegram calls this server."),
+        "webhook_secret": FieldHelp("Signs what Telegram sends to the webhook; without it one is made."),
+        "rich_messages": FieldHelp("Send tables, headings and formulas as rich messages."),
+    },
 )

@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr, field_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,4 +162,16 @@ MANIFEST = PlatformManifest(
     environment={"WEBHOOK_SECRET": "secret", "WEBHOOK_URL": "url"},
     addresses=("url",),
     summary="Signed HTTP requests in and out, for your own programs",
+    steps=(
+        "Choose a secret of at least 24 characters.",
+        "Enter the address to which answers are sent, if the other side should get them.",
+        "Save it, then let the other program send signed requests to the webhook address of this server.",
+    ),
+    help={
+        "secret": FieldHelp("Signs requests in both directions; at least 24 characters.", "Choose it yourself."),
+        "url": FieldHelp("Where answers are sent; without it they are only stored in the conversation."),
+        "user_name": FieldHelp("The name of the caller, as people and the agent see it."),
+        "key_lifetime_hours": FieldHelp("How long the receiver takes an id only once."),
+    },
+    needs_public_url=True,
 )

@@ -12,7 +12,7 @@ from pydantic import SecretStr, field_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
 
 MAX_TEXT_CHARS: Final = 4096
 MAX_DOCUMENT_BYTES: Final = 100 * 1024 * 1024
@@ -139,4 +139,27 @@ MANIFEST = PlatformManifest(
     },
     addresses=("api_url",),
     summary="A WhatsApp business number through Meta's Cloud API: direct messages",
+    steps=(
+        "Create a business app with WhatsApp at developers.facebook.com.",
+        "Create a system user with a permanent token for the app.",
+        "Enter the token, the app secret, the id of the phone number, and a verify token of your choice.",
+        "Save it, then enter the webhook address of this server and the verify token at Meta.",
+    ),
+    help={
+        "access_token": FieldHelp(
+            "The token of a system user: it does not expire.", "Meta Business settings, System users."
+        ),
+        "app_secret": FieldHelp(
+            "Signs what Meta sends to the webhook.", "developers.facebook.com, your app, App settings."
+        ),
+        "verify_token": FieldHelp("Chosen by you; Meta sends it once, when the webhook is set up."),
+        "phone_number_id": FieldHelp(
+            "The id of the number that answers, not the number itself.",
+            "developers.facebook.com, your app, WhatsApp, API Setup.",
+        ),
+        "business_account_id": FieldHelp("Of the WhatsApp Business Account; to check the webhook."),
+        "api_url": FieldHelp("The address of the Graph API.", OTHER_SERVER),
+        "api_version": FieldHelp("The version of the Graph API."),
+    },
+    needs_public_url=True,
 )

@@ -11,7 +11,7 @@ from pydantic import SecretStr, field_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 4096
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024  # the library holds a file in memory several times while it encrypts it
@@ -106,4 +106,18 @@ MANIFEST = PlatformManifest(
     },
     addresses=(),
     summary="Your own WhatsApp account, linked like WhatsApp Web (unofficial)",
+    steps=(
+        "Save the account.",
+        "On your phone, open WhatsApp, Settings, Linked devices, Link a device.",
+        "Scan the QR code that appears here.",
+    ),
+    help={
+        "chats": FieldHelp("Answer only your messages to yourself, or everyone whom the rules allow."),
+        "phone_number": FieldHelp("Of the account: then it is linked with a code to type instead of a QR code."),
+        "device_name": FieldHelp("How Palaver is called in the list of linked devices."),
+        "proxy_url": FieldHelp("A proxy to connect through: http, https or socks5."),
+        "child_command": FieldHelp("A program to use instead of the built-in one."),
+    },
+    can_be_linked=True,
+    terminal_only=frozenset({"child_command"}),
 )

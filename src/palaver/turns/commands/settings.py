@@ -166,7 +166,7 @@ def list_profiles(context: CommandContext) -> CommandReply:
     if not known:
         text = "No profiles are configured. Add them to the settings under `profiles`."
         return CommandReply(text=text + _describe_missing(chosen, context.profile.profiles), data=data)
-    lines = [_format_line(name, profile.description) for name, profile in known.items()]
+    lines = [_format_line(name, profile.description or "") for name, profile in known.items()]
     return CommandReply(text=_format_list("profile", "profiles", chosen, lines, context.profile.profiles), data=data)
 
 

@@ -52,7 +52,7 @@ async def get_retention(_caller: Caller, state: State) -> RetentionOut:
     """Return how long conversations are kept."""
     rules = state.retention.rules
     return RetentionOut(
-        max_age_days=None if rules.max_age is None else rules.max_age.days,
+        max_age_days=rules.max_age_days,
         max_database_mb=rules.max_database_mb,
         text=rules.describe(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from fastapi import Path, Query
 
@@ -38,13 +38,16 @@ from palaver.web.settings_schemas import (
 from palaver.web.state import MAX_SEQ, State, replace_surrogates, to_utf8_text
 
 if TYPE_CHECKING:
+    from palaver.config.form_fields import FormField
     from palaver.config.setting_templates import SettingTemplate
     from palaver.settings.editor import EditResult
+    from palaver.settings.encryption import SettingsChange
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
     from palaver.settings.overview import SettingsOverview, SettingValue
     from palaver.settings.platform_catalog import PlatformForm
-    from palaver.settings.sealing import SettingsChange
+
+_Out = TypeVar("_Out", SettingTemplateOut, PlatformFieldOut)
 
 router = make_router("settings", "/api/settings", responses=error_responses(401))
 
@@ -191,24 +194,8 @@ def _to_setting_out(value: SettingValue) -> SettingOut:
 
 
 def _to_template_out(template: SettingTemplate) -> SettingTemplateOut:
-    form = template.form
-    return SettingTemplateOut(
-        key=template.key,
-        kind="adapter" if template.is_adapter_setting else form.kind,
-        is_list=template.is_list,
-        is_optional=form.is_optional,
-        choices=list(form.choices),
-        minimum=form.minimum,
-        maximum=form.maximum,
-        pattern=form.pattern,
-        allowed=template.allowed,
-        default=template.default,
-        is_secret=template.is_secret,
-        needs_restart=template.needs_restart,
-        is_terminal_only=template.is_terminal_only,
-        unstorable_reason=template.unstorable_reason,
-        help=template.help,
-    )
+    out = _to_field_out(SettingTemplateOut, template)
+    return out.model_copy(update={"kind": "adapter"}) if template.is_adapter_setting else out
 
 
 def _to_form_out(form: PlatformForm) -> PlatformFormOut:
@@ -220,15 +207,15 @@ def _to_form_out(form: PlatformForm) -> PlatformFormOut:
         steps=list(form.steps),
         needs_public_url=form.needs_public_url,
         can_be_linked=form.can_be_linked,
-        fields=[
-            PlatformFieldOut.model_validate(
-                {
-                    name: list(value) if isinstance(value := getattr(field, name), tuple) else value
-                    for name in PlatformFieldOut.model_fields
-                }
-            )
-            for field in form.fields
-        ],
+        fields=[_to_field_out(PlatformFieldOut, field) for field in form.fields],
+    )
+
+
+def _to_field_out(model: type[_Out], field: FormField) -> _Out:
+    """Return what a page needs of a field; a number stays an integer if it is one."""
+    values = {name: getattr(field, name) for name in model.model_fields}
+    return model.model_validate(
+        {name: list(each) if isinstance(each, tuple) else each for name, each in values.items()}
     )
 
 

@@ -30,38 +30,38 @@ _MIN_HINT_CHARS: Final = 16  # of a shorter secret, nothing is shown
 _HINT_CHARS: Final = 4
 
 
-class SealBroken(PalaverError):
+class DecryptionFailed(PalaverError):
     """This secret can't be decrypted."""
 
 
-def seal(key: SettingsKey, name: str, value: object) -> dict[str, Any]:
+def encrypt(key: SettingsKey, name: str, value: object) -> dict[str, Any]:
     """Encrypt the value of a setting; the result is JSON."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     nonce = secrets.token_bytes(_NONCE_BYTES)
     content = json.dumps(value).encode()
     data = nonce + AESGCM(key.material).encrypt(nonce, content, _bind(name))
-    sealed: dict[str, Any] = {"format": _FORMAT, "key": key.id, "data": base64.b64encode(data).decode()}
+    encrypted: dict[str, Any] = {"format": _FORMAT, "key": key.id, "data": base64.b64encode(data).decode()}
     if isinstance(value, str) and len(value) >= _MIN_HINT_CHARS:
-        sealed["hint"] = value[-_HINT_CHARS:]
-    return sealed
+        encrypted["hint"] = value[-_HINT_CHARS:]
+    return encrypted
 
 
-def unseal(ring: KeyRing, name: str, sealed: Mapping[str, Any]) -> Any:
-    """Decrypt the value of a setting. Raises SealBroken, with what to do about it."""
+def decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
+    """Decrypt the value of a setting. Raises DecryptionFailed, with what to do about it."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    if sealed.get("format") != _FORMAT:
-        raise SealBroken("a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.")
-    key = ring.find(str(sealed.get("key")))
+    if encrypted.get("format") != _FORMAT:
+        raise DecryptionFailed("a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.")
+    key = ring.find(str(encrypted.get("key")))
     if key is None:
-        raise SealBroken(explain_missing_key(ring))
+        raise DecryptionFailed(explain_missing_key(ring))
     try:
-        data = base64.b64decode(str(sealed.get("data")), validate=True)
+        data = base64.b64decode(str(encrypted.get("data")), validate=True)
         return json.loads(AESGCM(key.material).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bind(name)))
     except (InvalidTag, binascii.Error, ValueError):
-        raise SealBroken("it was changed outside of Palaver and can't be decrypted. Set it again.") from None
+        raise DecryptionFailed("it was changed outside of Palaver and can't be decrypted. Set it again.") from None
 
 
 def explain_missing_key(ring: KeyRing) -> str:
@@ -91,25 +91,25 @@ def write_plain(value: object) -> str:
     return json.dumps({"value": value}, ensure_ascii=False, sort_keys=True)
 
 
-def write_sealed(sealed: dict[str, Any]) -> str:
-    return json.dumps({"sealed": sealed})
+def write_encrypted(key: SettingsKey, name: str, value: object) -> str:
+    return json.dumps({"sealed": encrypt(key, name, value)})
 
 
-def is_sealed(text: str | None) -> bool:
+def is_encrypted(text: str | None) -> bool:
     return text is not None and "sealed" in json.loads(text)
 
 
 def read_value(text: str, key: str, ring: KeyRing) -> Any:
-    """Return the value; an encrypted one is decrypted. Raises SealBroken."""
+    """Return the value; an encrypted one is decrypted. Raises DecryptionFailed."""
     content = json.loads(text)
-    return unseal(ring, key, content["sealed"]) if "sealed" in content else content["value"]
+    return decrypt(ring, key, content["sealed"]) if "sealed" in content else content["value"]
 
 
-def read_or_keep_sealed(text: str, key: str, ring: KeyRing) -> Any:
+def read_or_keep_encrypted(text: str, key: str, ring: KeyRing) -> Any:
     """Return the value, or the encrypted text of one that can't be decrypted now."""
     try:
         return read_value(text, key, ring)
-    except SealBroken:
+    except DecryptionFailed:
         return text
 
 
@@ -118,11 +118,11 @@ def read_shown(text: str | None) -> Any:
     if text is None:
         return None
     content = json.loads(text)
-    return describe_sealed(content["sealed"]) if "sealed" in content else content["value"]
+    return describe_secret(content["sealed"]) if "sealed" in content else content["value"]
 
 
-def describe_sealed(sealed: dict[str, Any]) -> str:
-    hint = sealed.get("hint")
+def describe_secret(encrypted: dict[str, Any]) -> str:
+    hint = encrypted.get("hint")
     return f"set (…{hint})" if hint else "set"
 
 
@@ -172,7 +172,7 @@ def make_change(row: ChangeRow) -> SettingsChange:
                 key=item.key,
                 before=read_shown(item.before),
                 after=read_shown(item.after),
-                is_secret=is_sealed(item.before) or is_sealed(item.after),
+                is_secret=is_encrypted(item.before) or is_encrypted(item.after),
             )
             for item in row.items
         ),
