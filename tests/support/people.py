@@ -59,9 +59,8 @@ class Town:
     message_ids: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
-        self.inbox = Inbox(
-            self.store, CurrentSettings(ScriptedAgent(), self.rules), list_connected_platforms=lambda: PLATFORMS
-        )  # type: ignore[arg-type,return-value]
+        settings = CurrentSettings(ScriptedAgent(), self.rules)
+        self.inbox = Inbox(self.store, settings, list_connected_platforms=lambda: PLATFORMS)  # type: ignore[arg-type,return-value]
 
     async def send(self, source: SessionSource, text: str, **fields: Any) -> Receipt:
         fields.setdefault("message_id", f"m{next(self.message_ids)}")
