@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AGENT_PROFILE = AgentProfile(
     profiles={
-        "work": Profile(description="For the office", model="large", toolsets=frozenset({"history"})),
+        "work": Profile(description="For the office", model="large", toolsets=("history",)),
         "broken": Profile(model="huge"),
     },
     personalities={"pirate": "Talk like a pirate."},

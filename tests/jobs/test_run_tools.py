@@ -192,7 +192,7 @@ async def test_a_run_is_told_that_no_person_is_there(start_gateway: StartGateway
 
 async def test_model_and_profile_of_the_job_apply(start_gateway: StartGateway) -> None:
     agent = RunAgent()
-    profile = AgentProfile(profiles={"terse": Profile(instructions="Be terse.", toolsets=frozenset({"memory"}))})
+    profile = AgentProfile(profiles={"terse": Profile(instructions="Be terse.", toolsets=("memory",))})
     gateway = await start_gateway(agent.agent, profile=profile)
     await run_job(gateway, await add_member(gateway), ["history", "memory"], model="scripted-large", profile="terse")
     assert agent.request.model == "scripted-large"

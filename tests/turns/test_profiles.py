@@ -58,9 +58,9 @@ def make_tool(name: str, toolset: str) -> Tool:
 AGENT_PROFILE = AgentProfile(
     profiles={
         "work": Profile(
-            instructions="You are a clerk.", model="scripted-large", toolsets=frozenset({"history", "mcp:files"})
+            instructions="You are a clerk.", model="scripted-large", toolsets=("history", "mcp:files")
         ),
-        "quiet": Profile(toolsets=frozenset()),
+        "quiet": Profile(toolsets=()),
     },
     personalities={"pirate": "Talk like a pirate."},
 )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from support.web import StartWebServer
 
 CHOICES = AgentProfile(
-    profiles={"work": Profile(description="For the office", model="scripted-large", toolsets=frozenset({"history"}))},
+    profiles={"work": Profile(description="For the office", model="scripted-large", toolsets=("history",))},
     personalities={"pirate": "Talk like a pirate."},
 )
 
