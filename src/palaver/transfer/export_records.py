@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
+from palaver.prompts import table as saved_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from palaver.core.columns import Columns
 
 EXPORT_FORMAT: Final = "palaver.export/1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,6 +61,11 @@ def _make_fields(kind: FieldKind, *names: str, is_required: bool = False) -> tup
     return tuple(Field(name, kind, is_required) for name in names)
 
 
+def _derive_fields(columns: Columns[Any]) -> tuple[Field, ...]:
+    """Return the columns of a table as its room declares them."""
+    return tuple(Field(each.name, FieldKind[each.kind.upper()], each.is_required) for each in columns.columns)
+
+
 _USAGE_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 
 AUDIENCE_FIELDS: Final = (_require("created_at", FieldKind.TIME),)
@@ -79,10 +87,7 @@ PROJECT_FIELDS: Final = (
     *(_require("id"), _require("name"), Field("color"), _require("created_at", FieldKind.TIME)),
     Field("instructions"),
 )
-SAVED_PROMPT_FIELDS: Final = (
-    *(_require("id"), _require("name"), _require("text")),
-    *_make_fields(FieldKind.TIME, "created_at", "updated_at", is_required=True),
-)
+SAVED_PROMPT_FIELDS: Final = _derive_fields(saved_prompts.COLUMNS)
 ATTACHMENT_FIELDS: Final = (
     *(_require("id"), _require("name"), _require("media_type"), _require("size", FieldKind.NUMBER)),
     *(_require("sha256"), _require("created_at", FieldKind.TIME)),

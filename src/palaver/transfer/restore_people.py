@@ -20,7 +20,7 @@ from palaver.memory import table as memories
 from palaver.memory.model import MemoryOrigin, build_memory_key
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.prompts.table import clean_prompt_text
+from palaver.prompts import table as saved_prompts
 from palaver.transfer import import_rows
 from palaver.transfer.export_records import (
     AUDIENCE_FIELDS,
@@ -213,9 +213,7 @@ def make_saved_prompt_step(record: Record) -> Step:
     """Return the step that adds a saved prompt of a person, unless they have one with its id or name."""
     values = decode_fields(SAVED_PROMPT_FIELDS, record)
     columns = dict(zip([each.name for each in SAVED_PROMPT_FIELDS], values, strict=True))
-    columns["name"] = clean_title(columns["name"])
-    columns["name_key"] = columns["name"].casefold()
-    columns["text"] = clean_prompt_text(columns["text"])
+    columns |= saved_prompts.clean_fields({name: columns[name] for name in saved_prompts.PROMPT_FIELDS})
     file_person = check_text("person", record.get("person"))
 
     def run(tx: Transaction, batch: Batch) -> None:

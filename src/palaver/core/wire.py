@@ -1,0 +1,83 @@
+"""Wire shapes: the JSON of a noun, declared once as a TypedDict, for the API, `--json` in the terminal and tools.
+
+The module needs no pydantic: pydantic calls the methods of `Doc` and `_TimeText` when the web builds its schemas. A
+module with shapes imports `TypedDict` from here, and everything that their annotations name at run time.
+
+Always true: every key is there, null if it has no value. Times are in ISO 8601 and UTC; a text has no lone surrogates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on
+
+from palaver.core.text import make_storable
+
+__all__ = ["Doc", "Time", "TypedDict", "build_json", "format_time", "to_utf8_text"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """Describes a key of a shape in the OpenAPI document."""
+
+    text: str = ""
+    example: object = None
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        description = {"description": self.text} if self.text else {}
+        examples = {} if self.example is None else {"examples": [self.example]}
+        return {**handler(schema), **description, **examples}
+
+
+class _TimeText:
+    """Marks a time. All are of one length in the terminal and in files; the API leaves out a fraction of zero."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        shorten = core_schema.plain_serializer_function_ser_schema(_shorten_time, when_used="json")
+        return core_schema.str_schema(serialization=shorten)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "format": "date-time"}
+
+
+Time = Annotated[str, _TimeText()]
+
+
+def build_json(shape: type[T], value: object, **others: object) -> T:
+    """Build a shape from the attributes of a value that are named as its keys; `others` are the keys named otherwise."""
+    keys: Mapping[str, object] = shape.__annotations__
+    data = {key: _to_json(others[key] if key in others else getattr(value, key)) for key in keys}
+    return data  # type: ignore[return-value]
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, str):
+        return to_utf8_text(value)
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, list | tuple):
+        return [_to_json(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _to_json(each) for key, each in value.items()}
+    return value
+
+
+def format_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _shorten_time(text: str) -> str:
+    return text.removesuffix("+00:00").removesuffix(".000000") + "Z"
+
+
+def to_utf8_text(text: str) -> str:
+    """Replace lone surrogates in a text; what was stored has none (see `core/text.py`)."""
+    return text if text.isascii() else make_storable(text)
