@@ -25,12 +25,12 @@ class SavedPromptOperations(ViewPart[R]):
         return Read(lambda tx: saved_prompts.list_prompts(tx, self._scope.person_id))
 
     @operation
-    def create(self, name: str, text: str, **others: str | None) -> Work[SavedPrompt]:
+    def create(self, name: str, text: str, /, **others: str | None) -> Work[SavedPrompt]:
         now, given = self._scope.now(), {"name": name, "text": text, **others}
         return Write(lambda tx: saved_prompts.create(tx, self._scope.person_id, given, now))
 
     @operation
-    def update(self, prompt_id: str, **given: str | None) -> Work[SavedPrompt]:
+    def update(self, prompt_id: str, /, **given: str | None) -> Work[SavedPrompt]:
         """Change the given fields of a saved prompt."""
         now = self._scope.now()
         return Write(lambda tx: saved_prompts.update(tx, self._scope.person_id, prompt_id, given, now))

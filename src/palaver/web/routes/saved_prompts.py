@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Path
-from pydantic import Field, create_model
+from pydantic import Field
 
 from palaver.prompts.service import SavedPromptOperations
 from palaver.prompts.table import PROMPT_FIELDS
@@ -13,6 +13,7 @@ from palaver.prompts.wire import SavedPromptJson, SavedPromptsJson, prompt_to_js
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
+from palaver.web.request_fields import with_fields
 from palaver.web.state import RequestModel
 
 router = make_router("saved prompts", "/api/prompts", responses=error_responses(401))
@@ -31,18 +32,14 @@ def _make_fields(*, are_optional: bool) -> dict[str, Any]:
     return made
 
 
-if TYPE_CHECKING:
-    NewSavedPromptIn = SavedPromptChangesIn = RequestModel
-else:
-    NewSavedPromptIn = create_model(
-        "NewSavedPromptIn", __base__=RequestModel, __doc__="A new saved prompt.", **_make_fields(are_optional=False)
-    )
-    SavedPromptChangesIn = create_model(
-        "SavedPromptChangesIn",
-        __base__=RequestModel,
-        __doc__="Changes to a saved prompt. Fields that you leave out stay as they are.",
-        **_make_fields(are_optional=True),
-    )
+@with_fields(_make_fields(are_optional=False))
+class NewSavedPromptIn(RequestModel):
+    """A new saved prompt."""
+
+
+@with_fields(_make_fields(are_optional=True))
+class SavedPromptChangesIn(RequestModel):
+    """Changes to a saved prompt. Fields that you leave out stay as they are."""
 
 
 @router.get("")
@@ -54,7 +51,8 @@ async def list_saved_prompts(view: OwnView) -> SavedPromptsJson:
 @router.post("", status_code=201)
 async def create_saved_prompt(view: OwnView, body: NewSavedPromptIn) -> SavedPromptJson:
     """Save a prompt."""
-    return prompt_to_json(await view.part(SavedPromptOperations).create(**body.model_dump()))
+    given = body.model_dump()
+    return prompt_to_json(await view.part(SavedPromptOperations).create(given.pop("name"), given.pop("text"), **given))
 
 
 @router.patch("/{prompt_id}", responses=error_responses(404))
