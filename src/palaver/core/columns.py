@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from datetime import datetime
-from enum import Enum, StrEnum
+from enum import StrEnum
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -33,9 +33,14 @@ class Column:
 
     name: str
     kind: ColumnKind
-    is_required: bool
+    has_default: bool  # of the field; it stands for NULL
+    is_optional: bool  # NULL is None
     encode: Callable[[Any], Any] | None = None  # None: stored as it is
     decode: Callable[[Any], Any] | None = None
+
+    @property
+    def is_required(self) -> bool:
+        return not (self.has_default or self.is_optional)
 
 
 class Columns(Generic[T]):
@@ -45,9 +50,10 @@ class Columns(Generic[T]):
         """`without` names the fields that are no columns: `decode` gets them from its caller."""
         self._value_class = value_class
         hints = get_type_hints(value_class)
-        names = [field.name for field in fields(value_class) if field.name not in without]  # type: ignore[arg-type]
-        self.columns = tuple(_make_column(name, hints[name]) for name in names)
+        held = [field for field in fields(value_class) if field.name not in without]  # type: ignore[arg-type]
+        self.columns = tuple(_make_column(field, hints[field.name]) for field in held)
         self._decoders = [(column.name, column.decode) for column in self.columns]
+        self._with_default = {column.name for column in self.columns if column.has_default}
         self._encoders = {column.name: column.encode for column in self.columns}
 
     def __len__(self) -> int:
@@ -60,7 +66,10 @@ class Columns(Generic[T]):
     def decode(self, row: Row, **others: Any) -> T:
         """Return the value of a row that begins with these columns."""
         for (name, decode), value in zip(self._decoders, row, strict=False):
-            others[name] = value if decode is None or value is None else decode(value)
+            if value is not None:
+                others[name] = value if decode is None else decode(value)
+            elif name not in self._with_default:
+                others[name] = None
         return self._value_class(**others)
 
     def encode(self, values: Mapping[str, object]) -> dict[str, object]:
@@ -82,31 +91,27 @@ def update_row(tx: Transaction, table: str, key_column: str, key: object, values
     tx.execute(f"UPDATE {table} SET {assignments} WHERE {key_column} = $1", key, *values.values())
 
 
-def _make_column(name: str, hint: Any) -> Column:
+def _make_column(field: Field[Any], hint: Any) -> Column:
     is_optional = get_origin(hint) in {UnionType, Union} and NoneType in get_args(hint)
     if is_optional:
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
     hint = getattr(hint, "__supertype__", hint)  # of a NewType
-    origin = get_origin(hint) or hint
-    is_required = not is_optional
-    if origin is datetime:
-        return Column(name, "time", is_required, to_micros, from_micros)
-    if origin is tuple:
-        return Column(name, "json", is_required, lambda value: encode_json(list(value)), _decode_tuple)
-    if origin is Mapping:
-        return Column(name, "json", is_required, lambda value: encode_json(dict(value)), json.loads)
-    if origin is SessionSource:
-        return Column(name, "json", is_required, encode_source, decode_source)
-    if issubclass(origin, StrEnum):
-        return Column(name, "text", is_required, _get_value, origin)
-    if origin not in {str, int}:
-        raise TypeError(f"{name}: a column can't hold {origin!r}")
-    return Column(name, "number" if origin is int else "text", is_required)
+    has_default = field.default is not MISSING or field.default_factory is not MISSING
+    kind, encode, decode = _find_codec(get_origin(hint) or hint)
+    return Column(field.name, kind, has_default, is_optional, encode, decode)
 
 
-def _decode_tuple(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text))
-
-
-def _get_value(member: Enum) -> object:
-    return member.value
+def _find_codec(held: Any) -> tuple[ColumnKind, Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
+    if held is datetime:
+        return "time", to_micros, from_micros
+    if held is tuple:
+        return "json", lambda value: encode_json(list(value)), lambda text: tuple(json.loads(text))
+    if held is Mapping:
+        return "json", lambda value: encode_json(dict(value)), json.loads
+    if held is SessionSource:
+        return "json", encode_source, decode_source
+    if issubclass(held, StrEnum):
+        return "text", str, held
+    if held not in {str, int}:
+        raise TypeError(f"a column can't hold {held!r}")
+    return "number" if held is int else "text", None, None

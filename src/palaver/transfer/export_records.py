@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
+from palaver.jobs import table as jobs
 from palaver.prompts import table as saved_prompts
 
 if TYPE_CHECKING:
@@ -145,15 +146,7 @@ MEMORY_FIELDS: Final = (
     *(_require("id"), Field("person_id"), _require("text"), _require("created_at", FieldKind.TIME)),
     *(_require("origin"), Field("session_id")),
 )
-JOB_FIELDS: Final = (
-    *_make_fields(FieldKind.TEXT, "id", "person_id", "name", "prompt", "schedule", "timezone", is_required=True),
-    *(_require("anchor", FieldKind.TIME), Field("runs_left", FieldKind.NUMBER)),
-    *_make_fields(FieldKind.JSON, "targets", "origin", "toolsets", is_required=True),
-    *(Field("model"), Field("profile"), _require("state"), Field("state_reason")),
-    *(Field("proposed_change", FieldKind.JSON), Field("proposed_at", FieldKind.TIME)),
-    *(Field("next_slot", FieldKind.TIME), _require("failure_count", FieldKind.NUMBER), Field("alerted_cause")),
-    *_make_fields(FieldKind.TIME, "created_at", "updated_at", is_required=True),
-)
+JOB_FIELDS: Final = (*_derive_fields(jobs.JOB_COLUMNS), Field("proposed_at", FieldKind.TIME), Field("alerted_cause"))
 HOME_CHANNEL_FIELDS: Final = (
     *(_require("platform"), _require("source", FieldKind.JSON), Field("set_by"), _require("set_at", FieldKind.TIME)),
 )

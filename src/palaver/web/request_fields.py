@@ -16,12 +16,12 @@ def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[M]], ty
     """Add fields to a request body: for each name its type and its default, `...` if it is required."""
 
     def decorate(body: type[M]) -> type[M]:
-        extended: type[M] = create_model(
+        extended: type[M] = create_model(  # type: ignore[call-overload]
             body.__name__,
             __base__=body,
             __doc__=body.__doc__,
             __module__=body.__module__,
-            **fields,  # type: ignore[arg-type]
+            **fields,
         )
         return extended
 
