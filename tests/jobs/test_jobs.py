@@ -31,11 +31,10 @@ from palaver.core.operation import BlockingRunner
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.editor import count_runs_per_day
 from palaver.jobs.fields import JobEnvironment
-from palaver.jobs.model import JobDraft, JobRunKind, JobRunState, JobState
+from palaver.jobs.model import CostBasis, JobDraft, JobRunKind, JobRunState, JobState
 from palaver.jobs.schedule import parse_schedule
 from palaver.jobs.service import Jobs
 from palaver.jobs.table import ALL_PIECES
-from palaver.jobs.wire import CostBasis
 from palaver.money import table as budget_limits
 from palaver.people import table as people
 from palaver.people.model import Principal, Role

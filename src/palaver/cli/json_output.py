@@ -11,7 +11,6 @@ from palaver.sessions.json import format_optional_time, format_time
 
 if TYPE_CHECKING:
     from palaver.delivery.model import AccountHealth
-    from palaver.memory.model import MemoryEntry
     from palaver.people.model import Member
     from palaver.people.pairing_table import PairingRequest
     from palaver.sessions.model import Project, Session, UndoResult
@@ -24,18 +23,6 @@ class ProjectJson(TypedDict):
     color: str | None
     session_count: int
     created_at: str
-
-
-class MemoryJson(TypedDict):
-    id: str
-    text: str
-    author_name: str | None
-    created_at: str
-    origin: str
-    session_id: str | None
-    shared: bool
-    other_names: list[str]
-    other_count: int
 
 
 class SharePersonJson(TypedDict):
@@ -139,20 +126,6 @@ def project_to_json(project: Project) -> ProjectJson:
         "color": project.color,
         "session_count": project.session_count,
         "created_at": format_time(project.created_at),
-    }
-
-
-def memory_to_json(entry: MemoryEntry) -> MemoryJson:
-    return {
-        "id": entry.memory.id,
-        "text": entry.memory.text,
-        "author_name": entry.author_name,
-        "created_at": format_time(entry.memory.created_at),
-        "origin": entry.memory.origin.value,
-        "session_id": entry.session_id,
-        "shared": entry.shared,
-        "other_names": list(entry.other_names),
-        "other_count": entry.other_count,
     }
 
 

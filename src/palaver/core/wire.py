@@ -17,7 +17,7 @@ from typing_extensions import TypedDict  # pydantic takes that of `typing` from 
 
 from palaver.core.text import make_storable
 
-__all__ = ["Doc", "Time", "TypedDict", "build_json", "format_time", "to_utf8_text"]
+__all__ = ["Doc", "Time", "TypedDict", "build_json", "format_time"]
 
 T = TypeVar("T")
 
@@ -52,15 +52,14 @@ Time = Annotated[str, _TimeText()]
 
 
 def build_json(shape: type[T], value: object, **others: object) -> T:
-    """Build a shape from the attributes of a value that are named as its keys; `others` are the keys named otherwise."""
+    """Build a shape from the attributes of a value that have the names of its keys; `others` has all other keys."""
     keys: Mapping[str, object] = shape.__annotations__
-    data = {key: _to_json(others[key] if key in others else getattr(value, key)) for key in keys}
-    return data  # type: ignore[return-value]
+    return {key: _to_json(others[key] if key in others else getattr(value, key)) for key in keys}  # type: ignore[return-value]
 
 
 def _to_json(value: Any) -> Any:
     if isinstance(value, str):
-        return to_utf8_text(value)
+        return make_storable(value)
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, list | tuple):
@@ -76,8 +75,3 @@ def format_time(moment: datetime) -> str:
 
 def _shorten_time(text: str) -> str:
     return text.removesuffix("+00:00").removesuffix(".000000") + "Z"
-
-
-def to_utf8_text(text: str) -> str:
-    """Replace lone surrogates in a text; what was stored has none (see `core/text.py`)."""
-    return text if text.isascii() else make_storable(text)

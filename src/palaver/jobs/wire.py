@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from palaver.core.wire import Doc, Time, TypedDict, build_json
-from palaver.jobs.model import CostBasis, JobResult, JobRunKind, JobRunState, JobState  # noqa: TC001
-from palaver.sessions.delivery import DeliveryState  # noqa: TC001 - the web reads the types of shapes
+from palaver.jobs.model import CostBasis, JobResult, JobRunKind, JobRunState, JobState
+from palaver.sessions.delivery import DeliveryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from palaver.config.budget_rules import (
     BudgetKey,
@@ -19,7 +19,6 @@ from palaver.config.budget_rules import (
     BudgetStatus,
     BudgetUnit,
     get_window_bounds,
-    nanos_to_text,
 )
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
@@ -29,7 +28,6 @@ from palaver.money import table as budget_limits, windows_table as budget_window
 from palaver.money.table import WindowTotals
 from palaver.people.model import Role
 from palaver.sessions import settings_table as session_settings, table as sessions
-from palaver.sessions.json import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -188,11 +186,7 @@ def _build_status(
     return BudgetStatus(
         key=key,
         subject_name=name,
-        used_nanos=totals.used_nanos,
-        held_nanos=totals.held_nanos,
-        used_tokens=totals.used_tokens,
-        held_tokens=totals.held_tokens,
-        unpriced_calls=totals.unpriced_calls,
+        **totals._asdict(),
         limit_nanos=amounts[BudgetUnit.USD],
         limit_tokens=amounts[BudgetUnit.TOKENS],
         resets_at=resets_at,
@@ -279,47 +273,3 @@ def _parse_cursor(cursor: str | None) -> BudgetSubject | None:
     if match is None:
         raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
     return BudgetScope(match[1]), match[2]
-
-
-# --------------------------------------------------------------------------------------------------
-# A budget as JSON, for the API, the terminal and the data of commands. Money is decimal text, never a float.
-
-
-class BudgetJson(TypedDict):
-    """One window of a budget: a day or a month of everybody, a person, a job or a profile."""
-
-    scope: str
-    subject: str
-    subject_name: str
-    period: str
-    used_usd: str
-    held_usd: str
-    limit_usd: str | None
-    used_tokens: int
-    held_tokens: int
-    limit_tokens: int | None
-    unpriced_calls: int
-    percent: int | None
-    is_limit_set: bool
-    resets_at: str
-    timezone: str
-
-
-def status_to_json(status: BudgetStatus) -> BudgetJson:
-    return {
-        "scope": status.key.scope.value,
-        "subject": status.key.subject,
-        "subject_name": status.subject_name,
-        "period": status.key.period.value,
-        "used_usd": nanos_to_text(status.used_nanos),
-        "held_usd": nanos_to_text(status.held_nanos),
-        "limit_usd": None if status.limit_nanos is None else nanos_to_text(status.limit_nanos),
-        "used_tokens": status.used_tokens,
-        "held_tokens": status.held_tokens,
-        "limit_tokens": status.limit_tokens,
-        "unpriced_calls": status.unpriced_calls,
-        "percent": status.percent,
-        "is_limit_set": bool(status.owner_units),
-        "resets_at": format_time(status.resets_at),
-        "timezone": status.timezone,
-    }
