@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from palaver.core.wire import Doc, Time, TypedDict, build_json
-from palaver.jobs.model import CostBasis, JobResult, JobRunKind, JobRunState, JobState
+from palaver.jobs.model import JOB_FIELDS, CostBasis, JobResult, JobRunKind, JobRunState, JobState
+from palaver.prompts.wire import FormFieldJson
 from palaver.sessions.delivery import DeliveryState
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class JobOptionsJson(TypedDict):
     toolsets: Annotated[list[NamedItemJson], Doc("The toolsets that you can grant.")]
     default_toolsets: list[str]
     targets: Annotated[list[NamedItemJson], Doc("Targets to choose from; others can be written, too.")]
+    fields: Annotated[list[FormFieldJson], Doc("What a job can have besides, as a text each.")]
 
 
 class RunDeliveryJson(TypedDict):
@@ -192,7 +194,12 @@ def preview_to_json(preview: JobPreview) -> JobPreviewJson:
 
 def options_to_json(options: JobOptions) -> JobOptionsJson:
     toolsets, targets = _items_to_json(options.toolsets), _items_to_json(options.targets)
-    return build_json(JobOptionsJson, options, toolsets=toolsets, targets=targets)
+    labeled = [(name, declared) for name, declared in JOB_FIELDS.items() if declared.label is not None]
+    form_fields = [
+        {"name": name, "label": declared.label, "help": declared.help, "max_chars": declared.maximum}
+        for name, declared in labeled
+    ]
+    return build_json(JobOptionsJson, options, toolsets=toolsets, targets=targets, fields=form_fields)
 
 
 def run_to_json(run: JobRun) -> JobRunJson:

@@ -69,9 +69,11 @@ _SELECT = f"SELECT {COLUMNS.format_select()} FROM saved_prompt"
 
 def clean_fields(given: Mapping[str, str | None]) -> dict[str, object]:
     """Return given fields as columns of the table; raises InvalidInput for one that is not valid."""
-    columns: dict[str, object] = {
-        name: None if value is None else PROMPT_FIELDS[name].clean(value) for name, value in given.items()
-    }
+    columns: dict[str, object] = {}
+    for name, value in given.items():
+        declared = PROMPT_FIELDS[name]
+        is_empty = value is None or (not declared.is_required and not value.strip())
+        columns[name] = None if is_empty or value is None else declared.clean(value)
     if "name" in columns:
         columns["name_key"] = str(columns["name"]).casefold()
     return columns

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from palaver.prompts.service import SavedPromptOperations
 from palaver.prompts.table import PROMPT_FIELDS
-from palaver.prompts.wire import SavedPromptJson, SavedPromptsJson, prompt_to_json
+from palaver.prompts.wire import SavedPromptJson, SavedPromptsJson, list_form_fields, prompt_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
@@ -26,7 +26,7 @@ def _make_fields(*, are_optional: bool) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, declared in PROMPT_FIELDS.items():
         examples = None if declared.example is None else [declared.example]
-        limits = Field(min_length=int(name != "name"), max_length=declared.max_chars, examples=examples)
+        limits = Field(min_length=int(name == "text"), max_length=declared.max_chars, examples=examples)
         text = Annotated[str, limits]
         made[name] = (text, ...) if declared.is_required and not are_optional else (text | None, None)
     return made
@@ -45,7 +45,8 @@ class SavedPromptChangesIn(RequestModel):
 @router.get("")
 async def list_saved_prompts(view: OwnView) -> SavedPromptsJson:
     """List your saved prompts, sorted by name."""
-    return {"prompts": [prompt_to_json(each) for each in await view.part(SavedPromptOperations).list()]}
+    prompts = await view.part(SavedPromptOperations).list()
+    return {"prompts": [prompt_to_json(each) for each in prompts], "fields": list_form_fields()}
 
 
 @router.post("", status_code=201)
