@@ -31,11 +31,10 @@ from palaver.core.operation import BlockingRunner
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.editor import count_runs_per_day
 from palaver.jobs.fields import JobEnvironment
-from palaver.jobs.model import JobDraft, JobRunKind, JobRunState, JobState
+from palaver.jobs.model import CostBasis, JobDraft, JobRunKind, JobRunState, JobState
 from palaver.jobs.schedule import parse_schedule
 from palaver.jobs.service import Jobs
 from palaver.jobs.table import ALL_PIECES
-from palaver.jobs.wire import CostBasis
 from palaver.money import table as budget_limits
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
@@ -509,7 +508,7 @@ def test_a_proposed_job_does_nothing_until_it_is_confirmed(desk: Desk) -> None:
     ada = desk.add_person("ada")
     draft = JobDraft(name="Plants", prompt="Water them.", schedule="every 2h")
     proposal = desk.jobs.propose(ada, draft, chat("ada"))
-    assert (proposal.is_new, len(proposal.next_slots)) == (True, 3)
+    assert (proposal.is_new, len(proposal.preview.next_slots)) == (True, 3)
     row = desk.load(proposal.job_id)
     assert (row.job.state, row.job.next_slot) == (JobState.PROPOSED, None)
     for call in (desk.jobs.run_now, desk.jobs.resume, desk.jobs.pause):
@@ -533,7 +532,7 @@ def test_a_proposed_change_is_made_when_it_is_confirmed(desk: Desk) -> None:
     ada = desk.add_person("ada")
     job = desk.add(ada, name="Plants").job
     proposal = desk.jobs.propose_change(ada, "plants", JobDraft(schedule="30m", toolsets=()))
-    assert (proposal.is_change, proposal.toolsets) == (True, ())
+    assert (proposal.is_change, proposal.fields.toolsets) == (True, ())
     details = desk.jobs.get(ada, job.id)
     assert (details.job.schedule, details.job.next_slot) == ("every 2h", job.next_slot)
     assert details.proposed_change is not None

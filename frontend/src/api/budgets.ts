@@ -4,11 +4,11 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
-export type Budget = Schemas["BudgetOut"];
-export type Budgets = Schemas["BudgetsOut"];
+export type Budget = Schemas["BudgetJson"];
+export type Budgets = Schemas["BudgetsJson"];
 export type BudgetScope = Schemas["BudgetScope"];
 export type BudgetPeriod = Schemas["BudgetPeriod"];
-export type UsedUpBudget = Schemas["UsedUpBudgetOut"];
+export type UsedUpBudget = Schemas["UsedUpBudgetJson"];
 
 /** Limits to set: null means no limit; a unit that is missing stays as it is. */
 export interface Limits {

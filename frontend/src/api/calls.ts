@@ -14,6 +14,7 @@ import type {
   Project,
   Receipt,
   SavedPrompt,
+  SavedPrompts,
   Storage,
   ReplyTo,
   MessageSearchResults,
@@ -159,9 +160,9 @@ export const createProject = (name: string, color: string) => request<Project>("
 export const updateProject = (id: string, changes: { name?: string; color?: string; instructions?: string }) =>
   request<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
 export const deleteProject = (id: string) => request<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
-export const listPrompts = () => request<{ prompts: SavedPrompt[] }>("GET", "/prompts");
-export const createPrompt = (name: string, text: string) => request<SavedPrompt>("POST", "/prompts", { body: { name, text } });
-export const updatePrompt = (id: string, changes: { name?: string; text?: string }) =>
+export const listPrompts = () => request<SavedPrompts>("GET", "/prompts");
+export const createPrompt = (fields: Record<string, string>) => request<SavedPrompt>("POST", "/prompts", { body: fields });
+export const updatePrompt = (id: string, changes: Record<string, string>) =>
   request<SavedPrompt>("PATCH", `/prompts/${encodeURIComponent(id)}`, { body: changes });
 export const deletePrompt = (id: string) => request<undefined>("DELETE", `/prompts/${encodeURIComponent(id)}`);
 export const setStepSkipped = (step: "model" | "platform", skipped: boolean) =>

@@ -57,10 +57,10 @@ export interface components {
             key?: string | null;
         };
         /**
-         * AgentMemoryOut
+         * AgentMemoryJson
          * @description Whether the agent can use its memory for you.
          */
-        AgentMemoryOut: {
+        AgentMemoryJson: {
             /**
              * Enabled
              * @description Whether the agent's memory is turned on.
@@ -167,22 +167,32 @@ export interface components {
             models: string[];
         };
         /**
-         * BudgetOut
+         * BudgetJson
          * @description One window of a budget: a day or a month of everybody together, a person, a job or a profile.
          */
-        BudgetOut: {
+        BudgetJson: {
             scope: components["schemas"]["BudgetScope"];
             /**
              * Subject
              * @description The id of a person or job, or the name of a profile; empty for all together, or each of them.
              */
             subject: string;
+            period: components["schemas"]["BudgetPeriod"];
+            /**
+             * Resets At
+             * Format: date-time
+             */
+            resets_at: string;
+            /**
+             * Timezone
+             * @description The time zone in which days and months begin.
+             */
+            timezone: string;
             /**
              * Subject Name
              * @description For people to read.
              */
             subject_name: string;
-            period: components["schemas"]["BudgetPeriod"];
             /**
              * Used Usd
              * @description In US dollars, as a decimal.
@@ -222,16 +232,6 @@ export interface components {
              * @description An owner has set a limit for exactly this; otherwise the server settings apply.
              */
             is_limit_set: boolean;
-            /**
-             * Resets At
-             * Format: date-time
-             */
-            resets_at: string;
-            /**
-             * Timezone
-             * @description The time zone in which days and months begin.
-             */
-            timezone: string;
         };
         /**
          * BudgetPeriod
@@ -244,17 +244,17 @@ export interface components {
          */
         BudgetScope: "all" | "person" | "job" | "profile";
         /**
-         * BudgetsOut
+         * BudgetsJson
          * @description Budgets.
          */
-        BudgetsOut: {
+        BudgetsJson: {
             /** Budgets */
-            budgets: components["schemas"]["BudgetOut"][];
+            budgets: components["schemas"]["BudgetJson"][];
             /**
              * Used Up
              * @description For members: budgets shared with others that are used up. Owners see those among `budgets`.
              */
-            used_up: components["schemas"]["UsedUpBudgetOut"][];
+            used_up: components["schemas"]["UsedUpBudgetJson"][];
             /**
              * Next Cursor
              * @description Pass this to get the next page; null on the last page.
@@ -1016,6 +1016,20 @@ export interface components {
             title?: string | null;
         };
         /**
+         * FormFieldJson
+         * @description A text that a form asks for, besides the fields that have a place of their own there.
+         */
+        FormFieldJson: {
+            /** Name */
+            name: string;
+            /** Label */
+            label: string;
+            /** Help */
+            help: string;
+            /** Max Chars */
+            max_chars: number;
+        };
+        /**
          * Grant
          * @description What the approval of a request gives to the account that asked.
          * @enum {string}
@@ -1135,367 +1149,10 @@ export interface components {
             link: components["schemas"]["SignInLinkOut"];
         };
         /**
-         * JobDetailsOut
+         * JobDetailsJson
          * @description A job, and what it means.
          */
-        JobDetailsOut: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /**
-             * Person Id
-             * @description On whose behalf it runs.
-             */
-            person_id: string;
-            /** Person Name */
-            person_name: string;
-            /** Prompt */
-            prompt: string;
-            /** Schedule */
-            schedule: string;
-            /**
-             * Words
-             * @description The schedule in words, with the time zone.
-             */
-            words: string;
-            /** Timezone */
-            timezone: string;
-            /**
-             * Runs Left
-             * @description Scheduled runs that are left; null: without end.
-             */
-            runs_left: number | null;
-            /** Targets */
-            targets: string[];
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use.
-             */
-            toolsets: string[];
-            /** Model */
-            model: string | null;
-            /** Profile */
-            profile: string | null;
-            state: components["schemas"]["JobState"];
-            /**
-             * State Reason
-             * @description Why it is paused or has ended, if there is more to say.
-             */
-            state_reason: string | null;
-            /**
-             * Has Proposed Change
-             * @description The agent has proposed a change that waits for confirmation.
-             */
-            has_proposed_change: boolean;
-            /**
-             * Asked At
-             * @description When you were asked to confirm what the agent has proposed.
-             */
-            asked_at: string | null;
-            /**
-             * Next Slot
-             * @description Its next scheduled time; null unless it is active.
-             */
-            next_slot: string | null;
-            /**
-             * Failure Count
-             * @description How many runs have failed in a row.
-             */
-            failure_count: number;
-            /**
-             * Origin Platform
-             * @description Where it was made.
-             */
-            origin_platform: string;
-            /**
-             * Origin Session Id
-             * @description The conversation in which it was made.
-             */
-            origin_session_id: string | null;
-            last_run: components["schemas"]["LastRunOut"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            updated_at: string;
-            preview: components["schemas"]["JobPreviewOut"];
-            /** @description The job as it would be with the change that the agent proposes. */
-            proposed_change: components["schemas"]["JobPreviewOut"] | null;
-        };
-        /**
-         * JobFieldsIn
-         * @description The fields of a job.
-         *
-         *     In a change, a field that is missing or null stays as it is; null resets the model, the profile and `repeat`.
-         */
-        JobFieldsIn: {
-            /**
-             * Name
-             * @description By default the first words of the prompt.
-             */
-            name?: string | null;
-            /** Prompt */
-            prompt?: string | null;
-            /**
-             * Schedule
-             * @description `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
-             * @example 0 7 * * MON-FRI
-             */
-            schedule?: string | null;
-            /**
-             * Timezone
-             * @description An IANA name; yours by default.
-             * @example Europe/Vienna
-             */
-            timezone?: string | null;
-            /**
-             * Targets
-             * @description Where the answer goes: `origin` (where the job is made, the default), `local`, a platform (its home channel) or `platform:chat[:thread]`.
-             */
-            targets?: string[] | null;
-            /**
-             * Toolsets
-             * @description `history` and `memory` by default, if you may use them.
-             */
-            toolsets?: string[] | null;
-            /**
-             * Repeat
-             * @description How many scheduled runs it has; 0 or null: without end.
-             */
-            repeat?: number | null;
-            /** Model */
-            model?: string | null;
-            /** Profile */
-            profile?: string | null;
-        };
-        /**
-         * JobIn
-         * @description A new job. `prompt` and `schedule` are required.
-         */
-        JobIn: {
-            /**
-             * Name
-             * @description By default the first words of the prompt.
-             */
-            name?: string | null;
-            /** Prompt */
-            prompt?: string | null;
-            /**
-             * Schedule
-             * @description `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
-             * @example 0 7 * * MON-FRI
-             */
-            schedule?: string | null;
-            /**
-             * Timezone
-             * @description An IANA name; yours by default.
-             * @example Europe/Vienna
-             */
-            timezone?: string | null;
-            /**
-             * Targets
-             * @description Where the answer goes: `origin` (where the job is made, the default), `local`, a platform (its home channel) or `platform:chat[:thread]`.
-             */
-            targets?: string[] | null;
-            /**
-             * Toolsets
-             * @description `history` and `memory` by default, if you may use them.
-             */
-            toolsets?: string[] | null;
-            /**
-             * Repeat
-             * @description How many scheduled runs it has; 0 or null: without end.
-             */
-            repeat?: number | null;
-            /** Model */
-            model?: string | null;
-            /** Profile */
-            profile?: string | null;
-            /**
-             * Session Id
-             * @description The conversation in which it is made; its target `origin` leads there.
-             */
-            session_id?: string | null;
-        };
-        /**
-         * JobOptionsOut
-         * @description What you can choose from when you make a job.
-         */
-        JobOptionsOut: {
-            /**
-             * Timezone
-             * @description Your time zone, or the server's if you have chosen none.
-             */
-            timezone: string;
-            /**
-             * Toolsets
-             * @description The toolsets that you can grant.
-             */
-            toolsets: components["schemas"]["NamedItemOut"][];
-            /** Default Toolsets */
-            default_toolsets: string[];
-            /**
-             * Targets
-             * @description Targets to choose from; others can be written, too.
-             */
-            targets: components["schemas"]["NamedItemOut"][];
-        };
-        /**
-         * JobOut
-         * @description A job.
-         */
-        JobOut: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /**
-             * Person Id
-             * @description On whose behalf it runs.
-             */
-            person_id: string;
-            /** Person Name */
-            person_name: string;
-            /** Prompt */
-            prompt: string;
-            /** Schedule */
-            schedule: string;
-            /**
-             * Words
-             * @description The schedule in words, with the time zone.
-             */
-            words: string;
-            /** Timezone */
-            timezone: string;
-            /**
-             * Runs Left
-             * @description Scheduled runs that are left; null: without end.
-             */
-            runs_left: number | null;
-            /** Targets */
-            targets: string[];
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use.
-             */
-            toolsets: string[];
-            /** Model */
-            model: string | null;
-            /** Profile */
-            profile: string | null;
-            state: components["schemas"]["JobState"];
-            /**
-             * State Reason
-             * @description Why it is paused or has ended, if there is more to say.
-             */
-            state_reason: string | null;
-            /**
-             * Has Proposed Change
-             * @description The agent has proposed a change that waits for confirmation.
-             */
-            has_proposed_change: boolean;
-            /**
-             * Asked At
-             * @description When you were asked to confirm what the agent has proposed.
-             */
-            asked_at: string | null;
-            /**
-             * Next Slot
-             * @description Its next scheduled time; null unless it is active.
-             */
-            next_slot: string | null;
-            /**
-             * Failure Count
-             * @description How many runs have failed in a row.
-             */
-            failure_count: number;
-            /**
-             * Origin Platform
-             * @description Where it was made.
-             */
-            origin_platform: string;
-            /**
-             * Origin Session Id
-             * @description The conversation in which it was made.
-             */
-            origin_session_id: string | null;
-            last_run: components["schemas"]["LastRunOut"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            updated_at: string;
-        };
-        /**
-         * JobPreviewIn
-         * @description A new job or a change of one, to look at before it is made.
-         */
-        JobPreviewIn: {
-            /**
-             * Name
-             * @description By default the first words of the prompt.
-             */
-            name?: string | null;
-            /** Prompt */
-            prompt?: string | null;
-            /**
-             * Schedule
-             * @description `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
-             * @example 0 7 * * MON-FRI
-             */
-            schedule?: string | null;
-            /**
-             * Timezone
-             * @description An IANA name; yours by default.
-             * @example Europe/Vienna
-             */
-            timezone?: string | null;
-            /**
-             * Targets
-             * @description Where the answer goes: `origin` (where the job is made, the default), `local`, a platform (its home channel) or `platform:chat[:thread]`.
-             */
-            targets?: string[] | null;
-            /**
-             * Toolsets
-             * @description `history` and `memory` by default, if you may use them.
-             */
-            toolsets?: string[] | null;
-            /**
-             * Repeat
-             * @description How many scheduled runs it has; 0 or null: without end.
-             */
-            repeat?: number | null;
-            /** Model */
-            model?: string | null;
-            /** Profile */
-            profile?: string | null;
-            /**
-             * Session Id
-             * @description The conversation in which it is made; its target `origin` leads there.
-             */
-            session_id?: string | null;
-            /**
-             * Job Id
-             * @description The job that it changes.
-             */
-            job_id?: string | null;
-        };
-        /**
-         * JobPreviewOut
-         * @description A job as it is or will be, in words.
-         */
-        JobPreviewOut: {
+        JobDetailsJson: {
             /** Name */
             name: string;
             /** Prompt */
@@ -1515,15 +1172,427 @@ export interface components {
             /** Timezone */
             timezone: string;
             /**
-             * Next Slots
-             * @description Its next times, at most three.
+             * Runs Left
+             * @description Scheduled runs that are left; null: without end.
              */
-            next_slots: string[];
+            runs_left: number | null;
+            /**
+             * Model
+             * @description The model that it has chosen; null: the default.
+             */
+            model: string | null;
+            /** Profile */
+            profile: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Person Id
+             * @description On whose behalf it runs.
+             */
+            person_id: string;
+            /** Person Name */
+            person_name: string;
+            /** Targets */
+            targets: string[];
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use.
+             */
+            toolsets: string[];
+            state: components["schemas"]["JobState"];
+            /**
+             * State Reason
+             * @description Why it is paused or has ended, if there is more to say.
+             */
+            state_reason: string | null;
+            /**
+             * Has Proposed Change
+             * @description The agent has proposed a change that waits for confirmation.
+             */
+            has_proposed_change: boolean;
+            /**
+             * Asked At
+             * @description When you were asked to confirm what the agent has proposed.
+             */
+            asked_at: string | null;
+            /**
+             * Next Slot
+             * @description Its next scheduled time; null unless it is active.
+             */
+            next_slot: string | null;
+            /**
+             * Failure Count
+             * @description How many runs have failed in a row.
+             */
+            failure_count: number;
+            /**
+             * Origin Platform
+             * @description Where it was made.
+             */
+            origin_platform: string;
+            /**
+             * Origin Session Id
+             * @description The conversation in which it was made.
+             */
+            origin_session_id: string | null;
+            last_run: components["schemas"]["LastRunJson"] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            preview: components["schemas"]["JobPreviewJson"];
+            /** @description The job as it would be with the change that the agent proposes. */
+            proposed_change: components["schemas"]["JobPreviewJson"] | null;
+        };
+        /**
+         * JobFieldsIn
+         * @description The fields of a job.
+         *
+         *     In a change, a field that is missing or null stays as it is; null resets the model, the profile and `repeat`.
+         */
+        JobFieldsIn: {
+            /**
+             * Name
+             * @description Its name; by default the first words of the prompt.
+             */
+            name?: string | null;
+            /**
+             * Prompt
+             * @description What the agent should do.
+             */
+            prompt?: string | null;
+            /**
+             * Schedule
+             * @description When it runs: `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule?: string | null;
+            /**
+             * Timezone
+             * @description An IANA time zone, such as Europe/Berlin; yours by default.
+             * @example Europe/Vienna
+             */
+            timezone?: string | null;
+            /**
+             * Targets
+             * @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`.
+             */
+            targets?: string[] | null;
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them.
+             */
+            toolsets?: string[] | null;
+            /**
+             * Repeat
+             * @description How many scheduled runs it has; 0: without end.
+             */
+            repeat?: number | null;
+            /**
+             * Model
+             * @description The model; `default` for the default.
+             */
+            model?: string | null;
+            /**
+             * Profile
+             * @description A profile of the settings; `default` for none.
+             */
+            profile?: string | null;
+        };
+        /**
+         * JobIn
+         * @description A new job. `prompt` and `schedule` are required.
+         */
+        JobIn: {
+            /**
+             * Name
+             * @description Its name; by default the first words of the prompt.
+             */
+            name?: string | null;
+            /**
+             * Prompt
+             * @description What the agent should do.
+             */
+            prompt?: string | null;
+            /**
+             * Schedule
+             * @description When it runs: `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule?: string | null;
+            /**
+             * Timezone
+             * @description An IANA time zone, such as Europe/Berlin; yours by default.
+             * @example Europe/Vienna
+             */
+            timezone?: string | null;
+            /**
+             * Targets
+             * @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`.
+             */
+            targets?: string[] | null;
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them.
+             */
+            toolsets?: string[] | null;
+            /**
+             * Repeat
+             * @description How many scheduled runs it has; 0: without end.
+             */
+            repeat?: number | null;
+            /**
+             * Model
+             * @description The model; `default` for the default.
+             */
+            model?: string | null;
+            /**
+             * Profile
+             * @description A profile of the settings; `default` for none.
+             */
+            profile?: string | null;
+            /**
+             * Session Id
+             * @description The conversation in which it is made; its target `origin` leads there.
+             */
+            session_id?: string | null;
+        };
+        /**
+         * JobJson
+         * @description A job.
+         */
+        JobJson: {
+            /** Name */
+            name: string;
+            /** Prompt */
+            prompt: string;
+            /**
+             * Schedule
+             * @description As it is stored.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule: string;
+            /**
+             * Words
+             * @description The schedule in words, with the time zone.
+             * @example every weekday at 07:00 (Europe/Vienna)
+             */
+            words: string;
+            /** Timezone */
+            timezone: string;
             /**
              * Runs Left
              * @description Scheduled runs that are left; null: without end.
              */
             runs_left: number | null;
+            /**
+             * Model
+             * @description The model that it has chosen; null: the default.
+             */
+            model: string | null;
+            /** Profile */
+            profile: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Person Id
+             * @description On whose behalf it runs.
+             */
+            person_id: string;
+            /** Person Name */
+            person_name: string;
+            /** Targets */
+            targets: string[];
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use.
+             */
+            toolsets: string[];
+            state: components["schemas"]["JobState"];
+            /**
+             * State Reason
+             * @description Why it is paused or has ended, if there is more to say.
+             */
+            state_reason: string | null;
+            /**
+             * Has Proposed Change
+             * @description The agent has proposed a change that waits for confirmation.
+             */
+            has_proposed_change: boolean;
+            /**
+             * Asked At
+             * @description When you were asked to confirm what the agent has proposed.
+             */
+            asked_at: string | null;
+            /**
+             * Next Slot
+             * @description Its next scheduled time; null unless it is active.
+             */
+            next_slot: string | null;
+            /**
+             * Failure Count
+             * @description How many runs have failed in a row.
+             */
+            failure_count: number;
+            /**
+             * Origin Platform
+             * @description Where it was made.
+             */
+            origin_platform: string;
+            /**
+             * Origin Session Id
+             * @description The conversation in which it was made.
+             */
+            origin_session_id: string | null;
+            last_run: components["schemas"]["LastRunJson"] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * JobOptionsJson
+         * @description What you can choose from when you make a job.
+         */
+        JobOptionsJson: {
+            /**
+             * Timezone
+             * @description Your time zone, or the server's if you have chosen none.
+             */
+            timezone: string;
+            /**
+             * Toolsets
+             * @description The toolsets that you can grant.
+             */
+            toolsets: components["schemas"]["NamedItemJson"][];
+            /** Default Toolsets */
+            default_toolsets: string[];
+            /**
+             * Targets
+             * @description Targets to choose from; others can be written, too.
+             */
+            targets: components["schemas"]["NamedItemJson"][];
+            /**
+             * Fields
+             * @description What a job can have besides, as a text each.
+             */
+            fields: components["schemas"]["FormFieldJson"][];
+        };
+        /**
+         * JobPreviewIn
+         * @description A new job or a change of one, to look at before it is made.
+         */
+        JobPreviewIn: {
+            /**
+             * Name
+             * @description Its name; by default the first words of the prompt.
+             */
+            name?: string | null;
+            /**
+             * Prompt
+             * @description What the agent should do.
+             */
+            prompt?: string | null;
+            /**
+             * Schedule
+             * @description When it runs: `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule?: string | null;
+            /**
+             * Timezone
+             * @description An IANA time zone, such as Europe/Berlin; yours by default.
+             * @example Europe/Vienna
+             */
+            timezone?: string | null;
+            /**
+             * Targets
+             * @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`.
+             */
+            targets?: string[] | null;
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them.
+             */
+            toolsets?: string[] | null;
+            /**
+             * Repeat
+             * @description How many scheduled runs it has; 0: without end.
+             */
+            repeat?: number | null;
+            /**
+             * Model
+             * @description The model; `default` for the default.
+             */
+            model?: string | null;
+            /**
+             * Profile
+             * @description A profile of the settings; `default` for none.
+             */
+            profile?: string | null;
+            /**
+             * Session Id
+             * @description The conversation in which it is made; its target `origin` leads there.
+             */
+            session_id?: string | null;
+            /**
+             * Job Id
+             * @description The job that it changes.
+             */
+            job_id?: string | null;
+        };
+        /**
+         * JobPreviewJson
+         * @description A job as it is or will be, in words.
+         */
+        JobPreviewJson: {
+            /** Name */
+            name: string;
+            /** Prompt */
+            prompt: string;
+            /**
+             * Schedule
+             * @description As it is stored.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule: string;
+            /**
+             * Words
+             * @description The schedule in words, with the time zone.
+             * @example every weekday at 07:00 (Europe/Vienna)
+             */
+            words: string;
+            /** Timezone */
+            timezone: string;
+            /**
+             * Runs Left
+             * @description Scheduled runs that are left; null: without end.
+             */
+            runs_left: number | null;
+            /**
+             * Model
+             * @description The model that it has chosen; null: the default.
+             */
+            model: string | null;
+            /** Profile */
+            profile: string | null;
+            /**
+             * Next Slots
+             * @description Its next times, at most three.
+             */
+            next_slots: string[];
             /**
              * Runs Per Day
              * @description On average; null: it runs once.
@@ -1542,21 +1611,14 @@ export interface components {
             /** @description `runs`: the average of its last runs. `estimate`: by the length of its prompt. `unknown`: the price of the model is not known. */
             cost_basis: components["schemas"]["CostBasis"];
             /** Targets */
-            targets: components["schemas"]["NamedItemOut"][];
+            targets: components["schemas"]["NamedItemJson"][];
             /** Toolsets */
-            toolsets: components["schemas"]["NamedItemOut"][];
-            /**
-             * Model
-             * @description The model that it has chosen; null: the default.
-             */
-            model: string | null;
+            toolsets: components["schemas"]["NamedItemJson"][];
             /**
              * Used Model
              * @description The model that answers.
              */
             used_model: string;
-            /** Profile */
-            profile: string | null;
         };
         /**
          * JobResult
@@ -1565,15 +1627,10 @@ export interface components {
          */
         JobResult: "answer" | "silent";
         /**
-         * JobRunKind
-         * @enum {string}
-         */
-        JobRunKind: "scheduled" | "manual";
-        /**
-         * JobRunOut
+         * JobRunJson
          * @description One run of a job: how it ended, what came out of it, and what was delivered.
          */
-        JobRunOut: {
+        JobRunJson: {
             /** Id */
             id: string;
             /**
@@ -1602,9 +1659,9 @@ export interface components {
              */
             refused_tools: string[];
             /** Deliveries */
-            deliveries: components["schemas"]["RunDeliveryOut"][];
+            deliveries: components["schemas"]["RunDeliveryJson"][];
             /** Target Errors */
-            target_errors: components["schemas"]["TargetErrorOut"][];
+            target_errors: components["schemas"]["TargetErrorJson"][];
             /**
              * Session Id
              * @description The conversation of the run.
@@ -1621,17 +1678,22 @@ export interface components {
             ended_at: string | null;
         };
         /**
+         * JobRunKind
+         * @enum {string}
+         */
+        JobRunKind: "scheduled" | "manual";
+        /**
          * JobRunState
          * @enum {string}
          */
         JobRunState: "queued" | "running" | "done" | "failed" | "missed" | "skipped";
         /**
-         * JobRunsOut
+         * JobRunsJson
          * @description Runs of a job, the newest first.
          */
-        JobRunsOut: {
+        JobRunsJson: {
             /** Runs */
-            runs: components["schemas"]["JobRunOut"][];
+            runs: components["schemas"]["JobRunJson"][];
         };
         /**
          * JobState
@@ -1639,12 +1701,12 @@ export interface components {
          */
         JobState: "proposed" | "active" | "paused" | "ended";
         /**
-         * JobsOut
+         * JobsJson
          * @description Jobs by name; with `all`, those of all people, the oldest first.
          */
-        JobsOut: {
+        JobsJson: {
             /** Jobs */
-            jobs: components["schemas"]["JobOut"][];
+            jobs: components["schemas"]["JobJson"][];
             /**
              * Next Cursor
              * @description Pass this to get the next page; null on the last page.
@@ -1652,10 +1714,10 @@ export interface components {
             next_cursor: string | null;
         };
         /**
-         * LastRunOut
+         * LastRunJson
          * @description The latest run of a job.
          */
-        LastRunOut: {
+        LastRunJson: {
             /** Id */
             id: string;
             /**
@@ -1986,18 +2048,18 @@ export interface components {
             uses_terminal: boolean;
         };
         /**
-         * MemoriesOut
+         * MemoriesJson
          * @description A page of memories, newest first.
          */
-        MemoriesOut: {
+        MemoriesJson: {
             /** Memories */
-            memories: components["schemas"]["MemoryOut"][];
+            memories: components["schemas"]["MemoryJson"][];
             /**
              * Next Cursor
              * @description Pass this to get the next page; null on the last page.
              */
             next_cursor: string | null;
-            agent: components["schemas"]["AgentMemoryOut"];
+            agent: components["schemas"]["AgentMemoryJson"];
         };
         /**
          * MemoryIn
@@ -2011,16 +2073,10 @@ export interface components {
             text: string;
         };
         /**
-         * MemoryOrigin
-         * @description How a memory came about.
-         * @enum {string}
-         */
-        MemoryOrigin: "person" | "agent" | "learned";
-        /**
-         * MemoryOut
+         * MemoryJson
          * @description A memory: one fact that the agent remembers.
          */
-        MemoryOut: {
+        MemoryJson: {
             /** Id */
             id: string;
             /** Text */
@@ -2061,6 +2117,12 @@ export interface components {
              */
             session_id: string | null;
         };
+        /**
+         * MemoryOrigin
+         * @description How a memory came about.
+         * @enum {string}
+         */
+        MemoryOrigin: "person" | "agent" | "learned";
         /**
          * MessageIn
          * @description A message to send.
@@ -2199,10 +2261,10 @@ export interface components {
             timezone?: string | null;
         };
         /**
-         * NamedItemOut
+         * NamedItemJson
          * @description A target or a toolset, and what it is in words.
          */
-        NamedItemOut: {
+        NamedItemJson: {
             /** Name */
             name: string;
             /** Words */
@@ -3318,10 +3380,10 @@ export interface components {
          */
         Role: "owner" | "member" | "guest";
         /**
-         * RunDeliveryOut
+         * RunDeliveryJson
          * @description What became of one message with the answer of a run.
          */
-        RunDeliveryOut: {
+        RunDeliveryJson: {
             /** Id */
             id: string;
             /**
@@ -3348,10 +3410,10 @@ export interface components {
             text?: string | null;
         };
         /**
-         * SavedPromptOut
+         * SavedPromptJson
          * @description A saved prompt. `{{word}}` in its text is a placeholder.
          */
-        SavedPromptOut: {
+        SavedPromptJson: {
             /** Id */
             id: string;
             /** Name */
@@ -3370,12 +3432,17 @@ export interface components {
             updated_at: string;
         };
         /**
-         * SavedPromptsOut
+         * SavedPromptsJson
          * @description Your saved prompts, sorted by name.
          */
-        SavedPromptsOut: {
+        SavedPromptsJson: {
             /** Prompts */
-            prompts: components["schemas"]["SavedPromptOut"][];
+            prompts: components["schemas"]["SavedPromptJson"][];
+            /**
+             * Fields
+             * @description What a prompt can have besides its name and its text.
+             */
+            fields: components["schemas"]["FormFieldJson"][];
         };
         /**
          * Scope
@@ -4024,10 +4091,10 @@ export interface components {
             include_usage?: boolean;
         };
         /**
-         * TargetErrorOut
+         * TargetErrorJson
          * @description A target that nothing could be sent to.
          */
-        TargetErrorOut: {
+        TargetErrorJson: {
             /** Target */
             target: string;
             /** Error */
@@ -4226,12 +4293,15 @@ export interface components {
             turns: number;
         };
         /**
-         * UsedUpBudgetOut
+         * UsedUpBudgetJson
          * @description A budget that you share with others and that is used up. What others have spent is not shown.
          */
-        UsedUpBudgetOut: {
+        UsedUpBudgetJson: {
             scope: components["schemas"]["BudgetScope"];
-            /** Subject */
+            /**
+             * Subject
+             * @description The id of a person or job, or the name of a profile; empty for all together, or each of them.
+             */
             subject: string;
             period: components["schemas"]["BudgetPeriod"];
             /**
@@ -4239,7 +4309,10 @@ export interface components {
              * Format: date-time
              */
             resets_at: string;
-            /** Timezone */
+            /**
+             * Timezone
+             * @description The time zone in which days and months begin.
+             */
             timezone: string;
         };
         /**

@@ -46,7 +46,7 @@ def show_budgets(ctx: click.Context, as_json: bool) -> None:
 
     Lists those that have a limit or were used this month: used, held for running calls, limit, and when it resets.
     """
-    from palaver.money.service import status_to_json
+    from palaver.money.wire import status_to_json
 
     with _open_overview(ctx) as (overview, principal):
         page = overview.list_everything(principal)
@@ -104,8 +104,8 @@ def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> No
 
 
 def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
-    from palaver.money.service import status_to_json
     from palaver.money.texts import describe_named_status
+    from palaver.money.wire import status_to_json
 
     if as_json:
         output.print_json({"budget": status_to_json(status)})

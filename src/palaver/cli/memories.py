@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import json_output, options as lookup, output
+from palaver.cli import options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.errors import NotFound
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from palaver.memory.model import MemoryEntry
+    from palaver.memory.wire import MemoryJson
     from palaver.sessions.view import SessionView
 
 _COLUMNS = (
@@ -55,7 +56,7 @@ def list_memories(ctx: click.Context, words: tuple[str, ...], origin: str | None
         found = list(_load_memories(view, query, None if origin is None else MemoryOrigin(origin)))
     now = datetime.now(UTC)
     if as_json:
-        output.print_json({"memories": [json_output.memory_to_json(entry) for entry in found]})
+        output.print_json({"memories": [_to_json(entry) for entry in found]})
     elif found:
         output.print_table(_COLUMNS, [_make_row(entry, now) for entry in found])
     elif query or origin is not None:
@@ -74,7 +75,7 @@ def remember(ctx: click.Context, text: str, as_json: bool) -> None:
     with open_view(ctx) as view:
         entry = view.part(MemoryOperations).remember(text)
     if as_json:
-        output.print_json({"memory": json_output.memory_to_json(entry)})
+        output.print_json({"memory": _to_json(entry)})
     else:
         click.echo(f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id}).")
 
@@ -92,7 +93,7 @@ def edit(ctx: click.Context, memory: str, text: str, as_json: bool) -> None:
     with open_view(ctx) as view:
         entry = view.part(MemoryOperations).update(_find_memory(view, memory).memory.id, text)
     if as_json:
-        output.print_json({"memory": json_output.memory_to_json(entry)})
+        output.print_json({"memory": _to_json(entry)})
     else:
         click.echo(f"Changed {entry.memory.id} to {lookup.quote(entry.memory.text)}.")
 
@@ -113,7 +114,7 @@ def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
         confirm_or_exit(f"Delete the memory {text} (visible to: {_describe_audience(found)})?", skip=yes)
         deleted = view.part(MemoryOperations).forget(found.memory.id)
     if as_json:
-        output.print_json({"deleted": json_output.memory_to_json(deleted)})
+        output.print_json({"deleted": _to_json(deleted)})
     else:
         click.echo(f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
 
@@ -159,3 +160,9 @@ def _describe_audience(entry: MemoryEntry) -> str:
     if not entry.shared:
         return "only you"
     return f"you and {output.format_count(entry.other_count, 'other')}" if entry.other_count else "a shared chat"
+
+
+def _to_json(entry: MemoryEntry) -> MemoryJson:
+    from palaver.memory.wire import memory_to_json
+
+    return memory_to_json(entry)

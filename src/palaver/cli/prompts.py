@@ -11,13 +11,14 @@ import click
 from palaver.cli import options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
-from palaver.core.clock import format_time
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
 from palaver.prompts.service import SavedPromptOperations
-from palaver.prompts.table import MAX_PROMPT_CHARS
+from palaver.prompts.table import MAX_PROMPT_CHARS, PROMPT_FIELDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from palaver.prompts.table import SavedPrompt
     from palaver.sessions.view import SessionView
 
@@ -42,7 +43,9 @@ def list_prompts(ctx: click.Context, as_json: bool) -> None:
         found = view.part(SavedPromptOperations).list()
     now = datetime.now(UTC)
     if as_json:
-        output.print_json({"prompts": [_prompt_to_json(prompt) for prompt in found]})
+        from palaver.prompts.wire import prompt_to_json
+
+        output.print_json({"prompts": [prompt_to_json(prompt) for prompt in found]})
     elif found:
         output.print_table(_COLUMNS, [_make_row(prompt, now) for prompt in found])
     else:
@@ -60,46 +63,52 @@ def show(ctx: click.Context, prompt: str, as_json: bool) -> None:
     """
     with open_view(ctx) as view:
         found = _find_prompt(view, prompt)
-    if as_json:
-        output.print_json({"prompt": _prompt_to_json(found)})
-    else:
-        click.echo(output.clean_text(found.text))
+    _print_prompt("prompt", found, output.clean_text(found.text), as_json=as_json)
+
+
+def _add_field_options(names: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed([*names]):
+            command = click.option(f"--{name}", metavar=name.upper(), help=PROMPT_FIELDS[name].help)(command)
+        return command
+
+    return decorate
 
 
 @prompts.command()
 @click.argument("name")
 @click.argument("text")
+@_add_field_options(name for name, declared in PROMPT_FIELDS.items() if not declared.is_required)
 @json_option
 @click.pass_context
-def add(ctx: click.Context, name: str, text: str, as_json: bool) -> None:
+def add(ctx: click.Context, /, name: str, text: str, as_json: bool, **others: str | None) -> None:
     """Save a prompt.
 
     {{word}} in TEXT is a placeholder; - reads the text from standard input.
     """
     with open_view(ctx) as view:
-        saved = view.part(SavedPromptOperations).create(name, _read_text(text))
-    _print_saved("Saved", saved, as_json=as_json)
+        saved = view.part(SavedPromptOperations).create(name, _read_text(text), **others)
+    _print_prompt("prompt", saved, f"Saved the prompt {lookup.quote(saved.name)}.", as_json=as_json)
 
 
 @prompts.command()
 @click.argument("prompt")
-@click.option("--name", metavar="NAME", help="The new name.")
-@click.option("--text", metavar="TEXT", help="The new text; - reads it from standard input.")
+@_add_field_options(PROMPT_FIELDS)
 @json_option
 @click.pass_context
-def edit(ctx: click.Context, prompt: str, name: str | None, text: str | None, as_json: bool) -> None:
-    """Change the name or the text of a saved prompt.
+def edit(ctx: click.Context, /, prompt: str, as_json: bool, **fields: str | None) -> None:
+    """Change a saved prompt.
 
     PROMPT is its name or id.
     """
-    if name is None and text is None:
-        raise click.UsageError("Nothing to change. Use --name, --text or both.")
+    given = {
+        field: _read_text(value) if field == "text" else value for field, value in fields.items() if value is not None
+    }
+    if not given:
+        raise click.UsageError(f"Nothing to change. Use {', '.join(f'--{field}' for field in PROMPT_FIELDS)}.")
     with open_view(ctx) as view:
-        found = _find_prompt(view, prompt)
-        saved = view.part(SavedPromptOperations).update(
-            found.id, name=name, text=None if text is None else _read_text(text)
-        )
-    _print_saved("Changed", saved, as_json=as_json)
+        saved = view.part(SavedPromptOperations).update(_find_prompt(view, prompt).id, **given)
+    _print_prompt("prompt", saved, f"Changed the prompt {lookup.quote(saved.name)}.", as_json=as_json)
 
 
 @prompts.command()
@@ -116,10 +125,7 @@ def remove(ctx: click.Context, prompt: str, yes: bool, as_json: bool) -> None:
         found = _find_prompt(view, prompt)
         confirm_or_exit(f"Delete the prompt {lookup.quote(found.name)}?", skip=yes)
         deleted = view.part(SavedPromptOperations).delete(found.id)
-    if as_json:
-        output.print_json({"deleted": _prompt_to_json(deleted)})
-    else:
-        click.echo(f"Deleted the prompt {lookup.quote(deleted.name)}.")
+    _print_prompt("deleted", deleted, f"Deleted the prompt {lookup.quote(deleted.name)}.", as_json=as_json)
 
 
 def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
@@ -142,11 +148,13 @@ def _read_text(text: str) -> str:
     return read
 
 
-def _print_saved(verb: str, prompt: SavedPrompt, *, as_json: bool) -> None:
+def _print_prompt(key: str, prompt: SavedPrompt, text: str, *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"prompt": _prompt_to_json(prompt)})
+        from palaver.prompts.wire import prompt_to_json
+
+        output.print_json({key: prompt_to_json(prompt)})
     else:
-        click.echo(f"{verb} the prompt {lookup.quote(prompt.name)}.")
+        click.echo(text)
 
 
 def _make_row(prompt: SavedPrompt, now: datetime) -> tuple[str, ...]:
@@ -155,13 +163,3 @@ def _make_row(prompt: SavedPrompt, now: datetime) -> tuple[str, ...]:
         output.format_relative_time(prompt.updated_at, now),
         output.clean_line(prompt.text),
     )
-
-
-def _prompt_to_json(prompt: SavedPrompt) -> dict[str, Any]:
-    return {
-        "id": prompt.id,
-        "name": prompt.name,
-        "text": prompt.text,
-        "created_at": format_time(prompt.created_at),
-        "updated_at": format_time(prompt.updated_at),
-    }

@@ -23,9 +23,10 @@ from palaver.commands.command import (
 from palaver.commands.reply_text import escape_markdown, format_code
 from palaver.core.clock import check_timezone
 from palaver.core.operation import TransactionRunner
-from palaver.jobs import service as job_service, wire as job_json
-from palaver.jobs.fields import MAX_REPEAT, JobEnvironment
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, JobDraft
+from palaver.jobs import descriptions, service as job_service, wire
+from palaver.jobs.cron import join_words
+from palaver.jobs.fields import JobEnvironment
+from palaver.jobs.model import DEFAULT_CHOICE, JOB_FIELDS, MAX_JOB_NAME_CHARS, JobDraft
 from palaver.people import table as people
 from palaver.sessions.inbound import find_delivery_address
 
@@ -34,15 +35,14 @@ if TYPE_CHECKING:
 
     from palaver.commands.command import CommandAction, CommandCall
     from palaver.commands.context import CommandContext
-    from palaver.jobs.model import JobRun
+    from palaver.jobs.model import JobDetails, JobPreview, JobRun, JobSummary
     from palaver.jobs.service import Jobs
-    from palaver.jobs.wire import JobDetails, JobPreview, JobSummary
 
 MAX_LISTED_JOBS: Final = 30
 SHOWN_RUNS: Final = 5
 MAX_VALUE_CHARS: Final = 600
 DEFAULT: Final = "default"
-FIELDS: Final = ("name", "prompt", "schedule", "timezone", "targets", "tools", "repeat", "model", "profile")
+FIELDS: Final = {declared.command_word or name: name for name, declared in JOB_FIELDS.items()}  # by their words
 # How a name in quotes ends, by its first quote. Phones replace straight quotes by those of their language.
 _CLOSING_QUOTES: Final = {'"': '"', "'": "'", "“": "”“", "„": "“”", "‘": "’", "«": "»", "»": "«"}
 _NAME_ENDS: Final = {first: re.compile(rf"[{last}](?=\s|$)") for first, last in _CLOSING_QUOTES.items()}
@@ -70,7 +70,7 @@ def open_jobs(context: CommandContext) -> Jobs[TransactionRunner]:
 @read_action("jobs")
 def list_jobs(context: CommandContext, *, everything: bool = False) -> CommandReply:
     page = open_jobs(context).list(context.principal, everything=everything)
-    data = {"jobs": [job_json.summary_to_json(summary) for summary in page]}
+    data = {"jobs": [wire.summary_to_json(summary) for summary in page]}
     if not page:
         here = "" if context.scope.lane_key is None else " Jobs that you made elsewhere are not shown in this chat."
         return CommandReply(text=f"No jobs yet. {_ADD_USAGE}{here}", data=data)
@@ -92,7 +92,7 @@ def show_history(context: CommandContext, *, job: str, everything: bool = False)
     jobs = open_jobs(context)
     details = jobs.get(context.principal, job, everything=everything)
     runs = jobs.list_runs(context.principal, job, limit=SHOWN_RUNS, everything=everything)
-    data = {"job_id": details.job.id, "runs": [job_json.run_to_json(run) for run in runs]}
+    data = {"job_id": details.job.id, "runs": [wire.run_to_json(run) for run in runs]}
     name = _escape(details.job.name)
     if not runs:
         return CommandReply(text=f"**{name}** has not run yet.", data=data)
@@ -133,9 +133,8 @@ def pause_job(context: CommandContext, *, job: str, everything: bool = False) ->
 @write_action("jobs", runs_agent=True)
 def resume_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).resume(context.principal, job, everything=everything)
-    text = (
-        f"**{_escape(details.job.name)}** runs {_escape(details.words)}. Next: {job_json.describe_next(details.job)}."
-    )
+    next_time = descriptions.describe_next(details.job)
+    text = f"**{_escape(details.job.name)}** runs {_escape(details.words)}. Next: {next_time}."
     return _reply_briefly(text, details)
 
 
@@ -146,7 +145,7 @@ def run_job(context: CommandContext, *, job: str, everything: bool = False) -> C
     details = jobs.get(context.principal, job, everything=everything)
     targets = ", ".join(_escape(target.words) for target in details.preview.targets)
     text = f"Running **{_escape(details.job.name)}** now. The answer goes to: {targets}."
-    return CommandReply(text=text, data={"job_id": details.job.id, "run": job_json.run_to_json(run)})
+    return CommandReply(text=text, data={"job_id": details.job.id, "run": wire.run_to_json(run)})
 
 
 @write_action("jobs")
@@ -203,9 +202,9 @@ def _escape(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
 def _format_summary(summary: JobSummary, *, with_person: bool) -> str:
     job = summary.job
     person = f" of {_escape(summary.person_name, 60)}" if with_person else ""
-    next_time = f", next {job_json.describe_next(job)}" if job.next_slot else ""
-    last = job_json.describe_last_run(summary.last_run, job.timezone)
-    state = _escape(job_json.describe_state(job), 200)
+    next_time = f", next {descriptions.describe_next(job)}" if job.next_slot else ""
+    last = descriptions.describe_last_run(summary.last_run, job.timezone)
+    state = _escape(descriptions.describe_state(job), 200)
     return (
         f"- **{_escape(job.name, MAX_JOB_NAME_CHARS)}**{person} ({format_code(job.id)}): {_escape(summary.words, 200)},"
         f" {state}{next_time}; last run: {last}"
@@ -214,46 +213,46 @@ def _format_summary(summary: JobSummary, *, with_person: bool) -> str:
 
 def format_preview(preview: JobPreview) -> str:
     """Write what a person confirms as a list."""
-    lines = job_json.list_preview_lines(preview)
+    lines = descriptions.list_preview_lines(preview)
     return "\n".join(f"- **{label}**: {_escape(value)}" for label, value in lines)
 
 
 def _reply_with_job(heading: str, details: JobDetails) -> CommandReply:
     job = details.job
-    state = f"- **State**: {_escape(job_json.describe_state(job))}"
+    state = f"- **State**: {_escape(descriptions.describe_state(job))}"
     text = f"{heading}\n\n{format_preview(details.preview)}\n{state}"
     if details.proposed_change is not None:
         confirm, reject = format_code(f"/jobs confirm {job.name}"), format_code(f"/jobs reject {job.name}")
         change = format_preview(details.proposed_change)
         text += f"\n\nThe agent proposes this change. Use {confirm} or {reject}:\n\n{change}"
-    return CommandReply(text=text, data={"job": job_json.details_to_json(details)})
+    return _reply_briefly(text, details)
 
 
 def _reply_briefly(text: str, details: JobDetails) -> CommandReply:
-    return CommandReply(text=text, data={"job": job_json.details_to_json(details)})
+    return CommandReply(text=text, data={"job": wire.details_to_json(details)})
 
 
 def _format_run(run: JobRun, timezone: str) -> str:
-    lines = [f"**{job_json.format_slot(run.slot, timezone)}**"]
-    lines += [f"- {label}: {_escape(value)}" for label, value in job_json.list_run_lines(run)]
+    lines = [f"**{descriptions.format_slot(run.slot, timezone)}**"]
+    lines += [f"- {label}: {_escape(value)}" for label, value in descriptions.list_run_lines(run)]
     return "\n".join(lines)
 
 
 # ---- parsing ---------------------------------------------------------------------------------------------------
 
 
-def _make_draft(field: str, value: str) -> JobDraft:
-    if field in {"targets", "tools"}:
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        is_none = field == "tools" and value.strip().lower() == "none"
-        values: dict[str, Any] = {"targets" if field == "targets" else "toolsets": () if is_none else names}
-    elif field == "repeat":
-        is_forever = value.strip().lower() in {"forever", DEFAULT}
-        if not is_forever and not (value.isascii() and value.isdecimal() and int(value[:9]) <= MAX_REPEAT):
-            raise BadArguments(f"`repeat` takes a number up to {MAX_REPEAT}, or `forever`.")
-        values = {"repeat": 0 if is_forever else int(value)}
-    else:
-        values = {field: value}
+def _make_draft(word: str, value: str) -> JobDraft:
+    name = FIELDS[word]
+    declared, lowered = JOB_FIELDS[name], value.strip().lower()
+    values: dict[str, Any] = {name: value}
+    if declared.kind == "names":
+        is_none = name == "toolsets" and lowered == "none"
+        values[name] = () if is_none else tuple(each.strip() for each in value.split(",") if each.strip())
+    elif declared.kind == "count":
+        is_forever = lowered in {"forever", DEFAULT_CHOICE}
+        if not is_forever and not (value.isascii() and value.isdecimal() and int(value[:9]) <= declared.maximum):
+            raise BadArguments(f"`{word}` takes a number up to {declared.maximum}, or `forever`.")
+        values[name] = 0 if is_forever else int(value)
     return JobDraft(**values)
 
 
@@ -295,7 +294,7 @@ def _parse_edit(text: str) -> CommandCall:
 def _parse_timezone(text: str) -> CommandCall:
     if not text:
         return show_timezone.call()
-    return set_timezone.call(timezone=None if text.lower() == DEFAULT else text)
+    return set_timezone.call(timezone=None if text.lower() == DEFAULT_CHOICE else text)
 
 
 def _parse_list(text: str) -> CommandCall:
@@ -359,9 +358,9 @@ JOBS = Command(
     help=(
         "Without arguments, lists your jobs. `/jobs add every 2h: prompt` makes one; schedules are `30m` (once),"
         " `every 2h`, cron such as `0 7 * * MON-FRI`, or `2026-12-24 18:00`. The other words take the name or the id"
-        " of a job. `/jobs edit name field value` changes one; fields are name, prompt, schedule, timezone, targets,"
-        " tools, repeat, model and profile. `/jobs timezone Europe/Berlin` sets your time zone. Owners write"
-        " `everything` after the id for the jobs of other people."
+        f" of a job. `/jobs edit name field value` changes one; fields are {join_words([*FIELDS])}."
+        " `/jobs timezone Europe/Berlin` sets your time zone. Owners write `everything` after the id for the jobs of"
+        " other people."
     ),
     example="/jobs add 0 7 * * MON-FRI: Summarize my unread mail",
     parse=_parse_jobs,

@@ -19,7 +19,6 @@ from palaver.jobs import table as jobs
 from palaver.jobs.fields import list_grantable_toolsets
 from palaver.jobs.proposals import ask_person
 from palaver.jobs.service import Jobs
-from palaver.jobs.wire import CostBasis
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes, turn_leases
 from palaver.sessions.conversations import build_person_source
@@ -29,14 +28,11 @@ from palaver.sessions.target_resolution import hide_chat_id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.agent.base import ModelPrices
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Engine, Transaction
-    from palaver.core.operation import AsyncRunner
     from palaver.core.source import SessionSource
     from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.model import JobDraft, JobProposal
-    from palaver.jobs.wire import JobDetails, JobPreview, JobSummary
+    from palaver.jobs.model import JobDetails, JobDraft, JobProposal, JobSummary
     from palaver.people.model import Principal
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
@@ -106,7 +102,9 @@ class ConversationJobs:
         job_row = jobs.get_any(tx, proposal.job_id)
         ask_person(tx, job_row.no, proposal, lease, to_micros(self._clock.now()))
         redactor = self._environment.redactor
-        return replace(proposal, targets=tuple(hide_chat_id(target, redactor) for target in proposal.targets))
+        targets = tuple(hide_chat_id(target, redactor) for target in proposal.fields.targets)
+        preview = replace(proposal.preview, fields=replace(proposal.fields, targets=targets))
+        return replace(proposal, preview=preview)
 
     def _require_lease(self) -> TurnLease:
         if self._lease is None:
@@ -134,45 +132,3 @@ class ConversationJobs:
 
 
 MakeConversationJobs: TypeAlias = Callable[["Principal", "SessionRow", "TurnLease | None"], ConversationJobs]
-
-
-# --------------------------------------------------------------------------------------------------
-# Reads jobs together with what they may cost: prices are loaded between two reads, outside of a transaction.
-
-
-async def get_job(
-    jobs: Jobs[AsyncRunner], prices: ModelPrices, principal: Principal, id_or_name: str, *, everything: bool = False
-) -> JobDetails:
-    details = await jobs.get(principal, id_or_name, everything=everything)
-    previews = [details.preview, *([details.proposed_change] if details.proposed_change else [])]
-    if await _load_missing_prices(prices, previews):
-        details = await jobs.get(principal, id_or_name, everything=everything)
-    return details
-
-
-async def preview_job(
-    jobs: Jobs[AsyncRunner],
-    prices: ModelPrices,
-    principal: Principal,
-    draft: JobDraft,
-    source: SessionSource,
-    *,
-    session_id: str | None = None,
-    job: str | None = None,
-    everything: bool = False,
-) -> JobPreview:
-    """Check a new job, or a change of one, and return it in words; nothing is stored."""
-
-    async def read() -> JobPreview:
-        return await jobs.preview(principal, draft, source, session_id=session_id, job=job, everything=everything)
-
-    preview = await read()
-    return await read() if await _load_missing_prices(prices, [preview]) else preview
-
-
-async def _load_missing_prices(prices: ModelPrices, previews: list[JobPreview]) -> bool:
-    """Load the prices that previews lack; return whether one was found."""
-    models = {each.used_model for each in previews if each.cost_basis is CostBasis.UNKNOWN}
-    missing = [model for model in models if not prices.is_loaded(model)]
-    await prices.load(missing)
-    return any(prices.find(model) is not None for model in missing)

@@ -15,33 +15,30 @@ from palaver.agent.toolsets import describe_toolset
 from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
 from palaver.delivery.reachable_chats import Origin
-from palaver.jobs import runs_table as job_run_summaries, table as jobs
+from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
-from palaver.jobs.fields import FieldChecker, JobFields, describe_target
-from palaver.jobs.model import JobDraft, JobProposal, JobState
+from palaver.jobs.fields import FieldChecker, describe_target
+from palaver.jobs.model import CostBasis, JobDetails, JobDraft, JobPreview, JobProposal, JobState, NamedItem
 from palaver.jobs.schedule import (
     Schedule,
     describe_schedule,
-    format_schedule,
     iterate_slots,
     list_next_slots,
     read_schedule,
 )
-from palaver.jobs.wire import CostBasis, JobDetails, JobPreview, NamedItem
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import table as sessions
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping
 
     from palaver.core.engines.base import Transaction
-    from palaver.core.ids import JobId, PersonId
+    from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
     from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.model import Job
+    from palaver.jobs.model import Job, JobFields
     from palaver.jobs.table import JobRow
     from palaver.people.model import Person, Principal
 
@@ -121,46 +118,41 @@ class PreviewRequest:
     principal: Principal  # on whose behalf it runs
     origin: Origin
     now: datetime
-    job_id: JobId | None = None
     job_no: int | None = None  # of a job that may have run
 
 
 def build_preview(tx: Transaction, environment: JobEnvironment, request: PreviewRequest) -> JobPreview:
     """Build the preview; raises InvalidInput for a schedule that never comes."""
-    fields, config, now = request.fields, environment.config, request.now
+    fields, now, schedule = request.fields, request.now, read_schedule(request.fields.schedule)
     used_model = fields.model or profiles.find_default_model(
         environment.profile, fields.profile, environment.agent.model
     )
     cost, basis = _estimate_cost_per_run(tx, environment, request, used_model)
-    runs_per_day = count_runs_per_day(fields.schedule, fields.timezone, now)
+    runs_per_day = count_runs_per_day(schedule, fields.timezone, now)
+    place = (environment.config, request.origin, now)
     return JobPreview(
-        job_id=request.job_id,
-        name=fields.name,
-        prompt=fields.prompt,
-        schedule=format_schedule(fields.schedule),
-        words=describe_schedule(fields.schedule, fields.timezone),
-        timezone=fields.timezone,
-        next_slots=list_shown_slots(fields, now),
-        runs_left=fields.runs_left,
+        fields=fields,
+        words=describe_schedule(schedule, fields.timezone),
+        next_slots=_list_shown_slots(fields, schedule, now),
         runs_per_day=runs_per_day,
         cost_per_run=cost,
         cost_per_day=None if cost is None else cost * Decimal(runs_per_day or 1),
         cost_basis=basis,
-        targets=tuple(
-            describe_target(tx, request.principal, text, config, request.origin, now) for text in fields.targets
-        ),
-        toolsets=tuple(NamedItem(name=name, words=describe_toolset(name)) for name in fields.toolsets),
-        model=fields.model,
+        targets=tuple(describe_target(tx, request.principal, text, *place) for text in fields.targets),
+        toolsets=describe_toolsets(fields.toolsets),
         used_model=used_model,
-        profile=fields.profile,
     )
 
 
-def list_shown_slots(fields: JobFields, now: datetime) -> tuple[datetime, ...]:
+def describe_toolsets(names: Iterable[str]) -> tuple[NamedItem, ...]:
+    return tuple(NamedItem(name=name, words=describe_toolset(name)) for name in names)
+
+
+def _list_shown_slots(fields: JobFields, schedule: Schedule, now: datetime) -> tuple[datetime, ...]:
     """List the next times of a job in its time zone; fewer than three if it has fewer runs left."""
     count = SHOWN_SLOTS if fields.runs_left is None else min(SHOWN_SLOTS, fields.runs_left)
     zone = ZoneInfo(fields.timezone)
-    slots = list_next_slots(fields.schedule, fields.timezone, fields.anchor, now, count)
+    slots = list_next_slots(schedule, fields.timezone, fields.anchor, now, count)
     return tuple(slot.astimezone(zone) for slot in slots)
 
 
@@ -195,7 +187,7 @@ def _estimate_cost_per_run(
 ) -> tuple[Decimal | None, CostBasis]:
     """Estimate what a run costs in dollars: as its last runs did or, before the first one, by its length."""
     if request.job_no is not None:
-        sample = job_run_summaries.load_cost_sample(tx, request.job_no)
+        sample = job_runs.load_cost_sample(tx, request.job_no)
         if sample.run_count and not sample.has_unknown_cost:
             return Decimal(sample.cost_nanos) / sample.run_count / NANOS_PER_DOLLAR, CostBasis.RUNS
     price = environment.prices.find(model)
@@ -227,21 +219,21 @@ class JobEditor:
     def insert(
         self, tx: Transaction, person: Person, draft: JobDraft, origin: Origin, now: datetime, state: JobState
     ) -> JobRow:
-        fields = self.make_checker(tx, person, origin, now).make_fields(draft)
-        first = find_first_slot(fields.schedule, fields.timezone, fields.anchor, now)
+        fields = self.make_checker(tx, person, origin, now).check_fields(draft)
+        first = find_first_slot(fields, now)
         new_job = jobs.NewJob(
             person_id=person.id,
             origin=origin.source,
             origin_session_no=origin.session_no,
             state=state,
             next_slot=first if state is JobState.ACTIVE else None,
-            **fields.to_columns(),
+            **fields.list_fields(),
         )
         return jobs.insert(tx, new_job, to_micros(now))
 
     def change_fields(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> JobFields:
         person = get_person(tx, job_row.job.person_id)
-        return self.make_checker(tx, person, get_origin(job_row), now).change_fields(job_row.job, draft)
+        return self.make_checker(tx, person, get_origin(job_row), now).check_fields(draft, job_row.job)
 
     def apply(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> None:
         """Change a job, and its next slot if its times change; a paused job stays paused."""
@@ -254,8 +246,7 @@ class JobEditor:
             return
         state = job_row.job.state
         if state is JobState.ACTIVE:
-            first = find_first_slot(fields.schedule, fields.timezone, fields.anchor, now)
-            jobs.set_next_slot(tx, job_row.no, first, to_micros(now))
+            jobs.set_next_slot(tx, job_row.no, find_first_slot(fields, now), to_micros(now))
         elif state is JobState.ENDED:
             self.activate(tx, changed, now)
 
@@ -265,8 +256,8 @@ class JobEditor:
         if job.runs_left == 0:
             raise InvalidInput(f"The job {job.name!r} has no runs left. Change how often it repeats.", job=job.name)
         if anchor is not None:
-            jobs.update_fields(tx, job_row, {"anchor": anchor}, to_micros(now))
-        first = find_first_slot(read_schedule(job.schedule), job.timezone, anchor or job.anchor, now)
+            job = jobs.update_fields(tx, job_row, {"anchor": anchor}, to_micros(now)).job
+        first = find_first_slot(job, now)
         jobs.set_state(tx, job_row.no, JobState.ACTIVE, None, first, to_micros(now))
 
     def find_waiting(self, tx: Transaction, person_id: PersonId, draft: JobDraft) -> JobRow | None:
@@ -282,13 +273,12 @@ class JobEditor:
     ) -> JobProposal:
         """Change a job that waits for confirmation; with an origin, it is proposed again, maybe in another place."""
         if origin is not None and origin != get_origin(job_row):
-            moved = {"origin": origin.source, "origin_session_no": origin.session_no}
-            job_row = jobs.update_fields(tx, job_row, moved, to_micros(now))
+            job_row = jobs.move_origin(tx, job_row, origin.source, origin.session_no, to_micros(now))
         changes = self.change_fields(tx, job_row, draft, now).list_changes(job_row.job)
         if changes:
             job_row = jobs.update_fields(tx, job_row, changes, to_micros(now))
         is_new = not changes.keys() <= {"anchor"}
-        return make_proposal(job_row.job, self.preview(tx, job_row, now), is_new=is_new)
+        return JobProposal(job_id=job_row.job.id, preview=self.preview(tx, job_row, now), is_new=is_new)
 
     # -- in words ------------------------------------------------------------------------------------------
 
@@ -300,92 +290,52 @@ class JobEditor:
                 change = self.preview_change(tx, job_row, decode_draft(job.proposed_change), now)
             except (InvalidInput, NotAllowed):  # no longer possible; confirming it says why
                 change = None
+        preview = self.preview(tx, job_row, now)
         return JobDetails(
             job=job,
+            words=preview.words,
             person_name=job_row.person_name,
-            last_run=job_run_summaries.load_last_runs(tx, [job_row.no]).get(job_row.no),
-            preview=self.preview(tx, job_row, now),
+            last_run=job_runs.load_last_runs(tx, [job_row.no]).get(job_row.no),
+            preview=preview,
             proposed_change=change,
         )
 
-    def preview(self, tx: Transaction, job_row: JobRow, now: datetime) -> JobPreview:
-        return self.build_preview(tx, job_row, get_fields(job_row.job), now)
-
-    def preview_change(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> JobPreview:
-        fields = self.change_fields(tx, job_row, draft, now)
-        jobs.check_name_free(tx, job_row.job.person_id, fields.name, except_no=job_row.no)
-        return self.build_preview(tx, job_row, fields, now)
-
-    def build_preview(self, tx: Transaction, job_row: JobRow, fields: JobFields, now: datetime) -> JobPreview:
-        person = get_person(tx, job_row.job.person_id)
+    def preview(self, tx: Transaction, job_row: JobRow, now: datetime, fields: JobFields | None = None) -> JobPreview:
+        """Build the preview of a job as it is, or with other fields."""
         request = PreviewRequest(
-            fields=fields,
-            principal=person.principal,
+            fields=fields or job_row.job,
+            principal=get_person(tx, job_row.job.person_id).principal,
             origin=get_origin(job_row),
             now=now,
-            job_id=job_row.job.id,
             job_no=job_row.no,
         )
         return build_preview(tx, self._environment, request)
 
+    def preview_change(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> JobPreview:
+        fields = self.change_fields(tx, job_row, draft, now)
+        jobs.check_name_free(tx, job_row.job.person_id, fields.name, except_no=job_row.no)
+        return self.preview(tx, job_row, now, fields)
 
-# ---- fields ----------------------------------------------------------------------------------------------------
 
-
-def find_first_slot(schedule: Schedule, timezone: str, anchor: datetime, now: datetime) -> datetime:
-    slots = list_next_slots(schedule, timezone, anchor, now, 1)
+def find_first_slot(job: JobFields, now: datetime) -> datetime:
+    schedule = read_schedule(job.schedule)
+    slots = list_next_slots(schedule, job.timezone, job.anchor, now, 1)
     if not slots:
-        words = describe_schedule(schedule, timezone)
+        words = describe_schedule(schedule, job.timezone)
         raise InvalidInput(f"schedule: its time has passed ({words}). Give the job another schedule.", key="schedule")
     return slots[0]
 
 
-def get_fields(job: Job) -> JobFields:
-    return JobFields(
-        name=job.name,
-        prompt=job.prompt,
-        schedule=read_schedule(job.schedule),
-        timezone=job.timezone,
-        anchor=job.anchor,
-        runs_left=job.runs_left,
-        targets=job.targets,
-        toolsets=job.toolsets,
-        model=job.model,
-        profile=job.profile,
-    )
-
-
-def make_proposal(job: Job, preview: JobPreview, *, is_change: bool = False, is_new: bool = True) -> JobProposal:
-    return JobProposal(
-        job_id=job.id,
-        name=preview.name,
-        prompt=preview.prompt,
-        schedule=preview.schedule,
-        words=preview.words,
-        timezone=preview.timezone,
-        next_slots=preview.next_slots,
-        cost_per_day=preview.cost_per_day,
-        runs_left=preview.runs_left,
-        targets=tuple(target.name for target in preview.targets),
-        target_words=tuple(target.words for target in preview.targets),
-        toolsets=tuple(toolset.name for toolset in preview.toolsets),
-        is_change=is_change,
-        is_new=is_new,
-    )
-
-
 def encode_draft(draft: JobDraft, fields: JobFields) -> dict[str, object]:
     """Return what a draft changes as JSON-ready data; a relative time such as `30m` becomes the moment it means."""
-    change = {name: getattr(draft, name) for name in draft.__slots__ if getattr(draft, name) is not None}
-    if "schedule" in change:
-        change["schedule"] = format_schedule(fields.schedule)
-    if "targets" in change:
-        change["targets"] = fields.targets  # with the real ids, if they were hidden from the agent
+    change = draft.list_given()
+    for name in change.keys() & {"schedule", "targets"}:  # the targets with ids that were hidden from the agent
+        change[name] = getattr(fields, name)
     return {name: [*value] if isinstance(value, tuple) else value for name, value in change.items()}
 
 
 def decode_draft(change: Mapping[str, object]) -> JobDraft:
-    """Read what `_encode_draft` returned."""
+    """Read what `encode_draft` returned."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in change.items()
     }

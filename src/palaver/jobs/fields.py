@@ -18,15 +18,24 @@ from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
 from palaver.core.source import ChatType, Platform
 from palaver.core.text import make_storable
+from palaver.core.titles import clean_long_text
 from palaver.delivery.reachable_chats import ChatKind, list_reachable_chats, resolve_chat
-from palaver.jobs.model import DEFAULT_CHOICE, MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS
+from palaver.jobs.model import (
+    DEFAULT_CHOICE,
+    JOB_FIELDS,
+    MAX_JOB_NAME_CHARS,
+    MAX_PROMPT_CHARS,
+    MAX_REPEAT,
+    MAX_TARGETS,
+    JobFields,
+    NamedItem,
+)
 from palaver.jobs.schedule import format_schedule, parse_schedule, read_schedule
-from palaver.jobs.wire import NamedItem
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.targets import parse_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from palaver.agent.base import AgentInfo, ModelPrices
@@ -132,10 +141,10 @@ def _describe_chat(chat: ReachableChat) -> str:
 
 # --------------------------------------------------------------------------------------------------
 
-MAX_REPEAT: Final = 100_000
 DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)
 _MAX_NAME_WORDS: Final = 6
 _MAX_DEFAULT_NAME_CHARS: Final = 40
+_CHECKED_APART: Final = {"schedule", "timezone", "repeat"}  # they depend on each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,41 +160,6 @@ class JobEnvironment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFields:
-    """What a job is to be; all of it is valid."""
-
-    name: str
-    prompt: str
-    schedule: Schedule
-    timezone: str
-    anchor: datetime
-    runs_left: int | None
-    targets: tuple[str, ...]
-    toolsets: tuple[str, ...]
-    model: str | None
-    profile: str | None
-
-    def to_columns(self) -> dict[str, Any]:
-        """Return the fields as `storage.jobs` takes them."""
-        return {
-            "name": self.name,
-            "prompt": self.prompt,
-            "schedule": format_schedule(self.schedule),
-            "timezone": self.timezone,
-            "anchor": self.anchor,
-            "runs_left": self.runs_left,
-            "targets": self.targets,
-            "toolsets": self.toolsets,
-            "model": self.model,
-            "profile": self.profile,
-        }
-
-    def list_changes(self, job: Job) -> dict[str, Any]:
-        """Return the columns that differ from those of a job."""
-        return {name: value for name, value in self.to_columns().items() if value != getattr(job, name)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChecker:
     """Checks the fields of a job for one person."""
 
@@ -196,48 +170,46 @@ class FieldChecker:
     now: datetime
     only_chat: SessionSource | None = None  # where it is asked for, if other people read that
 
-    def make_fields(self, draft: JobDraft) -> JobFields:
-        """Return the fields of a new job, with the defaults for what is not given."""
-        prompt = clean_prompt(_require(draft.prompt, "prompt"))
-        zone = check_timezone(draft.timezone) if draft.timezone else get_person_timezone(self.environment, self.person)
-        schedule = parse_schedule(_require(draft.schedule, "schedule"), timezone=zone, now=self.now)
-        targets = self._check_targets(draft.targets if draft.targets is not None else ("origin",))
-        return JobFields(
-            name=clean_name(draft.name) if draft.name else make_default_name(prompt),
-            prompt=prompt,
-            schedule=schedule,
-            timezone=zone,
-            anchor=self.now,
-            runs_left=_check_repeat(draft.repeat, schedule),
-            targets=targets,
-            toolsets=self._choose_toolsets(targets) if draft.toolsets is None else self._check_toolsets(draft.toolsets),
-            model=self._check_model(draft.model),
-            profile=self._check_profile(draft.profile),
-        )
+    def check_fields(self, draft: JobDraft, job: Job | None = None) -> JobFields:
+        """Return the fields of a new job, or of a job with what a draft changes."""
+        given = draft.list_given()
+        values: dict[str, Any] = {"anchor": self.now} if job is None else job.list_fields()
+        if job is None:
+            given |= {key: _require(given.get(key), key) for key in ("prompt", "schedule")}
+            given.setdefault("targets", (ORIGIN,))
+            given["name"] = draft.name or make_default_name(clean_prompt(given["prompt"]))
+        values["timezone"] = self._check_timezone(draft, job)
+        if "schedule" in given:
+            schedule = parse_schedule(given["schedule"], timezone=values["timezone"], now=self.now)
+            stored = format_schedule(schedule)
+            values |= {"schedule": stored, "anchor": job.anchor if job and job.schedule == stored else self.now}
+        else:
+            schedule = read_schedule(values["schedule"])
+        if "repeat" in given or job is None or schedule.is_once:
+            values["runs_left"] = _check_repeat(draft.repeat, schedule)
+        values |= {name: self._check(name, value) for name, value in given.items() if name not in _CHECKED_APART}
+        if "toolsets" not in given:
+            values["toolsets"] = self._choose_toolsets(values["targets"], job)
+        return JobFields(**values)
 
-    def change_fields(self, job: Job, draft: JobDraft) -> JobFields:
-        """Return the fields of a job with what a draft changes."""
-        zone = check_timezone(draft.timezone) if draft.timezone else job.timezone
-        schedule, anchor = read_schedule(job.schedule), job.anchor
-        if draft.schedule is not None:
-            schedule = parse_schedule(draft.schedule, timezone=zone, now=self.now)
-            anchor = job.anchor if format_schedule(schedule) == job.schedule else self.now
-        keeps_runs = draft.repeat is None and not schedule.is_once
-        targets = job.targets if draft.targets is None else self._check_targets(draft.targets)
-        return JobFields(
-            name=job.name if draft.name is None else clean_name(draft.name),
-            prompt=job.prompt if draft.prompt is None else clean_prompt(draft.prompt),
-            schedule=schedule,
-            timezone=zone,
-            anchor=anchor,
-            runs_left=job.runs_left if keeps_runs else _check_repeat(draft.repeat, schedule),
-            targets=targets,
-            toolsets=self._keep_toolsets(job, targets)
-            if draft.toolsets is None
-            else self._check_toolsets(draft.toolsets),
-            model=job.model if draft.model is None else self._check_model(draft.model),
-            profile=job.profile if draft.profile is None else self._check_profile(draft.profile),
-        )
+    def _check(self, name: str, value: Any) -> Any:
+        """Return a given field as it is stored; one without a check of its own is a text that may be empty."""
+        checks: dict[str, Callable[[Any], object]] = {
+            "name": clean_name,
+            "prompt": clean_prompt,
+            "targets": self._check_targets,
+            "toolsets": self._check_toolsets,
+            "model": lambda text: self._check_choice(text, self._check_model),
+            "profile": lambda text: self._check_choice(text, self._check_profile),
+        }
+        if name in checks:
+            return checks[name](value)
+        return clean_long_text(name, value, JOB_FIELDS[name].maximum) if value.strip() else None
+
+    def _check_timezone(self, draft: JobDraft, job: Job | None) -> str:
+        if draft.timezone:
+            return check_timezone(draft.timezone)
+        return get_person_timezone(self.environment, self.person) if job is None else job.timezone
 
     @property
     def _principal(self) -> Principal:
@@ -266,18 +238,14 @@ class FieldChecker:
             )
         )
 
-    def _choose_toolsets(self, targets: Iterable[str]) -> tuple[str, ...]:
-        """Return the toolsets of a job for which none are named: none that know the person where others read along."""
-        if self._have_other_readers(targets):
-            return ()
+    def _choose_toolsets(self, targets: Iterable[str], job: Job | None) -> tuple[str, ...]:
+        """Return the toolsets of a job when none are named: none that know the person where others read along."""
+        new_targets = targets if job is None else [target for target in targets if target not in job.targets]
+        has_readers = self._have_other_readers(new_targets)
+        if job is not None:
+            return tuple(name for name in job.toolsets if not has_readers or name not in DEFAULT_TOOLSETS)
         grantable = list_grantable_toolsets(self.environment, self.person.role)
-        return tuple(name for name in DEFAULT_TOOLSETS if name in grantable)
-
-    def _keep_toolsets(self, job: Job, targets: Sequence[str]) -> tuple[str, ...]:
-        """Return the toolsets of a job that it keeps with these targets, when none are named."""
-        if not self._have_other_readers([target for target in targets if target not in job.targets]):
-            return job.toolsets
-        return tuple(name for name in job.toolsets if name not in DEFAULT_TOOLSETS)
+        return tuple(name for name in DEFAULT_TOOLSETS if not has_readers and name in grantable)
 
     def _have_other_readers(self, targets: Iterable[str]) -> bool:
         place = (self.environment.config, self.origin, self.now)
@@ -291,22 +259,18 @@ class FieldChecker:
         toolsets.check_toolsets_exist(names, list_grantable_toolsets(self.environment, self.person.role))
         return names
 
-    def _check_model(self, name: str | None) -> str | None:
-        if not name or name.strip().lower() == DEFAULT_CHOICE:
-            return None
-        environment = self.environment
-        check_model_choice(environment.agent, environment.rules, self.person.role, name.strip())
+    def _check_choice(self, name: str, check: Callable[[str], str]) -> str | None:
+        return None if name.strip().lower() in {"", DEFAULT_CHOICE} else check(name)
+
+    def _check_model(self, name: str) -> str:
+        self._check_role(name.strip())
         return name.strip()
 
-    def _check_profile(self, name: str | None) -> str | None:
-        if not name or name.strip().lower() == DEFAULT_CHOICE:
-            return None
-        environment = self.environment
-        return profiles.find_profile(
-            environment.profile,
-            name,
-            lambda model: check_model_choice(environment.agent, environment.rules, self.person.role, model),
-        )
+    def _check_profile(self, name: str) -> str:
+        return profiles.find_profile(self.environment.profile, name, self._check_role)
+
+    def _check_role(self, model: str) -> None:
+        check_model_choice(self.environment.agent, self.environment.rules, self.person.role, model)
 
 
 def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:

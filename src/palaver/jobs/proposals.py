@@ -14,8 +14,8 @@ from palaver.core.engines.base import Write
 from palaver.core.errors import NothingToDo
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.delivery import table as deliveries
-from palaver.jobs import runs_table as job_run_reports, runs_table as job_runs, table as job_proposals, table as jobs
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, JobRunContext, format_cost_per_day
+from palaver.jobs import runs_table as job_runs, table as jobs
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, JobRunContext, format_cost_per_day, list_labeled_fields
 from palaver.sessions import log_table as events
 from palaver.sessions.context import clean_chat_text
 from palaver.sessions.delivery import Button, DeliveryKind
@@ -25,7 +25,7 @@ from palaver.sessions.turn import JOB_RUN_KEY
 if TYPE_CHECKING:
     from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.jobs.model import JobProposal, JobRun
+    from palaver.jobs.model import JobFields, JobProposal, JobRun
     from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
     from palaver.sessions.turn_leases import TurnLease
@@ -37,9 +37,9 @@ MAX_PLACE_CHARS = 100
 
 def ask_person(tx: Transaction, job_no: int, proposal: JobProposal, lease: TurnLease, now: int) -> None:
     """Ask the person of a turn to confirm what the agent has proposed in it; the same twice in a turn is asked once."""
-    if not proposal.is_new and job_proposals.was_proposed_in_turn(tx, job_no, lease):
+    if not proposal.is_new and jobs.was_proposed_in_turn(tx, job_no, lease):
         return
-    job_proposals.mark_proposed(tx, job_no, lease.session_no, now)
+    jobs.mark_proposed(tx, job_no, lease.session_no, now)
     facts = {**proposal.build_facts(), "input_seq": lease.input_seq}
     events.append_event(tx, lease.session_no, EventKind.JOB_PROPOSED, now, lease.person_id, **facts)
     if lease.address is None:
@@ -62,8 +62,8 @@ def record_decision(tx: Transaction, job_row: JobRow, person_id: PersonId, now: 
 
     Call it before a rejected job is deleted.
     """
-    session_no = job_proposals.find_session_no(tx, job_row.no)
-    job_proposals.mark_decided(tx, job_row.no)
+    session_no = jobs.find_session_no(tx, job_row.no)
+    jobs.mark_decided(tx, job_row.no)
     if session_no is None:
         return
     kind = EventKind.JOB_CONFIRMED if is_confirmed else EventKind.JOB_REJECTED
@@ -72,19 +72,21 @@ def record_decision(tx: Transaction, job_row: JobRow, person_id: PersonId, now: 
 
 def format_question(proposal: JobProposal) -> str:
     """Write the question for people in a chat."""
-    name = escape_markdown(clean_chat_text(proposal.name), MAX_JOB_NAME_CHARS)
+    job, preview = proposal.fields, proposal.preview
+    name = escape_markdown(clean_chat_text(job.name), MAX_JOB_NAME_CHARS)
     what = "Change the job" if proposal.is_change else "Create the job"
-    confirm, reject = (format_code(f"/jobs {verb} {clean_chat_text(proposal.name)}") for verb in ("confirm", "reject"))
-    times = [f"{slot:%a %b} {slot.day}, {slot:%H:%M}" for slot in proposal.next_slots]
-    repeat = "" if proposal.runs_left is None else f", {proposal.runs_left}×"
+    confirm, reject = (format_code(f"/jobs {verb} {clean_chat_text(job.name)}") for verb in ("confirm", "reject"))
+    times = [f"{slot:%a %b} {slot.day}, {slot:%H:%M}" for slot in preview.next_slots]
+    repeat = "" if job.runs_left is None else f", {job.runs_left}×"
     lines = [
         f"**{what} “{name}”?**",
-        f"- Runs {escape_markdown(proposal.words, 300)}{repeat}",
+        f"- Runs {escape_markdown(preview.words, 300)}{repeat}",
         f"- Next: {', '.join(times) or 'never'}",
         f"- Sends to: {', '.join(_list_places(proposal)) or 'no chat'}",
-        f"- Tools: {', '.join(map(format_code, proposal.toolsets)) or 'none'}",
-        f"- Estimated cost: {format_cost_per_day(proposal.cost_per_day)}",
-        f"- Task: {escape_markdown(proposal.prompt, MAX_SHOWN_PROMPT_CHARS)}{_describe_rest(proposal)}",
+        f"- Tools: {', '.join(map(format_code, job.toolsets)) or 'none'}",
+        *(f"- {label}: {escape_markdown(value, MAX_PLACE_CHARS)}" for label, value in list_labeled_fields(job)),
+        f"- Estimated cost: {format_cost_per_day(preview.cost_per_day)}",
+        f"- Task: {escape_markdown(job.prompt, MAX_SHOWN_PROMPT_CHARS)}{_describe_rest(job)}",
         "",
         f"{'The job stays as it is' if proposal.is_change else 'It does not run'} until you confirm: {confirm}."
         f" To drop it: {reject}.",
@@ -96,18 +98,18 @@ def _list_places(proposal: JobProposal) -> list[str]:
     """Name the places that the job sends to, so that people recognize them."""
     return [
         "this chat"
-        if target == "origin" and not proposal.is_change
-        else f"{escape_markdown(clean_chat_text(words), MAX_PLACE_CHARS)} ({format_code(target)})"
-        for target, words in zip(proposal.targets, proposal.target_words, strict=True)
+        if target.name == "origin" and not proposal.is_change
+        else f"{escape_markdown(clean_chat_text(target.words), MAX_PLACE_CHARS)} ({format_code(target.name)})"
+        for target in proposal.preview.targets
     ]
 
 
-def _describe_rest(proposal: JobProposal) -> str:
+def _describe_rest(job: JobFields) -> str:
     """Say how to read a task that is too long for the question."""
-    if len(proposal.prompt) <= MAX_SHOWN_PROMPT_CHARS:
+    if len(job.prompt) <= MAX_SHOWN_PROMPT_CHARS:
         return ""
-    command = format_code(f"/jobs show {clean_chat_text(proposal.name)}")
-    return f" ({len(proposal.prompt):,} characters in all: {command})"
+    command = format_code(f"/jobs show {clean_chat_text(job.name)}")
+    return f" ({len(job.prompt):,} characters in all: {command})"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -171,9 +173,9 @@ class RunReports(Operations[AsyncRunner]):
     @operation
     def report_failure(self, reason: str) -> Work[None]:
         """Store why the run has failed, as the agent says it."""
-        return Write(lambda tx: job_run_reports.set_reported_failure(tx, self._lease, reason))
+        return Write(lambda tx: job_runs.set_reported_failure(tx, self._lease, reason))
 
     @operation
     def add_refused_tool(self, tool_name: str) -> Work[None]:
         """Record a tool that the agent wanted to use and was not granted."""
-        return Write(lambda tx: job_run_reports.add_refused_tool(tx, self._lease, tool_name))
+        return Write(lambda tx: job_runs.add_refused_tool(tx, self._lease, tool_name))

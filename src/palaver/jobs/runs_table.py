@@ -7,15 +7,16 @@ ends with its turn (`jobs/run_end.py`), in the same transaction.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.clock import from_micros, to_micros
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import JobRunning
-from palaver.core.ids import JobId, JobRunId, SessionId, new_job_run_id
+from palaver.core.ids import JobId, SessionId, new_job_run_id
 from palaver.core.text import make_storable
-from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState
+from palaver.jobs.model import JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
 
 if TYPE_CHECKING:
@@ -23,17 +24,34 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.engines.base import Row, Transaction
+    from palaver.jobs.model import JobResult
     from palaver.jobs.table import JobRow
-    from palaver.sessions.delivery import DeliveryStatus
     from palaver.sessions.turn_leases import TurnLease
 
 
 IS_OPEN: Final = "state IN ('queued', 'running')"
 MAX_REASON_CHARS: Final = 1000
 
-_SELECT = """SELECT r.no, r.id, j.id, r.slot, r.slot_count, r.kind, r.state, r.reason, r.result, r.refused_tools,
-    r.target_errors, s.id, r.created_at, r.started_at, r.ended_at, r.job_no, r.cause, r.reported_failure, r.session_no,
-    r.turn_no, r.start_after FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0
+_RUN_COLUMNS: Final = Columns(JobRun, without=("job_id", "session_id", "deliveries"))
+_LAST_RUN_COLUMNS: Final = Columns(LastRun)
+
+
+class _FurtherColumns(NamedTuple):
+    """What is selected after the columns of the run."""
+
+    no: int
+    job_no: int
+    cause: str | None
+    reported_failure: str | None
+    session_no: int | None
+    turn_no: int | None
+    start_after: int
+    job_id: str
+    session_id: str | None
+
+
+_SELECT = f"""SELECT {_RUN_COLUMNS.format_select("r")}, r.no, r.job_no, r.cause, r.reported_failure, r.session_no,
+    r.turn_no, r.start_after, j.id, s.id FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0
     LEFT JOIN session s ON s.no = r.session_no"""
 
 
@@ -83,9 +101,10 @@ def list_runs(tx: Transaction, job_no: int, *, limit: int, before: int | None = 
         2**62 if before is None else before,
         limit,
     )
-    turn_nos = [row[19] for row in rows if row[19] is not None]
+    run_rows = [_make_run_row(row) for row in rows]
+    turn_nos = [row.turn_no for row in run_rows if row.turn_no is not None]
     by_turn = delivery_queries.list_statuses_of_turns(tx, turn_nos)
-    return [_run_from_row(row, by_turn.get(row[19], ())) for row in rows]
+    return [replace(row.run, deliveries=tuple(by_turn.get(row.turn_no or 0, ()))) for row in run_rows]
 
 
 def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
@@ -282,21 +301,20 @@ def _insert(
     is_untold: bool = False,
 ) -> JobRun:
     run_id = new_job_run_id()
-    tx.execute(
-        "INSERT INTO job_run (id, job_no, slot, slot_count, kind, state, reason, start_after, created_at, ended_at,"
-        " is_untold) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-        run_id,
-        job_row.no,
-        slot,
-        slot_count,
-        kind.value,
-        state.value,
-        reason,
-        now if start_after is None else start_after,
-        now,
-        now if state.has_ended else None,
-        int(is_untold),
-    )
+    columns = {
+        "id": run_id,
+        "job_no": job_row.no,
+        "slot": slot,
+        "slot_count": slot_count,
+        "kind": kind.value,
+        "state": state.value,
+        "reason": reason,
+        "start_after": now if start_after is None else start_after,
+        "created_at": now,
+        "ended_at": now if state.has_ended else None,
+        "is_untold": int(is_untold),
+    }
+    insert_row(tx, "job_run", columns)
     stored = find_run(tx, run_id)
     assert stored is not None  # noqa: S101
     return stored.run
@@ -306,35 +324,17 @@ def _insert(
 
 
 def _make_run_row(row: Row) -> RunRow:
+    further = _FurtherColumns._make(row[len(_RUN_COLUMNS) :])
+    session_id = None if further.session_id is None else SessionId(further.session_id)
     return RunRow(
-        no=row[0],
-        run=_run_from_row(row),
-        job_no=row[15],
-        cause=row[16],
-        reported_failure=row[17],
-        session_no=row[18],
-        turn_no=row[19],
-        start_after=row[20],
-    )
-
-
-def _run_from_row(row: Row, deliveries: Sequence[DeliveryStatus] = ()) -> JobRun:
-    return JobRun(
-        id=JobRunId(row[1]),
-        job_id=JobId(row[2]),
-        slot=from_micros(row[3]),
-        slot_count=row[4],
-        kind=JobRunKind(row[5]),
-        state=JobRunState(row[6]),
-        reason=row[7],
-        result=None if row[8] is None else JobResult(row[8]),
-        refused_tools=tuple(json.loads(row[9])) if row[9] else (),
-        target_errors=json.loads(row[10]) if row[10] else {},
-        session_id=None if row[11] is None else SessionId(row[11]),
-        created_at=from_micros(row[12]),
-        started_at=from_micros_or_none(row[13]),
-        ended_at=from_micros_or_none(row[14]),
-        deliveries=tuple(deliveries),
+        no=further.no,
+        run=_RUN_COLUMNS.decode(row, job_id=JobId(further.job_id), session_id=session_id),
+        job_no=further.job_no,
+        cause=further.cause,
+        reported_failure=further.reported_failure,
+        session_no=further.session_no,
+        turn_no=further.turn_no,
+        start_after=further.start_after,
     )
 
 
@@ -367,29 +367,18 @@ def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
     )
     if row is None:
         return
-    names = list(json.loads(row[1])) if row[1] else []
+    run_no, refused_tools = row
+    names = list(json.loads(refused_tools)) if refused_tools else []
     name = make_storable(tool_name)[:MAX_TOOL_NAME_CHARS]
     if name in names or len(names) >= MAX_REFUSED_TOOLS:
         return
-    tx.execute("UPDATE job_run SET refused_tools = $2 WHERE no = $1", row[0], json.dumps([*names, name]))
+    tx.execute("UPDATE job_run SET refused_tools = $2 WHERE no = $1", run_no, json.dumps([*names, name]))
 
 
 # --------------------------------------------------------------------------------------------------
 # What lists and previews of jobs say about their runs: the latest one, and what the latest ones have cost.
 
 MAX_COST_SAMPLE_RUNS: Final = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastRun:
-    """The latest run of a job, as lists show it."""
-
-    id: JobRunId
-    slot: datetime
-    state: JobRunState
-    result: JobResult | None
-    reason: str | None
-    ended_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,23 +395,12 @@ def load_last_runs(tx: Transaction, job_nos: Sequence[int]) -> dict[int, LastRun
     if not job_nos:
         return {}
     rows = tx.fetch_all(
-        "SELECT r.job_no, r.id, r.slot, r.state, r.result, r.reason, r.ended_at FROM job j"
-        " JOIN job_run r ON r.job_no = j.no"
+        f"SELECT {_LAST_RUN_COLUMNS.format_select('r')}, r.job_no FROM job j JOIN job_run r ON r.job_no = j.no"
         " AND r.slot = (SELECT MAX(latest.slot) FROM job_run latest WHERE latest.job_no = j.no)"
         f" WHERE j.no IN ({build_placeholders(len(job_nos))})",
         *job_nos,
     )
-    return {
-        job_no: LastRun(
-            id=JobRunId(run_id),
-            slot=from_micros(slot),
-            state=JobRunState(state),
-            result=None if result is None else JobResult(result),
-            reason=reason,
-            ended_at=from_micros_or_none(ended_at),
-        )
-        for job_no, run_id, slot, state, result, reason, ended_at in rows
-    }
+    return {row[-1]: _LAST_RUN_COLUMNS.decode(row) for row in rows}
 
 
 def load_cost_sample(tx: Transaction, job_no: int) -> CostSample:

@@ -7,9 +7,8 @@ does not exist. What the agent proposes does nothing until its person confirms i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from palaver.agent.toolsets import describe_toolset
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
@@ -25,18 +24,17 @@ from palaver.jobs.editor import (
     check_not_job,
     check_role,
     decode_draft,
+    describe_toolsets,
     encode_draft,
     get_job_person,
     get_person,
     has_proposal,
     make_origin,
-    make_proposal,
 )
 from palaver.jobs.fields import DEFAULT_TOOLSETS, get_person_timezone, list_grantable_toolsets, list_targets
-from palaver.jobs.model import JobRunKind, JobState
+from palaver.jobs.model import CostBasis, JobDetails, JobOptions, JobProposal, JobRunKind, JobState, JobSummary
 from palaver.jobs.schedule import describe_schedule, read_schedule
 from palaver.jobs.table import ALL_PIECES
-from palaver.jobs.wire import JobDetails, JobOptions, JobSummary, NamedItem
 from palaver.sessions import inbound_table as inbound_messages, turns_table as turns
 from palaver.sessions.deletions import build_deletion
 from palaver.sessions.inbound import Inbound
@@ -46,13 +44,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from palaver.agent.base import ModelPrices
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction, Work
+    from palaver.core.operation import AsyncRunner
     from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.model import Job, JobDraft, JobProposal, JobRun
-    from palaver.jobs.runs_table import LastRun
+    from palaver.jobs.model import Job, JobDraft, JobPreview, JobRun, LastRun
     from palaver.jobs.table import JobRow
-    from palaver.jobs.wire import JobPreview
     from palaver.people.model import Principal
     from palaver.sessions.deletions import HiddenRow
 
@@ -134,7 +132,7 @@ class Jobs(Operations[R]):
             names = list_grantable_toolsets(self._environment, person.role)
             return JobOptions(
                 timezone=get_person_timezone(self._environment, person),
-                toolsets=tuple(NamedItem(name=name, words=describe_toolset(name)) for name in names),
+                toolsets=describe_toolsets(names),
                 default_toolsets=tuple(name for name in DEFAULT_TOOLSETS if name in names),
                 targets=list_targets(tx, person.principal, self._environment.config),
             )
@@ -160,7 +158,7 @@ class Jobs(Operations[R]):
                 return self._editor.preview_change(tx, self._find(tx, principal, job, everything), draft, now)
             person = get_job_person(tx, principal)
             origin = make_origin(tx, person, source, session_id)
-            fields = self._editor.make_checker(tx, person, origin, now).make_fields(draft)
+            fields = self._editor.make_checker(tx, person, origin, now).check_fields(draft)
             jobs.check_name_free(tx, person.id, fields.name)
             request = PreviewRequest(fields=fields, principal=person.principal, origin=origin, now=now)
             return build_preview(tx, self._environment, request)
@@ -275,7 +273,7 @@ class Jobs(Operations[R]):
             if waiting is not None and self._is_shown(waiting):
                 return self._editor.change_waiting(tx, waiting, draft, now, origin)
             job_row = self._editor.insert(tx, person, draft, origin, now, JobState.PROPOSED)
-            return make_proposal(job_row.job, self._editor.preview(tx, job_row, now))
+            return JobProposal(job_id=job_row.job.id, preview=self._editor.preview(tx, job_row, now))
 
         return Write(run)
 
@@ -295,8 +293,9 @@ class Jobs(Operations[R]):
             jobs.check_name_free(tx, job.person_id, fields.name, except_no=job_row.no)
             change = encode_draft(draft, fields)
             jobs.update_fields(tx, job_row, {"proposed_change": change}, to_micros(now))
-            preview = self._editor.build_preview(tx, job_row, fields, now)
-            return make_proposal(job, preview, is_change=True, is_new=change != job.proposed_change)
+            preview = self._editor.preview(tx, job_row, now, fields)
+            is_new = change != job.proposed_change
+            return JobProposal(job_id=job.id, preview=preview, is_change=True, is_new=is_new)
 
         return Write(run)
 
@@ -429,3 +428,46 @@ def _parse_cursor(cursor: str | None) -> int:
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
         raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
     return int(cursor)
+
+
+# ---- with what they may cost: prices are loaded between two reads, outside of a transaction -----------------
+
+
+async def get_priced_job(
+    jobs: Jobs[AsyncRunner], prices: ModelPrices, principal: Principal, id_or_name: str, *, everything: bool = False
+) -> JobDetails:
+    details = await jobs.get(principal, id_or_name, everything=everything)
+    return await load_prices(jobs, prices, principal, details, everything=everything)
+
+
+async def load_prices(
+    jobs: Jobs[AsyncRunner], prices: ModelPrices, principal: Principal, details: JobDetails, *, everything: bool = False
+) -> JobDetails:
+    """Return a job with what it may cost; it is read again only if a price was missing and is known now."""
+    previews = [details.preview, *([details.proposed_change] if details.proposed_change else [])]
+    if await _load_missing_prices(prices, previews):
+        return await jobs.get(principal, details.job.id, everything=everything)
+    return details
+
+
+async def preview_priced_job(
+    jobs: Jobs[AsyncRunner],
+    prices: ModelPrices,
+    principal: Principal,
+    draft: JobDraft,
+    source: SessionSource,
+    **options: Any,
+) -> JobPreview:
+    """Return what `Jobs.preview` does, with what the job may cost."""
+    preview = await jobs.preview(principal, draft, source, **options)
+    if await _load_missing_prices(prices, [preview]):
+        return await jobs.preview(principal, draft, source, **options)
+    return preview
+
+
+async def _load_missing_prices(prices: ModelPrices, previews: Sequence[JobPreview]) -> bool:
+    """Load the prices that previews lack; return whether one was found."""
+    models = {each.used_model for each in previews if each.cost_basis is CostBasis.UNKNOWN}
+    missing = [model for model in models if not prices.is_loaded(model)]
+    await prices.load(missing)
+    return any(prices.find(model) is not None for model in missing)

@@ -7,36 +7,59 @@ reading never does. A job of another person looks exactly like one that does not
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.columns import Columns, insert_row, update_row
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
-from palaver.core.ids import JobId, PersonId, SessionId, new_job_id
-from palaver.core.source import decode_source, encode_source
-from palaver.core.text import encode_json, is_storable, make_name_key
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobState
+from palaver.core.ids import SessionId, new_job_id
+from palaver.core.source import encode_source
+from palaver.core.text import is_storable, make_name_key
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobFields, JobState
 from palaver.money import table as budget_limits
 from palaver.people.model import Principal, Role
-from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
+from palaver.people.person_data import (
+    ErasureStep,
+    ExportedTable,
+    FieldKind,
+    Moved,
+    PersonColumn,
+    derive_fields,
+    make_fields,
+)
 from palaver.sessions import deletion_table as session_deletion, table as sessions
 from palaver.sessions.deletions import SESSION_PIECES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
     from palaver.sessions.deletions import Pieces
     from palaver.sessions.turn_leases import TurnLease
 
 
-_SELECT = """SELECT j.no, j.id, j.person_id, j.name, j.prompt, j.schedule, j.timezone, j.anchor, j.runs_left, j.targets,
-    j.origin, j.toolsets, j.model, j.profile, j.state, j.state_reason, j.proposed_change, j.next_slot, j.failure_count,
-    j.created_at, j.updated_at, j.origin_session_no, s.id, j.alerted_cause, p.role, p.audience_no, p.name,
-    j.proposed_at
+JOB_COLUMNS: Final = Columns(Job, without=("origin_session_id", "asked_at"))
+
+
+class _FurtherColumns(NamedTuple):
+    """What is selected after the columns of the job."""
+
+    no: int
+    origin_session_no: int | None
+    alerted_cause: str | None
+    proposed_at: int | None
+    session_id: str | None
+    person_role: str
+    person_audience_no: int
+    person_name: str
+
+
+_SELECT = f"""SELECT {JOB_COLUMNS.format_select("j")}, j.no, j.origin_session_no, j.alerted_cause, j.proposed_at, s.id,
+    p.role, p.audience_no, p.name
     FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
     LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
 _ENDED_REASON = "It has no further runs."
@@ -61,42 +84,14 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(JobFields):
     """A job that is to be added."""
 
     person_id: PersonId
-    name: str
-    prompt: str
-    schedule: str
-    timezone: str
-    anchor: datetime
-    targets: tuple[str, ...]
     origin: SessionSource
-    toolsets: tuple[str, ...]
     state: JobState
     next_slot: datetime | None  # of an active job
-    runs_left: int | None = None
     origin_session_no: int | None = None
-    model: str | None = None
-    profile: str | None = None
-
-
-# The columns that can be changed by `update_fields`, and how each value is stored.
-_ENCODERS: Final[Mapping[str, Callable[[Any], object]]] = {
-    "name": str,
-    "prompt": str,
-    "schedule": str,
-    "timezone": str,
-    "anchor": to_micros,
-    "runs_left": lambda count: count,
-    "targets": lambda targets: encode_json(list(targets)),
-    "toolsets": lambda names: encode_json(list(names)),
-    "model": lambda model: model,
-    "profile": lambda profile: profile,
-    "origin": encode_source,
-    "origin_session_no": lambda no: no,
-    "proposed_change": lambda change: None if change is None else encode_json(dict(change)),
-}
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------
@@ -181,18 +176,18 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
             limit=MAX_JOBS_PER_PERSON,
         )
     job_id = new_job_id()
-    columns: dict[str, object] = {
-        "id": job_id,
-        "person_id": new_job.person_id,
-        "name_key": make_name_key(new_job.name),
-        "state": new_job.state.value,
-        "next_slot": None if new_job.next_slot is None else to_micros(new_job.next_slot),
-        "created_at": now,
-        "updated_at": now,
-    }
-    columns |= {name: encode(getattr(new_job, name)) for name, encode in _ENCODERS.items() if hasattr(new_job, name)}
-    placeholders = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    tx.execute(f"INSERT INTO job ({', '.join(columns)}) VALUES ({placeholders})", *columns.values())
+    columns = JOB_COLUMNS.encode(
+        {
+            "id": job_id,
+            "person_id": new_job.person_id,
+            "origin": new_job.origin,
+            "state": new_job.state,
+            "next_slot": new_job.next_slot,
+            **new_job.list_fields(),
+        }
+    )
+    columns |= {"name_key": make_name_key(new_job.name), "origin_session_no": new_job.origin_session_no}
+    insert_row(tx, "job", {**columns, "created_at": now, "updated_at": now})
     return get_any(tx, job_id)
 
 
@@ -205,23 +200,29 @@ def check_name_free(tx: Transaction, person_id: PersonId, name: str, *, except_n
         except_no,
     )
     if existing is not None:
+        job_id, name = existing
         raise JobNameTaken(
-            f"You already have a job named {existing[1]!r}. Change it with `jobs edit`, or choose another name.",
-            job_id=existing[0],
-            name=existing[1],
+            f"You already have a job named {name!r}. Change it with `jobs edit`, or choose another name.",
+            job_id=job_id,
+            name=name,
         )
 
 
 def update_fields(tx: Transaction, job_row: JobRow, changes: Mapping[str, object], now: int) -> JobRow:
     """Change fields of a job by their names; raises `JobNameTaken` for the name of another job of its person."""
-    columns = {name: _ENCODERS[name](value) for name, value in changes.items()}
+    columns = JOB_COLUMNS.encode(changes)
     if "name" in columns:
         tx.lock_name(f"palaver jobs {job_row.job.person_id}")
         check_name_free(tx, job_row.job.person_id, str(columns["name"]), except_no=job_row.no)
         columns["name_key"] = make_name_key(str(columns["name"]))
-    columns["updated_at"] = now
-    assignments = ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, 2))
-    tx.execute(f"UPDATE job SET {assignments} WHERE no = $1", job_row.no, *columns.values())
+    update_row(tx, "job", "no", job_row.no, {**columns, "updated_at": now})
+    return get_any(tx, job_row.job.id)
+
+
+def move_origin(tx: Transaction, job_row: JobRow, origin: SessionSource, session_no: int | None, now: int) -> JobRow:
+    """Record that a job that waits for confirmation was proposed again, maybe in another place."""
+    columns = {"origin": encode_source(origin), "origin_session_no": session_no, "updated_at": now}
+    update_row(tx, "job", "no", job_row.no, columns)
     return get_any(tx, job_row.job.id)
 
 
@@ -328,39 +329,20 @@ def _find(tx: Transaction, condition: str, *params: object) -> JobRow | None:
 
 
 def _make_job_row(row: Row) -> JobRow:
-    no, origin_session_no, session_id, alerted_cause, role, audience_no, person_name = row[0], *row[21:27]
-    job = Job(
-        id=JobId(row[1]),
-        person_id=PersonId(row[2]),
-        name=row[3],
-        prompt=row[4],
-        schedule=row[5],
-        timezone=row[6],
-        anchor=from_micros(row[7]),
-        runs_left=row[8],
-        targets=tuple(json.loads(row[9])),
-        origin=decode_source(row[10]),
-        origin_session_id=None if session_id is None else SessionId(session_id),
-        toolsets=tuple(json.loads(row[11])),
-        model=row[12],
-        profile=row[13],
-        state=JobState(row[14]),
-        state_reason=row[15],
-        proposed_change=None if row[16] is None else json.loads(row[16]),
-        next_slot=from_micros_or_none(row[17]),
-        failure_count=row[18],
-        created_at=from_micros(row[19]),
-        updated_at=from_micros(row[20]),
-        asked_at=from_micros_or_none(row[27]),
+    further = _FurtherColumns._make(row[len(JOB_COLUMNS) :])
+    job = JOB_COLUMNS.decode(
+        row,
+        origin_session_id=None if further.session_id is None else SessionId(further.session_id),
+        asked_at=from_micros_or_none(further.proposed_at),
     )
     return JobRow(
-        no=no,
+        no=further.no,
         job=job,
-        origin_session_no=origin_session_no,
-        alerted_cause=alerted_cause,
-        person_role=Role(role),
-        person_audience_no=audience_no,
-        person_name=person_name,
+        origin_session_no=further.origin_session_no,
+        alerted_cause=further.alerted_cause,
+        person_role=Role(further.person_role),
+        person_audience_no=further.person_audience_no,
+        person_name=further.person_name,
     )
 
 
@@ -543,18 +525,9 @@ PERSON_DATA: Final = (
 EXPORT: Final = ExportedTable(
     table="job",
     fields=(
-        *make_fields("id! person_id! name! prompt! schedule! timezone!"),
-        *make_fields("anchor!", FieldKind.TIME),
-        *make_fields("runs_left", FieldKind.NUMBER),
-        *make_fields("targets! origin! toolsets!", FieldKind.JSON),
-        *make_fields("model profile"),
-        *make_fields("state!", choices=JobState),
-        *make_fields("state_reason"),
-        *make_fields("proposed_change", FieldKind.JSON),
-        *make_fields("proposed_at next_slot", FieldKind.TIME),
-        *make_fields("failure_count!", FieldKind.NUMBER),
+        *derive_fields(JOB_COLUMNS, state=JobState),
+        *make_fields("proposed_at", FieldKind.TIME),
         *make_fields("alerted_cause"),
-        *make_fields("created_at! updated_at!", FieldKind.TIME),
     ),
     references={
         "origin_session": "(SELECT s.id FROM session s WHERE s.no = t.origin_session_no AND s.is_deleted = 0)",

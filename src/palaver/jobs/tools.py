@@ -11,76 +11,31 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from palaver.agent.base import Tool
 from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
 from palaver.agent.toolsets import SCHEDULE_TOOLSET
-from palaver.jobs.model import (
-    MAX_JOB_NAME_CHARS,
-    MAX_PROMPT_CHARS,
-    MAX_TARGETS,
-    SILENT_ANSWER,
-    JobDraft,
-    format_cost_per_day,
-)
+from palaver.jobs.model import JOB_FIELDS, JobDraft, format_cost_per_day, list_labeled_fields
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
-    from datetime import datetime
 
-    from palaver.jobs.model import Job, JobProposal
+    from palaver.jobs.model import FieldDeclaration, JobProposal, JobSummary
 
 
-MAX_REPEAT: Final = 100_000
-MAX_TOOLSETS: Final = 50
 MAX_LISTED_JOBS: Final = 50
 _MAX_SHOWN_PROMPT_CHARS = 300
-
-_SCHEDULE_HELP = (
-    "one of: `30m` (once, in 30 minutes; also h and d), `every 2h` (again and again, at least 5m apart), five cron"
-    " fields by the wall clock of the time zone (`0 7 * * MON-FRI` is every weekday at 07:00, `30 18 1 * *` the first"
-    " of each month at 18:30), or `2026-12-24 18:00` (once). Translate what the person says into this; ask if a time is"
-    " missing"
-)
-_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "name": {
-        "type": "string",
-        "maxLength": MAX_JOB_NAME_CHARS,
-        "description": "a short name in the person's language; a person has one job of a name",
-    },
-    "prompt": {
-        "type": "string",
-        "maxLength": MAX_PROMPT_CHARS,
-        "description": (
-            "what to do at each run, with everything that is needed: a run does not see this conversation and can't"
-            f" ask questions. Its answer is what is sent; {SILENT_ANSWER} sends nothing"
-        ),
-    },
-    "schedule": {"type": "string", "description": _SCHEDULE_HELP},
-    "timezone": {
-        "type": "string",
-        "description": "an IANA name such as Europe/Vienna; only if the person named another place than their own",
-    },
-    "targets": {
-        "type": "array",
-        "maxItems": MAX_TARGETS,
-        "items": {"type": "string"},
-        "description": (
-            "where the answer goes: `origin` (here, the default), `local` (a file), a platform such as `telegram`"
-            " (its home channel), or `platform:chat`"
-        ),
-    },
-    "toolsets": {
-        "type": "array",
-        "maxItems": MAX_TOOLSETS,
-        "items": {"type": "string"},
-        "description": "the toolsets that its runs need, and no others; none by default",
-    },
-    "repeat": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MAX_REPEAT,
-        "description": "how many times it runs; without it, until it is stopped",
-    },
-}
+_REQUIRED_FIELDS: Final = ("name", "prompt", "schedule")
 _JOB_FIELD = {"type": "string", "description": "the name or the id of the job"}
+
+
+def _make_schema(declared: FieldDeclaration) -> dict[str, Any]:
+    description = {"description": declared.agent_help}
+    if declared.kind == "names":
+        return {"type": "array", "maxItems": declared.maximum, "items": {"type": "string"}, **description}
+    if declared.kind == "count":
+        return {"type": "integer", "minimum": 1, "maximum": declared.maximum, **description}
+    return {"type": "string", "maxLength": declared.maximum, **description}
+
+
+_FIELDS: Final = {name: _make_schema(each) for name, each in JOB_FIELDS.items() if each.agent_help is not None}
 
 
 class ConversationJobs(Protocol):
@@ -99,30 +54,20 @@ class ConversationJobs(Protocol):
         """Propose to change a job, and ask the person."""
         ...
 
-    def list_jobs(self) -> Awaitable[Sequence[JobLine]]:
+    def list_jobs(self) -> Awaitable[Sequence[JobSummary]]:
         """List the jobs, by name."""
         ...
 
-    def pause(self, job: str) -> Awaitable[JobLine]:
+    def pause(self, job: str) -> Awaitable[JobSummary]:
         """Pause a job at once."""
         ...
-
-
-class JobLine(Protocol):
-    """A job, with its schedule in words."""
-
-    @property
-    def job(self) -> Job: ...
-
-    @property
-    def words(self) -> str: ...
 
 
 def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
     """Make the tools of the schedule toolset."""
 
     async def create(values: Mapping[str, Any]) -> str:
-        draft = _read_draft(Arguments(values, *_FIELDS), required=("name", "prompt", "schedule"))
+        draft = _read_draft(Arguments(values, *_FIELDS), required=_REQUIRED_FIELDS)
         draft = replace(draft, toolsets=draft.toolsets or ())  # what the model did not ask for is not granted
         with translate_errors():
             return _format_proposal(await jobs.propose(draft))
@@ -152,7 +97,7 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
                 " person must confirm it before it runs; they are asked here, with its times and its cost."
                 f" Toolsets that can be granted: {', '.join(jobs.grantable_toolsets) or 'none'}."
             ),
-            parameters=build_schema(["name", "prompt", "schedule"], **_FIELDS),
+            parameters=build_schema(_REQUIRED_FIELDS, **_FIELDS),
             run=create,
             toolset=SCHEDULE_TOOLSET,
         ),
@@ -187,44 +132,38 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
 
 
 def _read_draft(arguments: Arguments, required: Sequence[str] = ()) -> JobDraft:
-    def get_text(name: str) -> str | None:
-        return arguments.get_text(name, required=name in required) or None
-
-    return JobDraft(
-        name=get_text("name"),
-        prompt=get_text("prompt"),
-        schedule=get_text("schedule"),
-        timezone=get_text("timezone"),
-        targets=arguments.get_texts("targets", max_count=MAX_TARGETS),
-        toolsets=arguments.get_texts("toolsets", max_count=MAX_TOOLSETS),
-        repeat=arguments.get_integer("repeat", maximum=MAX_REPEAT),
-    )
+    values: dict[str, Any] = {}
+    for name in _FIELDS:
+        declared = JOB_FIELDS[name]
+        if declared.kind == "names":
+            values[name] = arguments.get_texts(name, max_count=declared.maximum)
+        elif declared.kind == "count":
+            values[name] = arguments.get_integer(name, maximum=declared.maximum)
+        else:
+            values[name] = arguments.get_text(name, required=name in required) or None
+    return JobDraft(**values)
 
 
 def _format_proposal(proposal: JobProposal) -> str:
     what = "The change is proposed and not made yet" if proposal.is_change else "Proposed, and not active yet"
+    job, preview = proposal.fields, proposal.preview
+    times = [f"{slot:%a %Y-%m-%d %H:%M}" for slot in preview.next_slots]
+    repeat = "" if job.runs_left is None else f", {job.runs_left} {'time' if job.runs_left == 1 else 'times'}"
     lines = [
         f"{what}. The person was asked in this conversation to confirm or reject it; say so in a sentence or two, with"
         " its times, and don't claim that it is done.",
-        f"- Job: {proposal.job_id} {quote_chat_text(proposal.name)}",
-        f"- Runs: {proposal.words}{_format_repeat(proposal.runs_left)}",
-        f"- Next times: {', '.join(map(_format_slot, proposal.next_slots)) or 'none'}",
-        f"- Output goes to: {', '.join(map(quote_chat_text, proposal.targets))}",
-        f"- Tools: {', '.join(proposal.toolsets) or 'none'}",
-        f"- Estimated cost: {format_cost_per_day(proposal.cost_per_day)}",
+        f"- Job: {proposal.job_id} {quote_chat_text(job.name)}",
+        f"- Runs: {preview.words}{repeat}",
+        f"- Next times: {', '.join(times) or 'none'}",
+        f"- Output goes to: {', '.join(map(quote_chat_text, job.targets))}",
+        f"- Tools: {', '.join(job.toolsets) or 'none'}",
+        *(f"- {label}: {quote_chat_text(value)}" for label, value in list_labeled_fields(job)),
+        f"- Estimated cost: {format_cost_per_day(preview.cost_per_day)}",
     ]
     return "\n".join(lines)
 
 
-def _format_repeat(runs_left: int | None) -> str:
-    return "" if runs_left is None else f", {runs_left} {'time' if runs_left == 1 else 'times'}"
-
-
-def _format_slot(slot: datetime) -> str:
-    return f"{slot:%a %Y-%m-%d %H:%M}"
-
-
-def _format_jobs(lines: Sequence[JobLine]) -> str:
+def _format_jobs(lines: Sequence[JobSummary]) -> str:
     if not lines:
         return "There are no jobs here."
     more = f" Only the first {MAX_LISTED_JOBS} are listed." if len(lines) > MAX_LISTED_JOBS else ""
@@ -233,7 +172,7 @@ def _format_jobs(lines: Sequence[JobLine]) -> str:
     )
 
 
-def _format_job(line: JobLine) -> str:
+def _format_job(line: JobSummary) -> str:
     job = line.job
     state = f"{job.state}, with a change that the person has not confirmed" if job.proposed_change else str(job.state)
     reason = f" ({job.state_reason})" if job.state_reason else ""

@@ -12,18 +12,19 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003 - the columns derive from it
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput
+from palaver.core.ids import MemoryId, PersonId  # noqa: TC001
 from palaver.core.text import make_storable
 from palaver.sessions.search_text import MAX_QUERY_CHARS, split_query_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
-    from palaver.core.ids import MemoryId, PersonId, SessionId
+    from palaver.core.ids import SessionId
 
 MAX_MEMORY_CHARS = 2000  # of a memory that a person writes
 MAX_AGENT_MEMORY_CHARS = 300  # of one that the agent writes: one fact in one sentence
@@ -75,6 +76,7 @@ class MemoryEntry:
 
     memory: Memory
     author_name: str | None  # who added it or last edited it
+    is_author: bool  # it was the person who sees it
     shared: bool  # it belongs to a conversation that several people share
     other_names: tuple[str, ...]  # the first few of the other people who can see it
     other_count: int  # how many other people can see it

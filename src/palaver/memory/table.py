@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from palaver.core.clock import from_micros
+from palaver.core.clock import from_micros, to_micros
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, NotFound
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction
 
 
-COLUMNS = "id, text, person_id, created_at, origin"  # for `memory_from_row`
+_MEMORY_COLUMNS = Columns(Memory)
+COLUMNS = _MEMORY_COLUMNS.format_select()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,11 @@ def add(tx: Transaction, audience_no: int, new: NewMemory, now: int) -> Memory:
     row = tx.fetch_one(
         f"SELECT {COLUMNS} FROM memory WHERE audience_no = $1 AND text_key = $2", audience_no, build_memory_key(clean)
     )
-    if row is not None and not superseded:
-        return memory_from_row(row)
-    if row is not None and memory_from_row(row) not in superseded:
-        raise DuplicateMemory("Another memory already says this.", memory_id=row[0])
+    existing = None if row is None else _MEMORY_COLUMNS.decode(row)
+    if existing is not None and not superseded:
+        return existing
+    if existing is not None and existing not in superseded:
+        raise DuplicateMemory("Another memory already says this.", memory_id=existing.id)
     if count(tx, audience_no) - len(superseded) >= new.limit:
         raise LimitReached(
             f"There are already {new.limit} memories here. Delete one before you add another.",
@@ -89,18 +92,9 @@ def _insert(tx: Transaction, audience_no: int, new: NewMemory, clean: str, now: 
         created_at=from_micros(now),
         origin=new.origin,
     )
-    tx.execute(
-        "INSERT INTO memory (id, audience_no, person_id, text, text_key, created_at, origin, session_id)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        memory.id,
-        audience_no,
-        new.person_id,
-        clean,
-        build_memory_key(clean),
-        now,
-        new.origin.value,
-        new.session_id,
-    )
+    columns = _MEMORY_COLUMNS.encode({name: getattr(memory, name) for name in Memory.__slots__})
+    keys = {"audience_no": audience_no, "text_key": build_memory_key(clean), "session_id": new.session_id}
+    insert_row(tx, "memory", columns | keys)
     return memory
 
 
@@ -124,7 +118,7 @@ def search(tx: Transaction, audiences: Sequence[int], query: str, limit: int) ->
         f" ORDER BY no DESC{newest}",
         *audiences,
     )
-    return find_best_matches((memory_from_row(row) for row in rows), query, limit)
+    return find_best_matches((_MEMORY_COLUMNS.decode(row) for row in rows), query, limit)
 
 
 def list_by_ids(tx: Transaction, audiences: Sequence[int], ids: Sequence[str]) -> list[Memory]:
@@ -137,7 +131,7 @@ def list_by_ids(tx: Transaction, audiences: Sequence[int], ids: Sequence[str]) -
         *ids,
         *audiences,
     )
-    found = {row[0]: memory_from_row(row) for row in rows}
+    found: dict[str, Memory] = {memory.id: memory for memory in map(_MEMORY_COLUMNS.decode, rows)}
     return [found[memory_id] for memory_id in ids if memory_id in found]
 
 
@@ -192,19 +186,7 @@ def list_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str) ->
         id_or_text.strip(),
         build_memory_key(id_or_text),
     )
-    return [memory_from_row(row) for row in rows]
-
-
-def memory_from_row(row: Row) -> Memory:
-    """Read a memory from a row that begins with `COLUMNS`."""
-    memory_id, text, person_id, created_at, origin = row[:5]
-    return Memory(
-        id=MemoryId(memory_id),
-        text=text,
-        person_id=None if person_id is None else PersonId(person_id),
-        created_at=from_micros(created_at),
-        origin=MemoryOrigin(origin),
-    )
+    return [_MEMORY_COLUMNS.decode(row) for row in rows]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -250,7 +232,18 @@ MAX_OTHER_NAMES = 10
 _SEARCH_ROWS_PER_READ = 200
 _AFTER_ALL = 2**62
 _CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
-_SELECT = """SELECT m.id, m.text, m.person_id, m.created_at, m.origin, p.name, m.audience_no, m.no, m.session_id
+
+
+class _ListedColumns(NamedTuple):
+    """What is selected after the columns of a memory."""
+
+    author_name: str | None
+    audience_no: int
+    no: int
+    session_id: str | None
+
+
+_SELECT = f"""SELECT {_MEMORY_COLUMNS.format_select("m")}, p.name, m.audience_no, m.no, m.session_id
     FROM memory m LEFT JOIN person p ON p.id = m.person_id"""
 # The first members of each audience, how many there are, and whether the audience is one person's own.
 _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
@@ -260,6 +253,9 @@ _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
         ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.joined_at, p.name, p.id) AS place
     FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no IN ({audiences})
     ) AS member WHERE place <= {limit} ORDER BY audience_no, place"""
+
+
+_Listed: TypeAlias = tuple[Memory, _ListedColumns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +288,21 @@ def list_memories(
     """Return a page of the memories of these audiences, newest first; with a query or origin, those that match it."""
     before = _find_cursor(tx, audiences, cursor)
     rows_per_read = _SEARCH_ROWS_PER_READ if query.strip() or origin is not None else limit
-    rows: list[Row] = []
-    while len(rows) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
-        rows += [row for row in batch if origin in {None, row[4]} and matches_query(row[1], query)]
-        before = batch[-1][7]
-    del rows[limit:]
-    entries = [memory_row.entry for memory_row in _make_memory_rows(tx, rows, reader)]
-    return Page(entries, f"{rows[-1][3]}.{rows[-1][0]}" if len(rows) == limit else None)
+    found: list[_Listed] = []
+    while len(found) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
+        found += [
+            (memory, further)
+            for memory, further in batch
+            if origin in {None, memory.origin} and matches_query(memory.text, query)
+        ]
+        _, last = batch[-1]
+        before = last.no
+    del found[limit:]
+    entries = [memory_row.entry for memory_row in _make_memory_rows(tx, found, reader)]
+    if len(entries) < limit or not entries:
+        return Page(entries, None)
+    memory = entries[-1].memory
+    return Page(entries, f"{to_micros(memory.created_at)}.{memory.id}")
 
 
 def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> MemoryRow | None:
@@ -310,7 +314,7 @@ def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, mem
         *audiences,
         memory_id,
     )
-    return next(iter(_make_memory_rows(tx, rows, reader)), None)
+    return next(iter(_make_memory_rows(tx, [_read_listed(row) for row in rows], reader)), None)
 
 
 def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) -> int:
@@ -333,32 +337,46 @@ def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) 
     return 0 if row is None or row[0] is None else int(row[0])
 
 
-def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[Row]:
+def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[_Listed]:
     if not audiences:
         return []
-    return tx.fetch_all(
+    rows = tx.fetch_all(
         f"{_SELECT} WHERE m.audience_no IN ({build_placeholders(len(audiences))}) AND m.no < ${len(audiences) + 1}"
         f" ORDER BY m.no DESC LIMIT ${len(audiences) + 2}",
         *audiences,
         before,
         limit,
     )
+    return [_read_listed(row) for row in rows]
 
 
-def _make_memory_rows(tx: Transaction, rows: Sequence[Row], reader: PersonId) -> list[MemoryRow]:
-    audiences = _load_audiences(tx, sorted({row[6] for row in rows}), reader)
-    visible_ids = _list_visible_sessions(tx, sorted({row[8] for row in rows if row[8] is not None}), reader)
-    return [MemoryRow(_make_entry(row, audiences[row[6]], visible_ids), row[6]) for row in rows]
+def _read_listed(row: Row) -> _Listed:
+    return _MEMORY_COLUMNS.decode(row), _ListedColumns._make(row[len(_MEMORY_COLUMNS) :])
 
 
-def _make_entry(row: Row, audience: _Audience, visible_ids: set[SessionId]) -> MemoryEntry:
+def _make_memory_rows(tx: Transaction, found: Sequence[_Listed], reader: PersonId) -> list[MemoryRow]:
+    audiences = _load_audiences(tx, sorted({further.audience_no for _, further in found}), reader)
+    session_ids = sorted({further.session_id for _, further in found if further.session_id is not None})
+    visible_ids = _list_visible_sessions(tx, session_ids, reader)
+    return [
+        MemoryRow(
+            _make_entry(memory, further, audiences[further.audience_no], visible_ids, reader), further.audience_no
+        )
+        for memory, further in found
+    ]
+
+
+def _make_entry(
+    memory: Memory, further: _ListedColumns, audience: _Audience, visible_ids: set[SessionId], reader: PersonId
+) -> MemoryEntry:
     return MemoryEntry(
-        memory=memory_from_row(row),
-        author_name=row[5],
+        memory=memory,
+        author_name=further.author_name,
+        is_author=memory.person_id == reader,
         shared=audience.shared,
         other_names=tuple(audience.other_names[:MAX_OTHER_NAMES]),
         other_count=audience.other_count,
-        session_id=SessionId(row[8]) if row[8] in visible_ids else None,
+        session_id=SessionId(further.session_id) if further.session_id in visible_ids else None,
     )
 
 

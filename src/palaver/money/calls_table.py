@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import is_owner_dead
+from palaver.core.columns import insert_row
 from palaver.core.engines.base import build_placeholders
 from palaver.money import windows_table as budget_windows
-from palaver.money.windows_table import WindowChange, WindowId
+from palaver.money.table import WindowTotals
+from palaver.money.windows_table import WindowId
 from palaver.sessions import usage_table as usage
 from palaver.sessions.usage import NANOS_PER_DOLLAR, CostStatus, TurnUsage
 
@@ -25,12 +28,6 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.sessions.turn_leases import TurnLease
-
-
-_COLUMNS = (
-    "id, owner, purpose, turn_id, attempt, session_no, platform, audience_no, model, provider, windows, held_nanos,"
-    " held_tokens, input_tokens, usage, created_at"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,26 +52,13 @@ class CallRow:
     created_at: int
 
 
+_NAMES = CallRow.__slots__  # of the columns, too
+_COLUMNS = ", ".join(_NAMES)
+
+
 def insert(tx: Transaction, row: CallRow) -> None:
-    tx.execute(
-        f"INSERT INTO model_call ({_COLUMNS}) VALUES ({build_placeholders(16)})",
-        row.id,
-        row.owner,
-        row.purpose.value,
-        row.turn_id,
-        row.attempt,
-        row.session_no,
-        row.platform,
-        row.audience_no,
-        row.model,
-        row.provider,
-        json.dumps(row.windows),
-        row.held_nanos,
-        row.held_tokens,
-        row.input_tokens,
-        None,
-        row.created_at,
-    )
+    stored = {"purpose": row.purpose.value, "windows": json.dumps(row.windows), "usage": None}
+    insert_row(tx, "model_call", {name: getattr(row, name) for name in _NAMES} | stored)
 
 
 def set_usage(tx: Transaction, call_id: str, usage: TurnUsage) -> CallRow | None:
@@ -98,9 +82,9 @@ def take_calls(tx: Transaction, call_ids: Collection[str]) -> list[CallRow]:
     if not call_ids:
         return []
     rows = tx.fetch_all(
-        f"DELETE FROM model_call WHERE id IN ({build_placeholders(len(call_ids))}) RETURNING no, {_COLUMNS}", *call_ids
+        f"DELETE FROM model_call WHERE id IN ({build_placeholders(len(call_ids))}) RETURNING {_COLUMNS}, no", *call_ids
     )
-    return [_call_from_row(row[1:]) for row in sorted(rows, key=lambda row: int(row[0]))]
+    return [_call_from_row(row) for row in sorted(rows, key=itemgetter(-1))]
 
 
 def list_call_ids_of_run(tx: Transaction, turn_id: str, owner: str, attempt: int) -> list[str]:
@@ -108,7 +92,7 @@ def list_call_ids_of_run(tx: Transaction, turn_id: str, owner: str, attempt: int
     rows = tx.fetch_all(
         "SELECT id FROM model_call WHERE turn_id = $1 AND owner = $2 AND attempt = $3", turn_id, owner, attempt
     )
-    return [row[0] for row in rows]
+    return [call_id for (call_id,) in rows]
 
 
 def list_orphan_call_ids(tx: Transaction, created_before: int, is_owner_dead: Callable[[str], bool]) -> list[str]:
@@ -120,27 +104,31 @@ def list_orphan_call_ids(tx: Transaction, created_before: int, is_owner_dead: Ca
         "SELECT id, owner, created_at FROM model_call WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = turn_id"
         " AND t.state = 'running' AND t.lease_owner = model_call.owner AND t.attempt = model_call.attempt) ORDER BY no"
     )
-    dead_owners = {owner for owner in {row[1] for row in rows} if is_owner_dead(owner)}
+    dead_owners = {owner for owner in {owner for _, owner, _ in rows} if is_owner_dead(owner)}
     return [call_id for call_id, owner, created_at in rows if owner in dead_owners or created_at < created_before]
 
 
 def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
     """Let the calls that hold something in the windows of one person hold it in those of another."""
-    for call_id, windows in tx.fetch_all(f"SELECT id, windows FROM model_call ORDER BY no {tx.for_update}"):
-        moved = [
-            window._replace(subject=str(to_id)) if window[:2] == ("person", from_id) else window
-            for window in _parse_windows(windows)
-        ]
-        if json.dumps(moved) != windows:
-            tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, json.dumps(moved))
+    _change_held_windows(
+        tx,
+        lambda window: window._replace(subject=str(to_id)) if window[:2] == ("person", from_id) else window,
+    )
 
 
 def forget_people(tx: Transaction, person_ids: Collection[str]) -> None:
     """Let the calls that are under way count in no window of these people, who are erased."""
+    _change_held_windows(
+        tx, lambda window: None if window.scope == "person" and window.subject in person_ids else window
+    )
+
+
+def _change_held_windows(tx: Transaction, change: Callable[[WindowId], WindowId | None]) -> None:
+    """Replace the windows of all calls; None drops one."""
     for call_id, windows in tx.fetch_all(f"SELECT id, windows FROM model_call ORDER BY no {tx.for_update}"):
-        kept = [window for window in _parse_windows(windows) if window[0] != "person" or window[1] not in person_ids]
-        if json.dumps(kept) != windows:
-            tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, json.dumps(kept))
+        changed = json.dumps([kept for window in _parse_windows(windows) if (kept := change(window)) is not None])
+        if changed != windows:
+            tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, changed)
 
 
 def _parse_windows(text: str) -> tuple[WindowId, ...]:
@@ -148,24 +136,11 @@ def _parse_windows(text: str) -> tuple[WindowId, ...]:
 
 
 def _call_from_row(row: Row) -> CallRow:
-    return CallRow(
-        id=row[0],
-        owner=row[1],
-        purpose=CallPurpose(row[2]),
-        turn_id=row[3],
-        attempt=int(row[4]),
-        session_no=int(row[5]),
-        platform=row[6],
-        audience_no=int(row[7]),
-        model=row[8],
-        provider=row[9],
-        windows=_parse_windows(row[10]),
-        held_nanos=row[11],
-        held_tokens=int(row[12]),
-        input_tokens=int(row[13]),
-        usage=None if row[14] is None else TurnUsage.from_dict(json.loads(row[14])),
-        created_at=int(row[15]),
-    )
+    values: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
+    values["purpose"] = CallPurpose(values["purpose"])
+    values["windows"] = _parse_windows(values["windows"])
+    values["usage"] = values["usage"] and TurnUsage.from_dict(json.loads(values["usage"]))
+    return CallRow(**values)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -193,10 +168,10 @@ def make_estimated_usage(
     )
 
 
-def make_settlement(call: CallRow, used: TurnUsage) -> WindowChange:
+def make_settlement(call: CallRow, used: TurnUsage) -> WindowTotals:
     """Return the change of each window of a call when it ends: what was held becomes what it has used."""
     nanos = used.cost_nanos
-    return WindowChange(
+    return WindowTotals(
         used_nanos=nanos or 0,
         held_nanos=-(call.held_nanos or 0),
         used_tokens=used.input_tokens + used.output_tokens,
@@ -245,14 +220,14 @@ def add_usage_by_model(usages: Iterable[TurnUsage]) -> list[TurnUsage]:
 def _take(tx: Transaction, call_ids: Collection[str]) -> Sequence[tuple[CallRow, TurnUsage]]:
     """Delete calls, and return each with its usage; those that have none yet are settled at what was held."""
     taken = []
-    changes: dict[WindowId, WindowChange] = {}
+    changes: dict[WindowId, WindowTotals] = {}
     for call in take_calls(tx, call_ids):
         used = call.usage
         if used is None:
             used = _make_held_usage(call)
             settlement = make_settlement(call, used)
             for window in call.windows:
-                changes[window] = changes.get(window, WindowChange()).add(settlement)
+                changes[window] = changes.get(window, WindowTotals()).plus(settlement)
         if call.purpose is not CallPurpose.ANSWER:  # its prompt says nothing about the length of the conversation
             used = replace(used, last_prompt_tokens=None)
         taken.append((call, used))

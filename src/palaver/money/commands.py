@@ -20,7 +20,6 @@ from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetScope
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.source import ChatType
 from palaver.money import service as overview
-from palaver.money.service import status_to_json
 from palaver.money.texts import (
     PERIOD_NAMES,
     describe_named_status,
@@ -31,6 +30,7 @@ from palaver.money.texts import (
     parse_set,
     parse_subject,
 )
+from palaver.money.wire import status_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -31,9 +31,10 @@ from palaver.money import (
     windows_table as budget_windows,
 )
 from palaver.money.hold import HoldRefused, WindowState, plan_hold
+from palaver.money.table import WindowTotals
 from palaver.money.texts import make_refusal
 from palaver.money.warnings import is_nearly_used, issue_warning, load_reader
-from palaver.money.windows_table import WindowChange, WindowId
+from palaver.money.windows_table import WindowId
 from palaver.sessions.turn import JOB_RUN_KEY, NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO
 
@@ -221,7 +222,7 @@ class BudgetMeter:
         hold = plan_hold(call.input_tokens, call.max_tokens, call.price, states)
         if isinstance(hold, HoldRefused):
             raise self._make_error(tx, hold, call.model, now)
-        held = WindowChange(held_nanos=hold.nanos or 0, held_tokens=hold.tokens)
+        held = WindowTotals(held_nanos=hold.nanos or 0, held_tokens=hold.tokens)
         budget_windows.change_windows(tx, dict.fromkeys(windows, held))
         model_calls.insert(tx, self._make_row(call, call_id, hold, windows, to_micros(now)))
         return _HoldResult(hold=hold, max_tokens=hold.max_tokens, windows=windows)
@@ -407,7 +408,7 @@ class MeteredCall:
     def _release(self, tx: Transaction, now: datetime) -> list[Notice]:
         row = model_calls.delete_unused(tx, self._id)
         if row is not None:
-            change = WindowChange(held_nanos=-(row.held_nanos or 0), held_tokens=-row.held_tokens)
+            change = WindowTotals(held_nanos=-(row.held_nanos or 0), held_tokens=-row.held_tokens)
             budget_windows.change_windows(tx, dict.fromkeys(row.windows, change))
         return []
 

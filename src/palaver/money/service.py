@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from palaver.config.budget_rules import (
     BudgetKey,
@@ -19,9 +19,8 @@ from palaver.config.budget_rules import (
     BudgetStatus,
     BudgetUnit,
     get_window_bounds,
-    nanos_to_text,
 )
-from palaver.core.clock import format_time, to_micros
+from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
 from palaver.core.operation import Operations, Page, R, operation
@@ -187,11 +186,7 @@ def _build_status(
     return BudgetStatus(
         key=key,
         subject_name=name,
-        used_nanos=totals.used_nanos,
-        held_nanos=totals.held_nanos,
-        used_tokens=totals.used_tokens,
-        held_tokens=totals.held_tokens,
-        unpriced_calls=totals.unpriced_calls,
+        **totals._asdict(),
         limit_nanos=amounts[BudgetUnit.USD],
         limit_tokens=amounts[BudgetUnit.TOKENS],
         resets_at=resets_at,
@@ -278,47 +273,3 @@ def _parse_cursor(cursor: str | None) -> BudgetSubject | None:
     if match is None:
         raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
     return BudgetScope(match[1]), match[2]
-
-
-# --------------------------------------------------------------------------------------------------
-# A budget as JSON, for the API, the terminal and the data of commands. Money is decimal text, never a float.
-
-
-class BudgetJson(TypedDict):
-    """One window of a budget: a day or a month of everybody, a person, a job or a profile."""
-
-    scope: str
-    subject: str
-    subject_name: str
-    period: str
-    used_usd: str
-    held_usd: str
-    limit_usd: str | None
-    used_tokens: int
-    held_tokens: int
-    limit_tokens: int | None
-    unpriced_calls: int
-    percent: int | None
-    is_limit_set: bool
-    resets_at: str
-    timezone: str
-
-
-def status_to_json(status: BudgetStatus) -> BudgetJson:
-    return {
-        "scope": status.key.scope.value,
-        "subject": status.key.subject,
-        "subject_name": status.subject_name,
-        "period": status.key.period.value,
-        "used_usd": nanos_to_text(status.used_nanos),
-        "held_usd": nanos_to_text(status.held_nanos),
-        "limit_usd": None if status.limit_nanos is None else nanos_to_text(status.limit_nanos),
-        "used_tokens": status.used_tokens,
-        "held_tokens": status.held_tokens,
-        "limit_tokens": status.limit_tokens,
-        "unpriced_calls": status.unpriced_calls,
-        "percent": status.percent,
-        "is_limit_set": bool(status.owner_units),
-        "resets_at": format_time(status.resets_at),
-        "timezone": status.timezone,
-    }

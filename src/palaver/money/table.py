@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from operator import add
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.text import make_name_key
 from palaver.people.model import normalize_name
 from palaver.people.person_data import EraseAt, Moved, PersonColumn
@@ -100,15 +101,17 @@ MAX_MATCHES = 10
 BudgetSubject = tuple[BudgetScope, str]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowTotals:
-    """What was used and is held in one window."""
+class WindowTotals(NamedTuple):
+    """What was used and is held in one window, or is added to it; negative numbers are taken away."""
 
     used_nanos: int = 0
     held_nanos: int = 0
     used_tokens: int = 0
     held_tokens: int = 0
     unpriced_calls: int = 0
+
+    def plus(self, other: WindowTotals) -> WindowTotals:
+        return WindowTotals(*map(add, self, other))
 
 
 def load_totals(
@@ -121,7 +124,7 @@ def load_totals(
     totals: dict[BudgetKey, WindowTotals] = {}
     for scope, names in by_scope.items():
         rows = tx.fetch_all(
-            "SELECT subject, period, used_nanos, held_nanos, used_tokens, held_tokens, unpriced_calls"
+            f"SELECT subject, period, {list_columns(WindowTotals)}"
             f" FROM budget_window WHERE scope = $1 AND subject IN ({build_placeholders(len(names), 4)})"
             " AND ((period = 'day' AND starts_at = $2) OR (period = 'month' AND starts_at = $3))",
             scope.value,
@@ -146,7 +149,7 @@ def list_subjects(tx: Transaction, month_start: int, after: BudgetSubject | None
         subject,
         limit,
     )
-    return [(BudgetScope(row[0]), row[1]) for row in rows]
+    return [(BudgetScope(found_scope), found_subject) for found_scope, found_subject in rows]
 
 
 def list_job_subjects(tx: Transaction, person_id: PersonId, since: int, limit: int) -> list[BudgetSubject]:
@@ -159,7 +162,7 @@ def list_job_subjects(tx: Transaction, person_id: PersonId, since: int, limit: i
         since,
         limit,
     )
-    return [(BudgetScope.JOB, row[0]) for row in rows]
+    return [(BudgetScope.JOB, job_id) for (job_id,) in rows]
 
 
 def load_names(tx: Transaction, subjects: Collection[BudgetSubject]) -> dict[BudgetSubject, str]:
@@ -169,7 +172,7 @@ def load_names(tx: Transaction, subjects: Collection[BudgetSubject]) -> dict[Bud
         ids = [subject for each, subject in subjects if each is scope and subject]
         if ids:
             rows = tx.fetch_all(f"SELECT id, name FROM {table} WHERE id IN ({build_placeholders(len(ids))})", *ids)
-            names |= {(scope, row[0]): row[1] for row in rows}
+            names |= {(scope, subject): name for subject, name in rows}
     return names
 
 
@@ -182,14 +185,15 @@ def find_jobs(tx: Transaction, id_or_name: str) -> list[tuple[str, str]]:
         make_name_key(id_or_name),
         MAX_MATCHES,
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(job_id, person_name) for job_id, person_name in rows]
 
 
 def find_people(tx: Transaction, id_or_name: str) -> list[tuple[str, str]]:
     """Return the people with this id or name: their ids and names. Reads the names of all people."""
     rows = tx.fetch_all("SELECT id, name FROM person WHERE merged_into IS NULL ORDER BY created_at, id")
-    name = normalize_name(id_or_name)
-    return [(row[0], row[1]) for row in rows if row[0] == id_or_name or normalize_name(row[1]) == name][:MAX_MATCHES]
+    wanted = normalize_name(id_or_name)
+    matches = ((each, name) for each, name in rows if each == id_or_name or normalize_name(name) == wanted)
+    return list(islice(matches, MAX_MATCHES))
 
 
 PERSON_DATA: Final = (

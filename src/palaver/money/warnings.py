@@ -127,4 +127,4 @@ def _list_owner_ids(tx: Transaction) -> list[PersonId]:
         Role.OWNER.value,
         MAX_NOTIFIED_OWNERS,
     )
-    return [row[0] for row in rows]
+    return [found for (found,) in rows]

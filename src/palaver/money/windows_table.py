@@ -6,10 +6,10 @@ call holds in its windows is in its `model_call` row, until the same transaction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope
+from palaver.core.engines.base import list_columns
 from palaver.money.table import WindowTotals
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 
@@ -33,29 +33,6 @@ class WindowId(NamedTuple):
         return BudgetKey(BudgetScope(self.scope), self.subject, BudgetPeriod(self.period))
 
 
-@dataclass(frozen=True, slots=True)
-class WindowChange:
-    """What is added to a window; negative numbers are taken away."""
-
-    used_nanos: int = 0
-    held_nanos: int = 0
-    used_tokens: int = 0
-    held_tokens: int = 0
-    unpriced_calls: int = 0
-
-    def add(self, other: WindowChange) -> WindowChange:
-        return WindowChange(
-            self.used_nanos + other.used_nanos,
-            self.held_nanos + other.held_nanos,
-            self.used_tokens + other.used_tokens,
-            self.held_tokens + other.held_tokens,
-            self.unpriced_calls + other.unpriced_calls,
-        )
-
-    def to_row(self) -> tuple[int, int, int, int, int]:
-        return self.used_nanos, self.held_nanos, self.used_tokens, self.held_tokens, self.unpriced_calls
-
-
 class CallSubjects(NamedTuple):
     """Whose budgets a call counts in."""
 
@@ -64,10 +41,10 @@ class CallSubjects(NamedTuple):
     profile: str | None
 
 
-_COUNTERS = "used_nanos, held_nanos, used_tokens, held_tokens, unpriced_calls"
+_COUNTERS = list_columns(WindowTotals)
 _USED = "used_nanos, used_tokens, unpriced_calls"
 _IS_WINDOW = "scope = $1 AND subject = $2 AND period = $3 AND starts_at = $4"
-_ADD = ", ".join(f"{column} = {column} + ${number}" for number, column in enumerate(_COUNTERS.split(", "), start=5))
+_ADD = ", ".join(f"{column} = {column} + ${number}" for number, column in enumerate(WindowTotals._fields, start=5))
 
 
 def load_call_subjects(
@@ -80,7 +57,7 @@ def load_call_subjects(
     if job_run_id is not None:
         job = tx.fetch_one("SELECT j.id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.id = $1", job_run_id)
     session = tx.fetch_one("SELECT profile FROM session WHERE no = $1", session_no)
-    return CallSubjects(*(None if row is None else row[0] for row in (person, job, session)))
+    return CallSubjects(*(next(iter(row), None) for row in (person or (), job or (), session or ())))
 
 
 def lock_windows(tx: Transaction, ids: Iterable[WindowId]) -> dict[WindowId, WindowTotals]:
@@ -104,18 +81,21 @@ def _select_windows(tx: Transaction, ordered: Sequence[WindowId], lock: str) -> 
         for first in range(1, 4 * len(ordered), 4)
     )
     rows = tx.fetch_all(
-        f"SELECT scope, subject, period, starts_at, {_COUNTERS} FROM budget_window WHERE {conditions}"
+        f"SELECT {list_columns(WindowId)}, {_COUNTERS} FROM budget_window WHERE {conditions}"
         f" ORDER BY scope, subject, period, starts_at {lock}",
         *(value for window in ordered for value in window),
     )
-    return {WindowId(*row[:4]): WindowTotals(*map(int, row[4:])) for row in rows}
+    return {
+        WindowId(scope, subject, period, starts_at): WindowTotals(*map(int, counters))
+        for scope, subject, period, starts_at, *counters in rows
+    }
 
 
-def change_windows(tx: Transaction, changes: Mapping[WindowId, WindowChange]) -> None:
+def change_windows(tx: Transaction, changes: Mapping[WindowId, WindowTotals]) -> None:
     """Change windows. Those that are not stored any more stay away: their day or month is long over."""
     tx.execute_many(
         f"UPDATE budget_window SET {_ADD} WHERE {_IS_WINDOW}",
-        [(*window, *change.to_row()) for window, change in sorted(changes.items())],
+        [(*window, *change) for window, change in sorted(changes.items())],
     )
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from palaver.core.columns import Columns
 
 
 class ErasureStep(StrEnum):
@@ -129,6 +131,14 @@ def make_fields(
 ) -> tuple[Field, ...]:
     """Make the fields of these columns; `!` behind a name: a record must have it."""
     return tuple(Field(name.removesuffix("!"), kind, name.endswith("!"), choices) for name in names.split())
+
+
+def derive_fields(columns: Columns[Any], **choices: type[StrEnum]) -> tuple[Field, ...]:
+    """Return the columns of a table as its room declares them, with the values that an import takes."""
+    return tuple(
+        Field(each.name, FieldKind[each.kind.upper()], each.is_required, choices.get(each.name))
+        for each in columns.columns
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

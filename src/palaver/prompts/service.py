@@ -1,4 +1,4 @@
-"""A person's saved prompts: `view.saved_prompts`."""
+"""A person's saved prompts: `view.part(SavedPromptOperations)`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class SavedPromptOperations(ViewPart[R]):
         return Read(lambda tx: saved_prompts.list_prompts(tx, self._scope.person_id))
 
     @operation
-    def create(self, name: str, text: str) -> Work[SavedPrompt]:
-        now = self._scope.now()
-        return Write(lambda tx: saved_prompts.create(tx, self._scope.person_id, name, text, now))
+    def create(self, name: str, text: str, /, **others: str | None) -> Work[SavedPrompt]:
+        now, given = self._scope.now(), {"name": name, "text": text, **others}
+        return Write(lambda tx: saved_prompts.create(tx, self._scope.person_id, given, now))
 
     @operation
-    def update(self, prompt_id: str, *, name: str | None = None, text: str | None = None) -> Work[SavedPrompt]:
-        """Change the name or the text of a saved prompt."""
+    def update(self, prompt_id: str, /, **given: str | None) -> Work[SavedPrompt]:
+        """Change the given fields of a saved prompt."""
         now = self._scope.now()
-        return Write(lambda tx: saved_prompts.update(tx, self._scope.person_id, prompt_id, name, text, now))
+        return Write(lambda tx: saved_prompts.update(tx, self._scope.person_id, prompt_id, given, now))
 
     @operation
     def delete(self, prompt_id: str) -> Work[SavedPrompt]:

@@ -1,1 +1,6 @@
-"""Notifications to browsers while the page is closed (Web Push: RFC 8030, 8291 and 8292)."""
+"""Push: notifications to browsers while the page is closed.
+
+Owns the tables `push_subscription` and `push_message`, and the file `push.key`. Always true: a notification is claimed
+by one process at a time, says nothing that the push service could read, and is not sent once its person has read the
+conversation or is signed out.
+"""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hmac import compare_digest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import NotSignedIn
 from palaver.core.ids import PersonId, SessionId
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # One transaction at a time: how many browsers a person has, and whose an endpoint is, holds until it is stored.
 _LOCK_NAME = "palaver push subscriptions"
-_SUBSCRIPTION_COLUMNS = "s.id, s.endpoint, s.public_key, s.auth_secret, s.server_key"
+_SUBSCRIPTION_COLUMNS = Columns(PushSubscription)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscr
     row = tx.fetch_one("SELECT person_id FROM sign_in WHERE id = $1", sign_in_id)
     if row is None:
         raise NotSignedIn
-    person_id = str(row[0])
+    (person_id,) = row
     if not _can_use_endpoint(tx, person_id, subscription):
         return False
     tx.execute(
@@ -72,17 +73,7 @@ def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscr
     )
     for (subscription_id,) in others[MAX_SUBSCRIPTIONS_PER_PERSON - 1 :]:
         delete_subscription(tx, subscription_id)
-    tx.execute(
-        "INSERT INTO push_subscription (id, sign_in_id, endpoint, public_key, auth_secret, server_key, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        subscription.id,
-        sign_in_id,
-        subscription.endpoint,
-        subscription.public_key,
-        subscription.auth_secret,
-        subscription.server_key,
-        now,
-    )
+    insert_row(tx, "push_subscription", {**asdict(subscription), "sign_in_id": sign_in_id, "created_at": now})
     return True
 
 
@@ -93,15 +84,19 @@ def _can_use_endpoint(tx: Transaction, person_id: str, subscription: PushSubscri
         " JOIN sign_in i ON i.id = s.sign_in_id WHERE s.endpoint = $1",
         subscription.endpoint,
     )
-    if row is None or row[0] == person_id:
+    if row is None:
         return True
-    keys = f"{row[1]} {row[2]}", f"{subscription.public_key} {subscription.auth_secret}"
+    owner_id, public_key, auth_secret = row
+    if owner_id == person_id:
+        return True
+    keys = f"{public_key} {auth_secret}", f"{subscription.public_key} {subscription.auth_secret}"
     return compare_digest(*(each.replace("=", "").encode() for each in keys))
 
 
 def find_subscription(tx: Transaction, sign_in_id: str) -> PushSubscription | None:
-    row = tx.fetch_one(f"SELECT {_SUBSCRIPTION_COLUMNS} FROM push_subscription s WHERE s.sign_in_id = $1", sign_in_id)
-    return None if row is None else _subscription_from_row(row)
+    columns = _SUBSCRIPTION_COLUMNS.format_select()
+    row = tx.fetch_one(f"SELECT {columns} FROM push_subscription WHERE sign_in_id = $1", sign_in_id)
+    return None if row is None else _SUBSCRIPTION_COLUMNS.decode(row)
 
 
 def delete_subscription(tx: Transaction, subscription_id: str) -> None:
@@ -175,10 +170,10 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
     for (no,) in free:
         tx.execute("UPDATE push_message SET attempts = attempts + 1, due_at = $2 WHERE no = $1", no, taken_until)
         row = tx.fetch_one(
-            "SELECT m.no, m.attempts, m.created_at, m.seq, x.no, x.id, i.person_id,"
-            " COALESCE(r.read_seq, 0), i.created_at, i.last_seen_at,"
-            f" {_SUBSCRIPTION_COLUMNS} FROM push_message m JOIN push_subscription s ON s.id = m.subscription_id"
-            " JOIN sign_in i ON i.id = s.sign_in_id JOIN session x ON x.no = m.session_no"
+            f"SELECT {_SUBSCRIPTION_COLUMNS.format_select('s')}, m.no, m.attempts, m.created_at, m.seq, x.no, x.id,"
+            " i.person_id, COALESCE(r.read_seq, 0), i.created_at, i.last_seen_at FROM push_message m"
+            " JOIN push_subscription s ON s.id = m.subscription_id JOIN sign_in i ON i.id = s.sign_in_id"
+            " JOIN session x ON x.no = m.session_no"
             " LEFT JOIN read_mark r ON r.session_no = m.session_no AND r.person_id = i.person_id WHERE m.no = $1",
             no,
         )
@@ -187,18 +182,34 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
     return claimed
 
 
+class _PushColumns(NamedTuple):
+    """What is selected after the columns of the subscription."""
+
+    no: int
+    attempts: int
+    created_at: int
+    seq: int
+    session_no: int
+    session_id: str
+    person_id: str
+    read_seq: int
+    signed_in_at: int
+    seen_at: int
+
+
 def _push_from_row(row: Row, now: int) -> DuePush:
-    no, attempts, created_at, seq, session_no, session_id, person_id, read_seq, signed_in_at, seen_at = row[:10]
+    columns = _PushColumns._make(row[len(_SUBSCRIPTION_COLUMNS) :])
+    is_open = accounts.is_sign_in_open(columns.signed_in_at, columns.seen_at, now)
     return DuePush(
-        no=no,
-        attempts=attempts,
-        created_at=created_at,
-        seq=seq,
-        session_no=session_no,
-        session_id=SessionId(session_id),
-        person_id=PersonId(person_id),
-        is_needed=read_seq < seq and accounts.is_sign_in_open(signed_in_at, seen_at, now),
-        subscription=_subscription_from_row(row[10:]),
+        no=columns.no,
+        attempts=columns.attempts,
+        created_at=columns.created_at,
+        seq=columns.seq,
+        session_no=columns.session_no,
+        session_id=SessionId(columns.session_id),
+        person_id=PersonId(columns.person_id),
+        is_needed=columns.read_seq < columns.seq and is_open,
+        subscription=_SUBSCRIPTION_COLUMNS.decode(row),
     )
 
 
@@ -224,17 +235,6 @@ def retry_message(tx: Transaction, no: int, seq: int, due_at: int) -> None:
 def delete_created_before(tx: Transaction, before: int) -> int:
     """Forget notifications that are too old to be of use, also those that no process here can send."""
     return tx.execute("DELETE FROM push_message WHERE created_at < $1", before)
-
-
-def _subscription_from_row(row: Row) -> PushSubscription:
-    subscription_id, endpoint, public_key, auth_secret, server_key = map(str, row)
-    return PushSubscription(
-        id=subscription_id,
-        endpoint=endpoint,
-        public_key=public_key,
-        auth_secret=auth_secret,
-        server_key=server_key,
-    )
 
 
 def has_messages(tx: Transaction) -> bool:

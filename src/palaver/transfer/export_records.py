@@ -28,6 +28,7 @@ from palaver.sessions.log_table import MESSAGE_EXPORT, OTHER_EVENT_EXPORT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+
 EXPORT_FORMAT: Final = "palaver.export/1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -17,7 +17,7 @@ from palaver.jobs.model import JobState
 from palaver.jobs.schedule import load_zone, read_schedule
 from palaver.memory import table as memories
 from palaver.memory.model import build_memory_key
-from palaver.prompts.table import clean_prompt_text
+from palaver.prompts import table as saved_prompts
 from palaver.sessions.lanes_table import MOVE_EXPORT
 from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
 from palaver.transfer.import_rows import find_value, has_row, insert_row, insert_row_if_new
@@ -84,8 +84,7 @@ def _clean_name(columns: Columns) -> None:
 
 
 def _clean_prompt(columns: Columns) -> None:
-    _clean_name(columns)
-    columns["text"] = clean_prompt_text(columns["text"])
+    columns |= saved_prompts.clean_fields({name: columns[name] for name in saved_prompts.PROMPT_FIELDS})
 
 
 def _add_text_key(columns: Columns) -> None:

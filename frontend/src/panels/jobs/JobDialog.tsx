@@ -97,6 +97,19 @@ function JobForm({ job, all, options, onClose, onDone }: Props & { options: JobO
           </span>
         </label>
       </div>
+      <div className="job-fields">
+        {options.fields.map(({ name, label, help, max_chars: maxChars }) => (
+          <label key={name} className="field" title={help}>
+            {words.jobFieldNames[name] ?? label}
+            <input
+              dir="auto"
+              maxLength={maxChars}
+              value={fields.others[name] ?? ""}
+              onChange={(event) => set("others", { ...fields.others, [name]: event.target.value })}
+            />
+          </label>
+        ))}
+      </div>
       <TargetsField job={job} chosen={fields.targets} options={options} onChange={(targets) => set("targets", targets)} />
       <ToolsetsField chosen={fields.toolsets} options={options} onChange={(toolsets) => set("toolsets", toolsets)} />
       <div className="dialog-actions">
@@ -210,14 +223,22 @@ function Preview({ fields, isFilledIn, job, all }: { fields: JobFields; isFilled
 function getInitialFields(job: Job | null, options: JobOptions): JobFields {
   if (job !== null) {
     const { name, prompt, schedule, timezone, targets, toolsets, runs_left: repeat } = job;
-    return { name, prompt, schedule, timezone, targets, toolsets, repeat };
+    return { name, prompt, schedule, timezone, targets, toolsets, repeat, others: getOthers(job, options) };
   }
-  return { name: "", prompt: "", schedule: "", timezone: options.timezone, targets: ["origin"], toolsets: options.default_toolsets, repeat: null };
+  const { timezone, default_toolsets: toolsets } = options;
+  return { name: "", prompt: "", schedule: "", timezone, targets: ["origin"], toolsets, repeat: null, others: getOthers(null, options) };
+}
+
+function getOthers(job: Job | null, options: JobOptions): Record<string, string> {
+  const values: Readonly<Record<string, unknown>> = { ...job };
+  return Object.fromEntries(options.fields.map(({ name }) => [name, typeof values[name] === "string" ? values[name] : ""]));
 }
 
 /** Returns the fields that were changed: the server computes the next time again only if the schedule is among them. */
 function getChanges(job: Job, fields: JobFields): Partial<JobFields> {
-  const before = { ...job, repeat: job.runs_left };
-  const keys = Object.keys(fields) as (keyof JobFields)[];
-  return Object.fromEntries(keys.filter((key) => JSON.stringify(fields[key]) !== JSON.stringify(before[key])).map((key) => [key, fields[key]]));
+  const before: Readonly<Record<string, unknown>> = { ...job, repeat: job.runs_left };
+  const { others, ...known } = fields;
+  const changed = (values: Readonly<Record<string, unknown>>, empty?: string) =>
+    Object.fromEntries(Object.entries(values).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(before[key] ?? empty ?? before[key])));
+  return { ...changed(known), others: changed(others, "") as Record<string, string> };
 }

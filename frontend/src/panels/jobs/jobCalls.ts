@@ -4,12 +4,12 @@ import type { components } from "../../api/schema";
 
 type Schemas = components["schemas"];
 
-export type Job = Schemas["JobOut"];
-export type JobDetails = Schemas["JobDetailsOut"];
-export type JobPreview = Schemas["JobPreviewOut"];
-export type JobOptions = Schemas["JobOptionsOut"];
-export type JobRun = Schemas["JobRunOut"];
-export type Jobs = Schemas["JobsOut"];
+export type Job = Schemas["JobJson"];
+export type JobDetails = Schemas["JobDetailsJson"];
+export type JobPreview = Schemas["JobPreviewJson"];
+export type JobOptions = Schemas["JobOptionsJson"];
+export type JobRun = Schemas["JobRunJson"];
+export type Jobs = Schemas["JobsJson"];
 
 /** What a person has filled in for a job. */
 export interface JobFields {
@@ -20,6 +20,7 @@ export interface JobFields {
   targets: readonly string[];
   toolsets: readonly string[];
   repeat: number | null;
+  others: Readonly<Record<string, string>>; // what the server lists in the options as further fields
 }
 
 type JobAction = "pause" | "resume" | "run" | "reject";
@@ -38,12 +39,12 @@ export const deleteJob = (id: string, all: boolean) => request<undefined>("DELET
 export const changeJob = (id: string, action: JobAction, all: boolean) => request<unknown>("POST", jobPath(id, `/${action}`), { query: { all } });
 export const confirmJob = ({ id, asked_at }: Job, all: boolean) => request<unknown>("POST", jobPath(id, "/confirm"), { query: { all, asked_at } });
 export const listJobRuns = (id: string, all: boolean, before: string | null) =>
-  request<Schemas["JobRunsOut"]>("GET", jobPath(id, "/runs"), { query: { all, before, limit: RUNS_PER_PAGE } });
+  request<Schemas["JobRunsJson"]>("GET", jobPath(id, "/runs"), { query: { all, before, limit: RUNS_PER_PAGE } });
 
 export const RUNS_PER_PAGE = 20;
 
 /** Without a name, the server makes one or keeps the old one. */
-function withoutEmpty(fields: Partial<JobFields>): Partial<JobFields> {
+function withoutEmpty({ others, ...fields }: Partial<JobFields>): Record<string, unknown> {
   const { name, ...rest } = fields;
-  return name?.trim() === "" ? rest : fields;
+  return { ...(name?.trim() === "" ? rest : fields), ...others };
 }

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
 import * as calls from "../../api/calls";
-import type { SavedPrompt } from "../../api/types";
+import type { SavedPrompt, SavedPrompts } from "../../api/types";
 import { confirm } from "../../ui/ConfirmDialog";
 import { NameDialog } from "../../ui/NameDialog";
 import { words } from "../../words";
@@ -20,8 +20,8 @@ export default function PromptsPanel() {
   const query = useQuery({ queryKey: PROMPTS_KEY, queryFn: calls.listPrompts });
   const [edited, setEdited] = useState<SavedPrompt | "new" | null>(null);
   const refresh = () => queryClient.invalidateQueries({ queryKey: PROMPTS_KEY });
-  const save = async (name: string, text: string) => {
-    const isSaved = await attempt(() => (edited === "new" || edited === null ? calls.createPrompt(name, text) : calls.updatePrompt(edited.id, { name, text })));
+  const save = async (fields: Record<string, string>) => {
+    const isSaved = await attempt(() => (edited === "new" || edited === null ? calls.createPrompt(fields) : calls.updatePrompt(edited.id, fields)));
     if (!isSaved) return;
     setEdited(null);
     await refresh();
@@ -66,13 +66,22 @@ export default function PromptsPanel() {
           )
         }
       </QueryResult>
-      {edited !== null && <PromptEditor prompt={edited === "new" ? null : edited} onClose={() => setEdited(null)} onSave={save} />}
+      {edited !== null && <PromptEditor prompt={edited === "new" ? null : edited} fields={query.data?.fields ?? []} onClose={() => setEdited(null)} onSave={save} />}
     </PanelPage>
   );
 }
 
-function PromptEditor(props: { prompt: SavedPrompt | null; onClose: () => void; onSave: (name: string, text: string) => Promise<void> }) {
+interface EditorProps {
+  prompt: SavedPrompt | null;
+  fields: SavedPrompts["fields"]; // besides the name and the text
+  onClose: () => void;
+  onSave: (fields: Record<string, string>) => Promise<void>;
+}
+
+function PromptEditor(props: EditorProps) {
   const [text, setText] = useState(props.prompt?.text ?? "");
+  const before: Readonly<Record<string, unknown>> = { ...props.prompt };
+  const [others, setOthers] = useState(() => Object.fromEntries(props.fields.map(({ name }) => [name, typeof before[name] === "string" ? before[name] : ""])));
   return (
     <NameDialog
       title={props.prompt === null ? words.newPrompt : words.editPrompt(props.prompt.name)}
@@ -81,13 +90,19 @@ function PromptEditor(props: { prompt: SavedPrompt | null; onClose: () => void; 
       maxLength={MAX_NAME_CHARS}
       isReady={text.trim() !== ""}
       onClose={props.onClose}
-      onDone={(name) => props.onSave(name, text)}
+      onDone={(name) => props.onSave({ name, text, ...others })}
     >
       <label className="field">
         {words.promptText}
         <textarea className="prompt-field" rows={7} dir="auto" value={text} required maxLength={MAX_PROMPT_CHARS} onChange={(event) => setText(event.target.value)} />
         <span className="hint">{words.promptTextHint}</span>
       </label>
+      {props.fields.map(({ name, label, help, max_chars: maxChars }) => (
+        <label key={name} className="field" title={help}>
+          {words.promptFieldNames[name] ?? label}
+          <input dir="auto" maxLength={maxChars} value={others[name] ?? ""} onChange={(event) => setOthers({ ...others, [name]: event.target.value })} />
+        </label>
+      ))}
     </NameDialog>
   );
 }

@@ -9,13 +9,13 @@ import click
 from palaver.cli import options as lookup, output
 from palaver.cli.jobs.list_commands import all_option, job_argument, print_preview, print_server_hint, run_with_jobs
 from palaver.cli.options import confirm_or_exit, json_option, yes_option
+from palaver.jobs.model import JOB_FIELDS, JobDraft
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.cli.jobs.list_commands import JobAccess
-    from palaver.jobs.model import Job, JobDraft, JobRun
-    from palaver.jobs.wire import JobDetails
+    from palaver.jobs.model import Job, JobDetails, JobRun
 
 
 @click.command()
@@ -46,7 +46,7 @@ def resume(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
 
     It runs from its next time on; what it missed is not made up for.
     """
-    from palaver.jobs.wire import describe_next
+    from palaver.jobs.descriptions import describe_next
 
     async def change(access: JobAccess) -> JobDetails:
         return await access.jobs.resume(access.principal, job, everything=everything)
@@ -165,40 +165,30 @@ def _print_details(details: JobDetails, text: str, *, as_json: bool) -> None:
 # `palaver jobs add|edit`: what a job is, confirmed in words before it is stored.
 
 _CANCELED = "Canceled. Nothing was changed."
-_FIELD_OPTIONS = (
-    click.option("--name", metavar="NAME", help="Its name. [default: the first words of the prompt]"),
-    click.option("--timezone", metavar="ZONE", help="An IANA time zone, such as Europe/Berlin. [default: yours]"),
-    click.option(
-        "--to",
-        "targets",
-        multiple=True,
-        metavar="TARGET",
-        help="Where the answer goes: origin (where the job was made), local (a file), a platform, or platform:chat."
-        " Can be repeated. [default: origin]",
-    ),
-    click.option(
-        "--tools",
-        "toolsets",
-        multiple=True,
-        metavar="TOOLSET",
-        help="A toolset that its runs may use; `none` for none. Can be repeated. [default: history, memory]",
-    ),
-    click.option("--repeat", type=click.IntRange(0), metavar="N", help="Run this many times; 0: without end."),
-    click.option("--model", metavar="MODEL", help="The model; `default` for the default."),
-    click.option("--profile", metavar="PROFILE", help="A profile of the settings; `default` for none."),
-)
 
 
-def _add_field_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_FIELD_OPTIONS):
-        command = option(command)
-    return command
+def _add_field_options(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an option for each field of a job."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, declared in reversed([*JOB_FIELDS.items()]):
+            if name in without:
+                continue
+            option, repeated = declared.option or name, declared.kind == "names"
+            help_text = f"{declared.help} Can be repeated." if repeated else declared.help
+            value_type = click.IntRange(0) if declared.kind == "count" else None
+            metavar = "N" if declared.kind == "count" else option.upper()
+            add = click.option(f"--{option}", name, multiple=repeated, type=value_type, metavar=metavar, help=help_text)
+            command = add(command)
+        return command
+
+    return decorate
 
 
 @click.command()
 @click.argument("schedule")
 @click.argument("prompt")
-@_add_field_options
+@_add_field_options(without=("schedule", "prompt"))
 @yes_option
 @json_option
 @click.pass_context
@@ -214,19 +204,16 @@ def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: b
 
     async def run(access: JobAccess) -> JobDetails:
         await _confirm(access, draft, "Make this job?", as_json=as_json, yes=yes)
-        added = await access.jobs.add(access.principal, draft, SessionSource.local_cli())
-        return await access.get(added.job.id)
+        return await access.jobs.add(access.principal, draft, SessionSource.local_cli())
 
     details = run_with_jobs(ctx, run)
-    _print_result(details, f"Made the job {lookup.quote(details.job.name)} ({details.job.id}).", as_json=as_json)
+    _print_details(details, f"Made the job {lookup.quote(details.job.name)} ({details.job.id}).", as_json=as_json)
     print_server_hint(ctx)
 
 
 @click.command()
 @job_argument
-@click.option("--schedule", metavar="SCHEDULE", help="When it runs; see `jobs add`.")
-@click.option("--prompt", metavar="TEXT", help="What the agent should do.")
-@_add_field_options
+@_add_field_options()
 @all_option
 @yes_option
 @json_option
@@ -237,8 +224,6 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
     What you leave out stays as it is. Shows the job as it will be, and asks for confirmation. A paused job stays
     paused.
     """
-    from palaver.jobs.model import JobDraft
-
     draft = _make_draft(**fields)
     if draft == JobDraft():
         raise click.UsageError("Say what to change, such as --schedule 'every 3h'.")
@@ -246,16 +231,13 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
     async def run(access: JobAccess) -> JobDetails:
         question = "Change the job to this?"
         await _confirm(access, draft, question, job=job, everything=everything, as_json=as_json, yes=yes)
-        changed = await access.jobs.edit(access.principal, job, draft, everything=everything)
-        return await access.get(changed.job.id, everything=everything)
+        return await access.jobs.edit(access.principal, job, draft, everything=everything)
 
     details = run_with_jobs(ctx, run)
-    _print_result(details, f"Changed the job {lookup.quote(details.job.name)}.", as_json=as_json)
+    _print_details(details, f"Changed the job {lookup.quote(details.job.name)}.", as_json=as_json)
 
 
 def _make_draft(**fields: Any) -> JobDraft:
-    from palaver.jobs.model import JobDraft
-
     values = {name: value for name, value in fields.items() if value is not None and value != ()}
     if "toolsets" in values and set(values["toolsets"]) == {"none"}:
         values["toolsets"] = ()
@@ -274,19 +256,10 @@ async def _confirm(
 ) -> None:
     """Show the job in words, and go on if the person agrees; a job that is not valid is refused before that."""
     from palaver.core.source import SessionSource
-    from palaver.jobs.conversation_jobs import preview_job
+    from palaver.jobs.service import preview_priced_job
 
-    preview = await preview_job(
+    preview = await preview_priced_job(
         access.jobs, access.prices, access.principal, draft, SessionSource.local_cli(), job=job, everything=everything
     )
     print_preview(preview, err=as_json)
     confirm_or_exit(question, skip=yes, canceled=_CANCELED)
-
-
-def _print_result(details: JobDetails, text: str, *, as_json: bool) -> None:
-    from palaver.jobs.wire import details_to_json
-
-    if as_json:
-        output.print_json({"job": details_to_json(details)})
-    else:
-        click.echo(text)

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import ModelPrices
     from palaver.core.operation import AsyncRunner
-    from palaver.jobs.model import JobRun
+    from palaver.jobs.model import JobDetails, JobPreview, JobRun, JobSummary
     from palaver.jobs.service import Jobs
-    from palaver.jobs.wire import JobDetails, JobPreview, JobSummary
     from palaver.people.model import Principal
 
 
@@ -40,9 +39,9 @@ class JobAccess:
 
     async def get(self, job: str, *, everything: bool = False) -> JobDetails:
         """Load a job with what it may cost."""
-        from palaver.jobs.conversation_jobs import get_job
+        from palaver.jobs.service import get_priced_job
 
-        return await get_job(self.jobs, self.prices, self.principal, job, everything=everything)
+        return await get_priced_job(self.jobs, self.prices, self.principal, job, everything=everything)
 
 
 def run_with_jobs(ctx: click.Context, run: Callable[[JobAccess], Coroutine[None, None, T]]) -> T:
@@ -68,9 +67,9 @@ def print_lines(lines: list[tuple[str, str]], *, err: bool = False) -> None:
 
 
 def print_preview(preview: JobPreview, *, err: bool = False) -> None:
-    from palaver.jobs.wire import list_preview_lines
+    from palaver.jobs.descriptions import list_preview_lines
 
-    click.echo(output.clean_line(preview.name), err=err)
+    click.echo(output.clean_line(preview.fields.name), err=err)
     print_lines(list_preview_lines(preview), err=err)
 
 
@@ -140,18 +139,18 @@ def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
 
     If the agent has proposed a change, shows the job as it would be.
     """
-    from palaver.jobs import wire as job_json
+    from palaver.jobs import descriptions, wire
 
     async def run(access: JobAccess) -> JobDetails:
         return await access.get(job, everything=everything)
 
     details = run_with_jobs(ctx, run)
     if as_json:
-        output.print_json({"job": job_json.details_to_json(details)})
+        output.print_json({"job": wire.details_to_json(details)})
         return
     print_preview(details.preview)
-    last_run = job_json.describe_last_run(details.last_run, details.job.timezone)
-    print_lines([("State", job_json.describe_state(details.job)), ("Last run", last_run), ("Id", details.job.id)])
+    last_run = descriptions.describe_last_run(details.last_run, details.job.timezone)
+    print_lines([("State", descriptions.describe_state(details.job)), ("Last run", last_run), ("Id", details.job.id)])
     if details.proposed_change is not None:
         click.echo("\nThe agent proposes this change:")
         print_preview(details.proposed_change)
@@ -168,7 +167,7 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
 
     Shows for each run how it ended, its result, and whether it reached each target.
     """
-    from palaver.jobs import wire as job_json
+    from palaver.jobs import descriptions, wire
 
     async def run(access: JobAccess) -> tuple[JobDetails, Sequence[JobRun]]:
         details = await access.jobs.get(access.principal, job, everything=everything)
@@ -177,24 +176,24 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
 
     details, runs = run_with_jobs(ctx, run)
     if as_json:
-        output.print_json({"job_id": details.job.id, "runs": [job_json.run_to_json(each) for each in runs]})
+        output.print_json({"job_id": details.job.id, "runs": [wire.run_to_json(each) for each in runs]})
         return
     name = output.clean_line(details.job.name)
     click.echo(f"Runs of {name} ({details.job.timezone}):" if runs else f"{name} has not run yet.")
     for each in runs:
-        click.echo(f"\n{job_json.format_slot(each.slot, details.job.timezone)}")
-        print_lines(job_json.list_run_lines(each))
+        click.echo(f"\n{descriptions.format_slot(each.slot, details.job.timezone)}")
+        print_lines(descriptions.list_run_lines(each))
 
 
 def _make_row(summary: JobSummary, *, with_person: bool = False) -> tuple[str, ...]:
-    from palaver.jobs import wire as job_json
+    from palaver.jobs import descriptions
 
     job = summary.job
     row = (
         job.id,
         f"{job.state}*" if job.proposed_change is not None else str(job.state),
-        job_json.describe_next(job),
-        job_json.describe_last_run(summary.last_run, job.timezone),
+        descriptions.describe_next(job),
+        descriptions.describe_last_run(summary.last_run, job.timezone),
         summary.words,
         output.clean_line(job.name),
     )

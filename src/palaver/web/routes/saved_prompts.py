@@ -2,88 +2,72 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from fastapi import Path
 from pydantic import Field
 
 from palaver.prompts.service import SavedPromptOperations
-from palaver.prompts.table import MAX_PROMPT_CHARS
+from palaver.prompts.table import PROMPT_FIELDS
+from palaver.prompts.wire import SavedPromptJson, SavedPromptsJson, list_form_fields, prompt_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, ResponseModel, ShortText, Time
-
-if TYPE_CHECKING:
-    from palaver.prompts.table import SavedPrompt
+from palaver.web.request_fields import with_fields
+from palaver.web.state import RequestModel
 
 router = make_router("saved prompts", "/api/prompts", responses=error_responses(401))
 
-PromptText = Annotated[
-    str, Field(min_length=1, max_length=MAX_PROMPT_CHARS, examples=["Explain {{topic}} to {{audience}}."])
-]
 PromptId = Annotated[str, Path(description="The id of a saved prompt.", examples=["sp_1a2b3c4d5e6f"], max_length=40)]
 
 
-class SavedPromptOut(ResponseModel):
-    """A saved prompt. `{{word}}` in its text is a placeholder."""
-
-    id: str
-    name: str
-    text: str
-    created_at: Time
-    updated_at: Time
-
-
-class SavedPromptsOut(ResponseModel):
-    """Your saved prompts, sorted by name."""
-
-    prompts: list[SavedPromptOut]
+def _make_fields(*, are_optional: bool) -> dict[str, Any]:
+    """Return the fields of a saved prompt as a request gives them."""
+    made: dict[str, Any] = {}
+    for name, declared in PROMPT_FIELDS.items():
+        examples = None if declared.example is None else [declared.example]
+        limits = Field(min_length=int(name == "text"), max_length=declared.max_chars, examples=examples)
+        text = Annotated[str, limits]
+        made[name] = (text, ...) if declared.is_required and not are_optional else (text | None, None)
+    return made
 
 
+@with_fields(_make_fields(are_optional=False))
 class NewSavedPromptIn(RequestModel):
     """A new saved prompt."""
 
-    name: ShortText
-    text: PromptText
 
-
+@with_fields(_make_fields(are_optional=True))
 class SavedPromptChangesIn(RequestModel):
     """Changes to a saved prompt. Fields that you leave out stay as they are."""
 
-    name: ShortText | None = None
-    text: PromptText | None = None
-
 
 @router.get("")
-async def list_saved_prompts(view: OwnView) -> SavedPromptsOut:
+async def list_saved_prompts(view: OwnView) -> SavedPromptsJson:
     """List your saved prompts, sorted by name."""
-    return SavedPromptsOut(prompts=[_to_prompt_out(each) for each in await view.part(SavedPromptOperations).list()])
+    prompts = await view.part(SavedPromptOperations).list()
+    return {"prompts": [prompt_to_json(each) for each in prompts], "fields": list_form_fields()}
 
 
 @router.post("", status_code=201)
-async def create_saved_prompt(view: OwnView, body: NewSavedPromptIn) -> SavedPromptOut:
+async def create_saved_prompt(view: OwnView, body: NewSavedPromptIn) -> SavedPromptJson:
     """Save a prompt."""
-    return _to_prompt_out(await view.part(SavedPromptOperations).create(body.name, body.text))
+    given = body.model_dump()
+    return prompt_to_json(await view.part(SavedPromptOperations).create(given.pop("name"), given.pop("text"), **given))
 
 
 @router.patch("/{prompt_id}", responses=error_responses(404))
-async def update_saved_prompt(view: OwnView, prompt_id: PromptId, body: SavedPromptChangesIn) -> SavedPromptOut:
-    """Change the name or the text of a saved prompt."""
-    return _to_prompt_out(await view.part(SavedPromptOperations).update(prompt_id, name=body.name, text=body.text))
+async def update_saved_prompt(view: OwnView, prompt_id: PromptId, body: SavedPromptChangesIn) -> SavedPromptJson:
+    """Change a saved prompt."""
+    given = {
+        name: value
+        for name, value in body.model_dump(exclude_unset=True).items()
+        if value is not None or not PROMPT_FIELDS[name].is_required
+    }
+    return prompt_to_json(await view.part(SavedPromptOperations).update(prompt_id, **given))
 
 
 @router.delete("/{prompt_id}", status_code=204, responses=error_responses(404))
 async def delete_saved_prompt(view: OwnView, prompt_id: PromptId) -> None:
     """Delete a saved prompt."""
     await view.part(SavedPromptOperations).delete(prompt_id)
-
-
-def _to_prompt_out(prompt: SavedPrompt) -> SavedPromptOut:
-    return SavedPromptOut(
-        id=prompt.id,
-        name=prompt.name,
-        text=prompt.text,
-        created_at=prompt.created_at,
-        updated_at=prompt.updated_at,
-    )
