@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 
     from palaver.delivery.model import Capabilities
 
+_MARK_STARTS = frozenset(" \t`~-*+#0123456789")  # what a fence, a list item, a heading starts with
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)")
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_HEADING = re.compile(r"#{1,6}[ \t]")
+# A word, or what must not be split at its spaces: a link, code. Nothing in it can start another match, so that the
+# time stays in proportion to the text.
+_ATOM = re.compile(r"(?:\[[^\[\]\n]*\]\((?:[^()\s]|\([^()\s]*\))*\)|`[^`\n]*`|[^\s\[`]+|[\[`])+\s*|\s+")
+_SENTENCE_END = (".", "!", "?", ":", ";", "…", "。", "！", "？", "；")
+_CJK_BREAKS = re.compile(r"[。！？；，、]")
+_MAX_CJK_TAIL_SHARE = 2  # a word without spaces ends after a punctuation mark in its second half
+
+FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
+MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
+
 
 class BreakQuality(IntEnum):
     """How good it is to split before a piece."""
@@ -51,19 +66,6 @@ _PLAIN = Piece("", 0, BreakQuality.LINE)
 class _Line(NamedTuple):
     text: str  # with its line break and the empty lines after it
     is_last: bool  # of its paragraph
-
-
-_MARK_STARTS = frozenset(" \t`~-*+#0123456789")  # what a fence, a list item, a heading starts with
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)")
-_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
-_HEADING = re.compile(r"#{1,6}[ \t]")
-# A word, or what must not be split at its spaces: a link, code. Nothing in it can start another match, so that the
-# time stays in proportion to the text.
-_ATOM = re.compile(r"(?:\[[^\[\]\n]*\]\((?:[^()\s]|\([^()\s]*\))*\)|`[^`\n]*`|[^\s\[`]+|[\[`])+\s*|\s+")
-_SENTENCE_END = (".", "!", "?", ":", ";", "…", "。", "！", "？", "；")
-_CJK_BREAKS = re.compile(r"[。！？；，、]")
-_MAX_CJK_TAIL_SHARE = 2  # a word without spaces ends after a punctuation mark in its second half
 
 
 def cut_markdown(markdown: str, unit: LengthUnit, budget: int) -> list[Piece]:
@@ -232,12 +234,6 @@ def _read_lines(markdown: str) -> list[_Line]:
         else:
             found.append([line])
     return [_Line("".join(parts), len(parts) > 1) for parts in found]
-
-
-# --------------------------------------------------------------------------------------------------
-
-FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
-MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
 
 
 def split_markdown(markdown: str, capabilities: Capabilities, measure: Callable[[str], int] | None = None) -> list[str]:

@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 
     from palaver.media.web.requests import Resolve
 
-
 _BYTES_PER_MB: Final = 1_000_000
+
+# With these the request has not left this machine. After any other error it may have arrived.
+NOT_SENT_ERRORS = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.LocalProtocolError,
+    httpx2.UnsupportedProtocol,
+    httpx2.ProxyError,
+)
 
 
 class FileFetcher:
@@ -66,20 +75,6 @@ class FileFetcher:
     def _describe_limit(self, size: int | None) -> str:
         limit = f"limit {self._max_bytes // _BYTES_PER_MB} MB"
         return f"too large ({limit})" if size is None else f"too large ({-(-size // _BYTES_PER_MB)} MB, {limit})"
-
-
-# --------------------------------------------------------------------------------------------------
-# What the failure of an HTTP request says about a message: whether it may have arrived, and when to try again.
-
-# With these the request has not left this machine. After any other error it may have arrived.
-NOT_SENT_ERRORS = (
-    httpx2.ConnectError,
-    httpx2.ConnectTimeout,
-    httpx2.PoolTimeout,
-    httpx2.LocalProtocolError,
-    httpx2.UnsupportedProtocol,
-    httpx2.ProxyError,
-)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

@@ -12,7 +12,6 @@ from palaver.core.http_url import is_http_url
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
 _INVISIBLE = frozenset("\ufe0f\u200d")  # inside an emoji
 
 
@@ -53,10 +52,6 @@ def _measure_character(character: str) -> int:
 
 def _pad_cell(cell: str, width: int) -> str:
     return cell + " " * (width - measure_width(cell))
-
-
-# --------------------------------------------------------------------------------------------------
-# Checks of settings that several platforms have.
 
 
 def check_api_url(value: str, server: str, example: str) -> str:

@@ -38,11 +38,44 @@ if TYPE_CHECKING:
     from palaver.platforms.discord.manifest import DiscordSettings
     from palaver.sessions.delivery import Address
 
-
 CONNECT_TIMEOUT_SECONDS: Final = 15.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0
 UPLOAD_TIMEOUT_SECONDS: Final = 180.0
 CLOSE_TIMEOUT_SECONDS: Final = 5.0  # for the other side to confirm that the socket ends
+
+log = logging.getLogger(__name__)
+
+FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+MAX_GUILDS: Final = 200  # that are checked for missing permissions
+INTERACTION_SECONDS: Final = 3.0  # then Discord tells the person that we did not answer
+DEFERRED_REPLY: Final = 5
+DEFERRED_UPDATE: Final = 6
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+# The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
+CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
+ADMINISTRATOR: Final = 1 << 3
+PERMISSIONS: Final = {
+    1 << 10: "View Channels",
+    1 << 11: "Send Messages",
+    1 << 38: "Send Messages in Threads",
+    1 << 16: "Read Message History",
+    1 << 15: "Attach Files",
+    1 << 6: "Add Reactions",
+}
+MAX_NAMED_SERVERS: Final = 5
+
+NO_CONTENT_WARNING: Final = (
+    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
+    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
+    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
+)
+ENDPOINT_WARNING: Final = (
+    "Slash commands and buttons don't work: Discord sends them to another program. Open "
+    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
+)
 
 
 class DiscordHttp(HTTPClient):
@@ -138,20 +171,6 @@ def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
     return "the connection broke"
-
-
-# --------------------------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
-
-FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
-MAX_GUILDS: Final = 200  # that are checked for missing permissions
-INTERACTION_SECONDS: Final = 3.0  # then Discord tells the person that we did not answer
-DEFERRED_REPLY: Final = 5
-DEFERRED_UPDATE: Final = 6
-
-JSON = dict[str, Any]
-T = TypeVar("T")
 
 
 class DiscordClient:
@@ -334,33 +353,6 @@ async def _build_upload(fields: JSON, file: OutgoingFile) -> list[JSON]:
         {"name": "payload_json", "value": json.dumps(fields), "content_type": "application/json"},
         {"name": "files[0]", "value": content, "filename": file.name, "content_type": file.media_type},
     ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Says what keeps a Discord bot from working, and which click changes that. Pure.
-
-# The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
-CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
-ADMINISTRATOR: Final = 1 << 3
-PERMISSIONS: Final = {
-    1 << 10: "View Channels",
-    1 << 11: "Send Messages",
-    1 << 38: "Send Messages in Threads",
-    1 << 16: "Read Message History",
-    1 << 15: "Attach Files",
-    1 << 6: "Add Reactions",
-}
-MAX_NAMED_SERVERS: Final = 5
-
-NO_CONTENT_WARNING: Final = (
-    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
-    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
-    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
-)
-ENDPOINT_WARNING: Final = (
-    "Slash commands and buttons don't work: Discord sends them to another program. Open "
-    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
-)
 
 
 def has_content_intent(application: JSON) -> bool:

@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import AccountLink
 
-
 JSON = Mapping[str, Any]
 
 DIRECT: Final = 1
 THREAD_TYPES: Final = frozenset({10, 11, 12})
 _TYPES_WITHOUT_MESSAGES: Final = frozenset({4, 14, 15, 16})  # categories, directories; forums have only threads
+
+MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
+MAX_THREADS: Final = 200
+
+# Names of cursors.
+DIRECT_CHATS: Final = "direct chats"
+THREADS: Final = "threads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,21 +128,11 @@ class ChannelDirectory:
                 yield channel
 
 
-# --------------------------------------------------------------------------------------------------
-# Direct chats and threads: Discord lists the former never, and the latter only until they are archived.
-#
-# Always true: the id of such a channel is stored before anything from there is accepted.
-
-MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
-MAX_THREADS: Final = 200
-
-# Names of cursors.
-DIRECT_CHATS: Final = "direct chats"
-THREADS: Final = "threads"
-
-
 class UnlistedChannels:
-    """The ids of the channels of one account that Discord does not list."""
+    """The ids of the direct chats, which Discord never lists, and of threads, which it lists until they are archived.
+
+    Always true: the id of such a channel is stored before anything from there is accepted.
+    """
 
     def __init__(self, link: AccountLink) -> None:
         self._link = link

@@ -36,10 +36,6 @@ CAPABILITIES: Final = Capabilities(
     key_lifetime=timedelta(minutes=2),  # Discord says "the past few minutes"
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Discord bot.
-
 DEFAULT_API_URL = "https://discord.com/api/v10"
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{18,40}\.[A-Za-z0-9_-]{5,10}\.[A-Za-z0-9_-]{25,110}")
@@ -77,8 +73,6 @@ class DiscordSettings(AccountSettings):
     def _check_api_url(cls, value: str) -> str:
         return check_api_url(value, "Discord's API", DEFAULT_API_URL)
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.DISCORD,

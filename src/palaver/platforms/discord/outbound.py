@@ -21,13 +21,24 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import Button, OutgoingMessage
     from palaver.sessions.delivery import Address
 
-
 TABLE_LINES: Final = TableLines(column="  ", cross="  ")
 MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
 RULE: Final = "─" * 12
 _NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]", re.MULTILINE)
 _CODE_OR_IMAGE: Final = re.compile(r"`[^`\n]*`|!(?=\[)")
 _TASK: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s)")
+
+_REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
+
+JSON = dict[str, Any]
+
+SUPPRESS_EMBEDS: Final = 1 << 2  # no previews of the links in an answer
+EPHEMERAL: Final = 1 << 6  # only the person who pressed or called sees it
+ARGUMENT: Final = "text"  # the name of the only argument of our commands
+BUTTONS_PER_ROW: Final = 5
+MAX_COMMANDS: Final = 100
+MAX_LABEL_CHARS: Final = 80
+MAX_DESCRIPTION_CHARS: Final = 100
 
 
 def format_for_discord(markdown: str) -> str:
@@ -52,9 +63,6 @@ def format_for_discord(markdown: str) -> str:
                 lines[number] = _replace_inline(lines[number])
         position += 1
     return "\n".join(line for line in lines if line != _REMOVED)
-
-
-_REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
 
 
 @cache
@@ -130,19 +138,6 @@ def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
 
 def _get_plain_text(cell: Token) -> str:
     return "".join(child.content or (" " if child.type == "softbreak" else "") for child in cell.children or ())
-
-
-# --------------------------------------------------------------------------------------------------
-
-JSON = dict[str, Any]
-
-SUPPRESS_EMBEDS: Final = 1 << 2  # no previews of the links in an answer
-EPHEMERAL: Final = 1 << 6  # only the person who pressed or called sees it
-ARGUMENT: Final = "text"  # the name of the only argument of our commands
-BUTTONS_PER_ROW: Final = 5
-MAX_COMMANDS: Final = 100
-MAX_LABEL_CHARS: Final = 80
-MAX_DESCRIPTION_CHARS: Final = 100
 
 
 def render_markdown(markdown: str) -> list[str]:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from palaver.platforms.discord.client import DiscordClient
     from palaver.sessions.inbound import AnyUpdate, ButtonPressed
 
-
 log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
@@ -63,6 +62,16 @@ MAX_ATTEMPTS: Final = 4
 RETRY_SECONDS: Final = 0.25  # before the second attempt; each further one waits twice as long
 MAX_WAIT_SECONDS: Final = 10.0  # then there is no further attempt for now: live messages wait meanwhile
 POSTPONE_SECONDS: Final = 30.0  # before Discord is asked again for what it did not return
+
+MAX_WAITING_EVENTS: Final = 1_000  # received, but not accepted yet; then nothing more is received
+FIRST_LOOKBACK: Final = timedelta(minutes=10)  # at the very first start: what people wrote while it was set up
+SAFETY_MARGIN: Final = 60_000 << 22  # 60 seconds, in ids: channels are not reported at exactly the same moment
+SAVE_SESSION_SECONDS: Final = 15.0  # how old the stored position in the session may be; what follows is sent again
+UNKNOWN_GUILD: Final = "0"
+
+# Names of cursors.
+FIRST_START: Final = "first start"  # of the account; nothing older is read
+SESSION: Final = "session"  # at the gateway
 
 
 class HistoryUnavailable(ConnectionLost):
@@ -115,20 +124,6 @@ async def ask(request: Callable[[], Awaitable[T]]) -> T:
             break
         await asyncio.sleep(wait)
     raise HistoryUnavailable(str(make_platform_error(failure)), max(wait, POSTPONE_SECONDS))
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-MAX_WAITING_EVENTS: Final = 1_000  # received, but not accepted yet; then nothing more is received
-FIRST_LOOKBACK: Final = timedelta(minutes=10)  # at the very first start: what people wrote while it was set up
-SAFETY_MARGIN: Final = 60_000 << 22  # 60 seconds, in ids: channels are not reported at exactly the same moment
-SAVE_SESSION_SECONDS: Final = 15.0  # how old the stored position in the session may be; what follows is sent again
-UNKNOWN_GUILD: Final = "0"
-
-# Names of cursors.
-FIRST_START: Final = "first start"  # of the account; nothing older is read
-SESSION: Final = "session"  # at the gateway
 
 
 @dataclass(slots=True)

@@ -23,10 +23,6 @@ CAPABILITIES = Capabilities(
     receives_files=True,
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one mailbox.
-
 Security = Literal["tls", "starttls", "none"]
 
 _IMAP_PORTS: dict[str, int] = {"tls": 993, "starttls": 143, "none": 143}
@@ -156,8 +152,6 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.EMAIL,

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from palaver.platforms.email.headers import MailHeader
     from palaver.sessions.delivery import Address
 
-
 MAX_CHAT_PEOPLE = 20  # that a mail of ours is sent to
 ADDRESS_SEPARATOR = ","
 
 _OWN_ID = re.compile(r"palaver\.([A-Za-z0-9_.-]{1,60})\.([0-9a-f]{16})@(.{1,200})")
 _SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+
+MAX_ENTRIES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,6 @@ def split_addresses(chat_id: str) -> list[str] | None:
     if not 1 <= len(addresses) <= MAX_CHAT_PEOPLE or None in addresses:
         return None
     return [address for address in dict.fromkeys(addresses) if address]
-
-
-# --------------------------------------------------------------------------------------------------
-# Remembers the subjects and references of threads that were active lately, so that answering needs no search.
-
-MAX_ENTRIES = 2000
 
 
 @dataclass(frozen=True, slots=True)

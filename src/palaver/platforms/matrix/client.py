@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from palaver.platforms.matrix.inbound import FileReference
 
-
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
 TRANSFER_SECONDS = 60.0  # without a byte of a file
@@ -39,6 +38,8 @@ SYNC_SECONDS = 30.0  # how long the homeserver waits for news
 CHUNK_BYTES = 64 * 1024
 LARGE_RESPONSE_BYTES = 256 * 1024  # parsed in a thread
 API = "/_matrix/client/v3"
+
+TOKEN_RETRY_SECONDS = 60.0  # until the supervisor has found out that the account is refused, or signed in again
 
 
 class RequestRefused(Exception):
@@ -277,12 +278,6 @@ async def _read_answer(status: int, content: bytes) -> Mapping[str, Any]:
 
 def _quote(part: str) -> str:
     return quote(part, safe="")
-
-
-# --------------------------------------------------------------------------------------------------
-# What a failed request means to the gateway.
-
-TOKEN_RETRY_SECONDS = 60.0  # until the supervisor has found out that the account is refused, or signed in again
 
 
 def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:

@@ -45,9 +45,15 @@ if TYPE_CHECKING:
     from palaver.platforms.matrix.client import MatrixClient
     from palaver.platforms.matrix.inbound import FileReference
 
-
 log = logging.getLogger(__name__)
 logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of events that are not valid
+
+FILE_NAME = "signing-keys.json"
+USAGES = ("master", "self_signing", "user_signing")
+NOT_VERIFIED = (
+    "Our session is not verified, so some clients don't send us the keys of encrypted messages. Sign in to the account "
+    "in Element, open Settings > Sessions, and verify the session {device}."
+)
 
 
 class RoomEncryption:
@@ -224,20 +230,6 @@ async def decrypt_file(chunks: AsyncIterator[bytes], file: FileReference, max_by
     return decrypted
 
 
-# --------------------------------------------------------------------------------------------------
-# Signs our own device. Many clients send keys only to devices that their owner has signed.
-#
-# The first device of an account creates the account's signing keys and keeps them in its folder. If the account
-# already has signing keys, made by another client, a person has to verify our device there.
-
-FILE_NAME = "signing-keys.json"
-USAGES = ("master", "self_signing", "user_signing")
-NOT_VERIFIED = (
-    "Our session is not verified, so some clients don't send us the keys of encrypted messages. Sign in to the account "
-    "in Element, open Settings > Sessions, and verify the session {device}."
-)
-
-
 class SigningKey:
     """An Ed25519 key, as Matrix writes it."""
 
@@ -255,7 +247,11 @@ class SigningKey:
 
 
 async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, password: str | None) -> str | None:
-    """Sign our device with the account's signing keys; return what a person has to do if that is not possible."""
+    """Sign our device: many clients send keys only to devices that their owner has signed.
+
+    The first device of an account creates the account's signing keys and keeps them in its folder. If another client
+    has made them, a person has to verify our device there: then return what to do.
+    """
     user_id = client.user_id
     answer = await client.request("POST", f"{API}/keys/query", body={"device_keys": {user_id: []}})
     device = read_object(read_object(read_object(answer.get("device_keys")).get(user_id)).get(device_id))

@@ -35,10 +35,6 @@ CAPABILITIES: Final = Capabilities(
     key_lifetime=timedelta(hours=12),  # Synapse remembers transaction ids for a day
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of a Matrix account.
-
 _USER_ID = re.compile(r"@[^\s:@]+:[^\s@/]+")
 
 
@@ -92,8 +88,6 @@ class MatrixSettings(AccountSettings):
             raise ValueError("signing in with a password needs user_id (or MATRIX_USER_ID) too")
         return self
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.MATRIX,

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from palaver.platforms.matrix.inbound import Reader, Room, RoomDirectory, SeenEvent
     from palaver.sessions.inbound import AnyUpdate
 
-
 TIMELINE_LIMIT = 100  # events of one room in one sync; more of them make a gap
 
 _STATE_TYPES = [
@@ -62,6 +61,29 @@ _EVENT_TYPES = [
 _NOTHING: dict[str, Any] = {"not_types": ["*"]}
 
 EVENT_FILTER: dict[str, Any] = {"types": _EVENT_TYPES, "lazy_load_members": True}
+
+log = logging.getLogger(__name__)
+
+OWN_TRANSACTION_PREFIX = "x-"  # of events that are no delivery: edits, reactions, these notices
+MAX_GAP_EVENTS = 5_000  # that are fetched for one room; older ones of a longer gap are left out
+MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
+PAGE_EVENTS = 100
+MAX_SEEN_EVENTS = 5_000
+MAX_INVITES_PER_HOUR = 60
+MAX_WAITING_EVENTS = 500
+MAX_RATE_LIMIT_SECONDS = 60.0
+KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
+KEY_WAIT_SECONDS = 7 * 24 * 3600.0
+WAITING = "waiting"  # the name of the cursor that lists the events without a key
+
+CANNOT_READ_ROOM = (
+    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me. Write to me in a "
+    "room without encryption, or ask the operator of this server to install palaver[matrix-encryption]."
+)
+CANNOT_READ_MESSAGE = (
+    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key arrives. If "
+    "that takes long, send the message again."
+)
 
 
 def build_sync_filter(limit: int = TIMELINE_LIMIT) -> dict[str, Any]:
@@ -126,32 +148,6 @@ def _is_own_membership(event: JsonObject, own_user_id: str, membership: str) -> 
     return (
         read_object(event.get("content")).get("membership") == membership and previous.get("membership") != membership
     )
-
-
-# --------------------------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
-
-OWN_TRANSACTION_PREFIX = "x-"  # of events that are no delivery: edits, reactions, these notices
-MAX_GAP_EVENTS = 5_000  # that are fetched for one room; older ones of a longer gap are left out
-MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
-PAGE_EVENTS = 100
-MAX_SEEN_EVENTS = 5_000
-MAX_INVITES_PER_HOUR = 60
-MAX_WAITING_EVENTS = 500
-MAX_RATE_LIMIT_SECONDS = 60.0
-KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
-KEY_WAIT_SECONDS = 7 * 24 * 3600.0
-WAITING = "waiting"  # the name of the cursor that lists the events without a key
-
-CANNOT_READ_ROOM = (
-    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me. Write to me in a "
-    "room without encryption, or ask the operator of this server to install palaver[matrix-encryption]."
-)
-CANNOT_READ_MESSAGE = (
-    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key arrives. If "
-    "that takes long, send the message again."
-)
 
 
 @dataclass(frozen=True, slots=True)

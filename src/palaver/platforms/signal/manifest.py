@@ -32,10 +32,6 @@ CAPABILITIES: Final = Capabilities(
     edit_pace=Pace(15.0),
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Signal account.
-
 DEFAULT_PROGRAM = "signal-cli"
 
 _NUMBER = re.compile(r"\+[1-9][0-9]{6,14}")
@@ -79,8 +75,6 @@ class SignalSettings(AccountSettings):
             raise ValueError(f"The device name needs 1 to {_MAX_DEVICE_NAME_CHARS} characters.")
         return value.strip()
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.SIGNAL,

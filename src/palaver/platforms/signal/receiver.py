@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from palaver.platforms.signal.spool import Spool, SpoolLine
     from palaver.sessions.inbound import AnyUpdate
 
-
 MAX_REVISIONS: Final = 500
+
+log = logging.getLogger(__name__)
+
+MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
+MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
+UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
 
 
 class AdapterState:
@@ -107,15 +112,6 @@ def _read_time(value: object) -> datetime | None:
         return datetime.fromisoformat(str(value)).astimezone(UTC) if value else None
     except ValueError:
         return None
-
-
-# --------------------------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
-
-MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
-MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
-UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
 
 
 class Memory(OrderedDict[str, str]):

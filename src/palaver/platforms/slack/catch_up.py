@@ -41,6 +41,14 @@ MAX_THREADS: Final = 50  # of one channel
 
 log = logging.getLogger(__name__)
 
+CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
+PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
+MAX_UNCONFIRMED: Final = 200
+MAX_CLOCK_DIFFERENCE_SECONDS: Final = 120.0  # between Slack and this machine
+
+STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
+MAX_REMEMBERED: Final = 2000
+
 
 class CatchUp:
     """Reads the history once, after connecting."""
@@ -115,19 +123,6 @@ def _format_ts(seconds: float) -> str:
     return f"{max(0.0, seconds):.6f}"
 
 
-# --------------------------------------------------------------------------------------------------
-# Finds out whether a message has arrived whose sending was not confirmed.
-#
-# Every message of ours carries its key as metadata on Slack, so reading the chat back proves that it has arrived. A
-# stream cannot carry metadata; but what our app has sent in a thread without any can only be one. A file is found by
-# its id. What is not found stays uncertain: it may still arrive, so it is never sent again.
-
-CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
-PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
-MAX_UNCONFIRMED: Final = 200
-MAX_CLOCK_DIFFERENCE_SECONDS: Final = 120.0  # between Slack and this machine
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnconfirmedMessage:
     """A message that may have arrived."""
@@ -140,7 +135,12 @@ class UnconfirmedMessage:
 
 
 class Confirmations:
-    """Checks the messages that may have arrived."""
+    """Finds out whether messages have arrived whose sending was not confirmed.
+
+    Every message of ours carries its key as metadata on Slack, so reading the chat back proves that it has arrived. A
+    stream cannot carry metadata; but what our app has sent in a thread without any can only be one. A file is found by
+    its id. What is not found stays uncertain: it may still arrive, so it is never sent again.
+    """
 
     def __init__(
         self,
@@ -214,20 +214,6 @@ class Confirmations:
         return not has_content and message["ts"] != address.thread_id and not self._is_known_stream(message["ts"])
 
 
-# --------------------------------------------------------------------------------------------------
-# Messages that grow while an answer is being written: by Slack's own streams in threads, by edits elsewhere.
-#
-#     startStream ──▶ appendStream … ──▶ stopStream ──▶ chat.update …
-#     postMessage ─────────────────────────────────────▶ chat.update …
-#
-# A stream can only be added to, and Slack ends it after about five minutes. So before that, and as soon as the text
-# has changed otherwise than by growing, it is stopped and edited from then on; the message stays the same. The answer
-# itself is always the last edit, which the outbox makes.
-
-STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
-MAX_REMEMBERED: Final = 2000
-
-
 @dataclass(slots=True)
 class _Stream:
     """A message that Slack shows as growing."""
@@ -237,7 +223,15 @@ class _Stream:
 
 
 class GrowingMessages:
-    """The growing messages of one connection."""
+    """The messages of one connection that grow: by Slack's own streams in threads, by edits elsewhere.
+
+        startStream ──▶ appendStream … ──▶ stopStream ──▶ chat.update …
+        postMessage ─────────────────────────────────────▶ chat.update …
+
+    A stream can only be added to, and Slack ends it after about five minutes. So before that, and as soon as the text
+    has changed otherwise than by growing, it is stopped and edited from then on; the message stays the same. The answer
+    itself is always the last edit, which the outbox makes.
+    """
 
     def __init__(
         self, client: SlackClient, own_team_id: Callable[[], str], get_time: Callable[[], float] = time.monotonic

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from palaver.platforms.slack.client import SlackClient
 
-
 MAX_NAMES: Final = 5000  # of people and of channels, each
 MAX_AGE_SECONDS: Final = 3600.0
 RETRY_SECONDS: Final = 60.0  # before a name that could not be found is looked up again
@@ -25,6 +24,24 @@ LOOKUP_SECONDS: Final = 2.0  # a message waits so long for names, and is accepte
 MAX_LOOKUPS: Final = 20  # for one message
 
 log = logging.getLogger(__name__)
+
+NEEDED_SCOPES: Final = {
+    "chat:write": "send answers",
+    "app_mentions:read": "see when it is mentioned",
+    "im:history": "read direct messages",
+    "im:read": "find direct messages",
+    "mpim:history": "read direct messages of several people",
+    "mpim:read": "find direct messages of several people",
+    "channels:history": "read public channels it is in",
+    "channels:read": "know the names of public channels",
+    "groups:history": "read private channels it is in",
+    "groups:read": "know the names of private channels",
+    "users:read": "know people's names",
+    "files:read": "open files that people send",
+    "files:write": "send files",
+    "reactions:read": "see reactions",
+    "reactions:write": "react to messages",
+}
 
 
 class Directory:
@@ -76,28 +93,6 @@ class Directory:
 
     async def _find_channel(self, channel_id: str) -> str:
         return str((await self._client.find_channel(channel_id)).get("name") or "")
-
-
-# --------------------------------------------------------------------------------------------------
-# The scopes that the app needs, and what for.
-
-NEEDED_SCOPES: Final = {
-    "chat:write": "send answers",
-    "app_mentions:read": "see when it is mentioned",
-    "im:history": "read direct messages",
-    "im:read": "find direct messages",
-    "mpim:history": "read direct messages of several people",
-    "mpim:read": "find direct messages of several people",
-    "channels:history": "read public channels it is in",
-    "channels:read": "know the names of public channels",
-    "groups:history": "read private channels it is in",
-    "groups:read": "know the names of private channels",
-    "users:read": "know people's names",
-    "files:read": "open files that people send",
-    "files:write": "send files",
-    "reactions:read": "see reactions",
-    "reactions:write": "react to messages",
-}
 
 
 def describe_missing_scopes(scopes: frozenset[str] | None) -> str | None:

@@ -32,10 +32,6 @@ CAPABILITIES: Final = Capabilities(
     edit_pace=Pace(1.5),  # Slack allows about 50 updates a minute
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Slack app.
-
 DEFAULT_API_URL: Final = "https://slack.com/api"
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]{20,400}")
@@ -108,8 +104,6 @@ def _check_token(value: SecretStr, name: str, prefix: str, fix: str) -> SecretSt
         raise ValueError(f"This is not a Slack {name}, which starts with {prefix}. {fix}")
     return SecretStr(token)
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.SLACK,

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import WebhookRequest
     from palaver.platforms.slack.client import SlackClient
 
-
 HELLO_SECONDS: Final = 15.0
 CLOSE_SECONDS: Final = 2.0
 MAX_WAITING_MESSAGES: Final = 1000  # that were read and not handled yet
 
 log = logging.getLogger(__name__)
+
+MAX_FORM_FIELDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +171,6 @@ class SlackSocket:
             while True:
                 await asyncio.sleep(seconds)
                 await self._websocket.ping()
-
-
-# --------------------------------------------------------------------------------------------------
-# Requests that Slack sends to our webhook: whether they are from Slack, and what they contain. Pure.
-
-MAX_FORM_FIELDS: Final = 50
 
 
 class _FixedClock(Clock):

@@ -31,10 +31,38 @@ if TYPE_CHECKING:
 
     from palaver.sessions.inbound import AnyUpdate
 
-
 JSON = Mapping[str, Any]
 
 MAX_LISTED_ITEMS = 30
+
+# File id, size as Telegram says → the content, in chunks.
+OpenFile = Callable[[str, int | None], AsyncIterator[bytes]]
+
+# What the bot asks Telegram for; the rest is not sent to it.
+ALLOWED_UPDATES = (
+    "message",
+    "edited_message",
+    "channel_post",
+    "edited_channel_post",
+    "message_reaction",
+    "callback_query",
+    "my_chat_member",
+)
+
+GENERAL_TOPIC_ID = 1  # sending to it by its id fails: it has to be left out
+_CHAT_TYPES = {"private": ChatType.DM, "channel": ChatType.CHANNEL}
+_MEMBER_STATES = frozenset({"creator", "administrator", "member"})
+_COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?")
+# The field of a message, the media type if Telegram does not say it, and the ending of a made-up name.
+_FILE_FIELDS = (
+    ("animation", "video/mp4", "mp4"),
+    ("document", None, ""),
+    ("audio", "audio/mpeg", "mp3"),
+    ("voice", "audio/ogg", "ogg"),
+    ("video", "video/mp4", "mp4"),
+    ("video_note", "video/mp4", "mp4"),
+    ("live_photo", "video/mp4", "mp4"),
+)
 
 
 def describe_content(message: JSON) -> str:
@@ -111,39 +139,6 @@ _FILE_DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "audio": lambda audio: join_words("Audio:", audio.get("title") or audio.get("file_name")) or "",
     "document": lambda document: join_words("File:", document.get("file_name")) or "",
 }
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-# File id, size as Telegram says → the content, in chunks.
-OpenFile = Callable[[str, int | None], AsyncIterator[bytes]]
-
-# What the bot asks Telegram for; the rest is not sent to it.
-ALLOWED_UPDATES = (
-    "message",
-    "edited_message",
-    "channel_post",
-    "edited_channel_post",
-    "message_reaction",
-    "callback_query",
-    "my_chat_member",
-)
-
-GENERAL_TOPIC_ID = 1  # sending to it by its id fails: it has to be left out
-_CHAT_TYPES = {"private": ChatType.DM, "channel": ChatType.CHANNEL}
-_MEMBER_STATES = frozenset({"creator", "administrator", "member"})
-_COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?")
-# The field of a message, the media type if Telegram does not say it, and the ending of a made-up name.
-_FILE_FIELDS = (
-    ("animation", "video/mp4", "mp4"),
-    ("document", None, ""),
-    ("audio", "audio/mpeg", "mp3"),
-    ("voice", "audio/ogg", "ogg"),
-    ("video", "video/mp4", "mp4"),
-    ("video_note", "video/mp4", "mp4"),
-    ("live_photo", "video/mp4", "mp4"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

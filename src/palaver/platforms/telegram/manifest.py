@@ -37,10 +37,6 @@ CAPABILITIES: Final = Capabilities(
     edit_pace=Pace(3.0),  # private chats have drafts, and a group allows 20 messages and edits a minute
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Telegram bot.
-
 DEFAULT_API_URL = "https://api.telegram.org"
 
 _TOKEN = re.compile(r"[0-9]{5,20}:[A-Za-z0-9_-]{30,64}")
@@ -93,8 +89,6 @@ class TelegramSettings(AccountSettings):
         token = self.bot_token.get_secret_value().encode()
         return hmac.new(token, b"palaver webhook secret", hashlib.sha256).hexdigest()
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.TELEGRAM,

@@ -40,9 +40,16 @@ if TYPE_CHECKING:
     from palaver.platforms.webhook.manifest import WebhookSettings
     from palaver.sessions.inbound import AnyUpdate, Receipt
 
-
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name
+
+DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
+
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 30.0
+
+MAX_BODY_BYTES = 1024 * 1024
+REPORT_SECONDS = 30.0
 
 
 class WebhookPayload(BaseModel):
@@ -89,12 +96,6 @@ def make_message(payload: WebhookPayload, message_id: str, *, account: str, user
     return Inbound(source=source, content=payload.text, message_id=message_id)
 
 
-# --------------------------------------------------------------------------------------------------
-# Turns an answer into the body of a request, and the receiver's answer to it into an outcome.
-
-DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
-
-
 def make_body(message: OutgoingMessage) -> bytes:
     """Return the JSON that the receiver gets."""
     fields = {
@@ -127,13 +128,6 @@ def _make_refusal(status: int, answer: str) -> SendRejected:
     if status < 400:
         return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
     return SendRejected(answer)
-
-
-# --------------------------------------------------------------------------------------------------
-# Sends signed requests to the address of one webhook. The only module of this adapter that uses the network.
-
-CONNECT_SECONDS = 10.0
-REQUEST_SECONDS = 30.0
 
 
 class WebhookClient:
@@ -174,12 +168,6 @@ class WebhookClient:
     async def close(self) -> None:
         if self._http is not None:
             await self._http.aclose()
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_BODY_BYTES = 1024 * 1024
-REPORT_SECONDS = 30.0
 
 
 class WebhookAdapter(Adapter):

@@ -1,4 +1,9 @@
-"""What Palaver knows of webhooks before the adapter is loaded."""
+"""What Palaver knows of webhooks before the adapter is loaded.
+
+Requests are signed as the specification Standard Webhooks says: `webhook-id` is the id of the message, and the same one
+twice is one message; `webhook-timestamp` is when it was signed, in seconds since 1970; `webhook-signature` is `v1,` and
+the base64 of HMAC-SHA256 over `<id>.<timestamp>.<body>`, or several of them with spaces.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +26,7 @@ from palaver.platforms.manifest import AccountSettings, PlatformManifest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 CAPABILITIES: Final = Capabilities()
-
-
-# --------------------------------------------------------------------------------------------------
-# Signatures of requests, as the specification Standard Webhooks describes them.
-#
-# | header | contents | |---|---| | `webhook-id` | the id of the message: the same one twice is one message | |
-# `webhook-timestamp` | when it was signed, in seconds since 1970 | | `webhook-signature` | `v1,` and the base64 of
-# HMAC-SHA256 over `<id>.<timestamp>.<body>`; or several, with spaces |
 
 ID_HEADER = "webhook-id"
 TIMESTAMP_HEADER = "webhook-timestamp"
@@ -42,6 +38,10 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  (a secret with it is the base64 of the k
 
 _MESSAGE_ID = re.compile(r"[!-~]{1,128}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
+
+MIN_KEY_BYTES = 24
+MAX_SECRET_CHARS = 512
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class SignatureRefused(Exception):
@@ -93,14 +93,6 @@ def verify_request(key: bytes, headers: Mapping[str, str], body: bytes, now: flo
     return message_id or expected
 
 
-# --------------------------------------------------------------------------------------------------
-# The settings of one webhook.
-
-MIN_KEY_BYTES = 24
-MAX_SECRET_CHARS = 512
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
 class WebhookSettings(AccountSettings):
     """One webhook: who knows its secret may write to the agent."""
 
@@ -149,8 +141,6 @@ class WebhookSettings(AccountSettings):
     def key_lifetime(self) -> timedelta:
         return timedelta(hours=self.key_lifetime_hours)
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.WEBHOOK,

@@ -1,5 +1,7 @@
 """Turns a webhook of the Cloud API into what the gateway accepts. Pure: files are only described, not downloaded.
 
+A person has a phone number, written without `+`, or a BSUID, which belongs to one business.
+
 Always true: who writes is what Meta says in `from`, `from_user_id` and the contact that belongs to them; an entry that
 cannot be read is left out, and never stops the others.
 """
@@ -31,11 +33,25 @@ from palaver.sessions.inbound import (
 if TYPE_CHECKING:
     from palaver.sessions.inbound import AnyUpdate
 
-
 JSON = Mapping[str, Any]
 
 MAX_LISTED_ITEMS: Final = 30
 MAX_FORM_CHARS: Final = 4000
+
+_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
+
+_NUMBER = re.compile(r"[0-9]{5,20}")
+_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
+
+OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its content, in chunks
+
+log = logging.getLogger(__name__)
+
+_FILE_TYPES: Final = ("image", "video", "audio", "document")
+_OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
+_NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
+# OSError and OverflowError: a time that does not exist
+_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, InvalidInput)
 
 
 def describe_content(message: JSON) -> str | None:
@@ -96,7 +112,6 @@ def _list_items(title: str, items: list[str]) -> str:
     return f"[{title}: {'; '.join(shown)}{more}]"
 
 
-_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
 _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "location": _describe_place,
     "contacts": _describe_contacts,
@@ -107,33 +122,12 @@ _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# The ids of people on WhatsApp: a phone number without `+`, or a BSUID, which belongs to one business.
-
-_NUMBER = re.compile(r"[0-9]{5,20}")
-_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
-
-
 def is_number(text: object) -> bool:
     return isinstance(text, str) and _NUMBER.fullmatch(text) is not None
 
 
 def is_bsuid(text: object) -> bool:
     return isinstance(text, str) and _BSUID.fullmatch(text) is not None
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its content, in chunks
-
-log = logging.getLogger(__name__)
-
-_FILE_TYPES: Final = ("image", "video", "audio", "document")
-_OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
-_NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
-# OSError and OverflowError: a time that does not exist
-_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, InvalidInput)
 
 
 @dataclass(frozen=True, slots=True)

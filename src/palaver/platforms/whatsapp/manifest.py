@@ -34,10 +34,6 @@ CAPABILITIES: Final = Capabilities(
     pace_per_account=Pace(1 / SENDS_PER_SECOND, burst=SENDS_PER_SECOND),
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one business number.
-
 DEFAULT_API_URL = "https://graph.facebook.com"
 DEFAULT_API_VERSION = "v24.0"
 
@@ -119,8 +115,6 @@ class WhatsAppSettings(AccountSettings):
     def api_host(self) -> str:
         return (urlsplit(self.api_url).hostname or "").lower()
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP,

@@ -74,6 +74,23 @@ _BANS: Final = {
     "BROADCAST_LIST": "too many messages went to a broadcast list",
 }
 
+_PAGE: Final = b"OggS"
+_OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
+_POSITION_OFFSET: Final = 6
+_HEADER_BYTES: Final = 27
+
+FIRST_CODE_SECONDS: Final = 60
+NEXT_CODE_SECONDS: Final = 20
+PAIRING_CODE_SECONDS: Final = 160
+LINKING_GRACE_SECONDS: Final = 15.0  # after a code has expired without a new one
+MAX_REMEMBERED_IDS: Final = 1000
+_MEDIA_TYPES: Final = {
+    "imageMessage": MediaType.MediaImage,
+    "videoMessage": MediaType.MediaVideo,
+    "audioMessage": MediaType.MediaAudio,
+    "documentMessage": MediaType.MediaDocument,
+}
+
 
 def classify_error(text: str) -> ErrorKind:
     """Return what a failed request means for what was to be sent."""
@@ -114,15 +131,6 @@ def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str,
     return State.UNAVAILABLE, {"reason": f"WhatsApp refuses the connection for now ({name.lower().replace('_', ' ')})."}
 
 
-# --------------------------------------------------------------------------------------------------
-# The length of a voice message: phones show it before it is played. Pure.
-
-_PAGE: Final = b"OggS"
-_OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
-_POSITION_OFFSET: Final = 6
-_HEADER_BYTES: Final = 27
-
-
 def measure_seconds(content: bytes) -> int | None:
     """Return how long the sound in an Ogg file with Opus lasts; None if it is none."""
     if not content.startswith(_PAGE) or b"OpusHead" not in content[:200]:
@@ -134,21 +142,7 @@ def measure_seconds(content: bytes) -> int | None:
     return max(1, round(position / _OPUS_RATE)) if position > 0 else None
 
 
-# --------------------------------------------------------------------------------------------------
-
 library_log.setLevel(logging.CRITICAL)
-
-FIRST_CODE_SECONDS: Final = 60
-NEXT_CODE_SECONDS: Final = 20
-PAIRING_CODE_SECONDS: Final = 160
-LINKING_GRACE_SECONDS: Final = 15.0  # after a code has expired without a new one
-MAX_REMEMBERED_IDS: Final = 1000
-_MEDIA_TYPES: Final = {
-    "imageMessage": MediaType.MediaImage,
-    "videoMessage": MediaType.MediaVideo,
-    "audioMessage": MediaType.MediaAudio,
-    "documentMessage": MediaType.MediaDocument,
-}
 
 
 def _never_raise(handler: Callable[..., None]) -> Callable[..., None]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-
 MAX_LINKING_ROUNDS: Final = 5  # each shows codes for some minutes
 LINKING_EXPIRED: Final = (
     "This account was not linked with a phone in time. Choose “Connect now” when you have your phone at hand: then a "
@@ -45,6 +44,9 @@ _REFUSALS: Final = {
     State.BANNED: "Stop this account for now (platforms.whatsapp-web.enabled: false), and look into WhatsApp on your "
     "phone.",
 }
+
+MAX_MESSAGES: Final = 1000
+MAX_QUOTE_CHARS: Final = 300
 
 
 def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datetime | None = None) -> LinkingPrompt:
@@ -86,13 +88,6 @@ def put_session_aside(folder: Path) -> None:
             path.replace(folder / f"{_ASIDE}.db{ending}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Remembers the latest messages: WhatsApp wants to be told whose message it is that is replied or reacted to.
-
-MAX_MESSAGES: Final = 1000
-MAX_QUOTE_CHARS: Final = 300
-
-
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
     """What a reply or a reaction needs to know of a message."""
@@ -103,7 +98,10 @@ class SeenMessage:
 
 
 class RecentMessages:
-    """The latest messages and reactions of one account, in memory: after a restart, replies in groups quote nothing."""
+    """The latest messages and reactions of one account: WhatsApp wants to be told whose message is replied to.
+
+    Only in memory: after a restart, replies in groups quote nothing.
+    """
 
     def __init__(self) -> None:
         self._messages: OrderedDict[str, SeenMessage] = OrderedDict()

@@ -32,10 +32,6 @@ CAPABILITIES: Final = Capabilities(
     pace_per_account=Pace(1.0, burst=3),
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one linked WhatsApp account.
-
 _SEPARATORS = re.compile(r"[ ()./-]")
 _PHONE_NUMBER = re.compile(r"[1-9][0-9]{6,14}")
 _PROXY_SCHEMES = frozenset({"http", "https", "socks5"})
@@ -89,8 +85,6 @@ class WhatsAppWebSettings(AccountSettings):
             raise ValueError("The command needs at least the path of a program.")
         return value
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP_WEB,
