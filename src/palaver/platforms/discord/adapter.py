@@ -15,6 +15,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.receiving import BackgroundTasks, run_together
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import RequestFailed
@@ -26,7 +27,7 @@ from palaver.platforms.discord.receiver import Receiver
 from palaver.sessions.inbound import ButtonPressed, Inbound
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
 
     from palaver.commands.command import Command
     from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingMessage
@@ -75,7 +76,7 @@ class DiscordAdapter(Adapter):
         self._has_set_commands = False
         self._receiving = asyncio.Lock()  # two connections of one bot would both receive everything
         self._interactions: OrderedDict[str, _Interaction] = OrderedDict()  # not answered yet, by their ids
-        self._answers: set[asyncio.Task[None]] = set()
+        self._answers = BackgroundTasks("palaver-discord-answer")
 
     # ---- receiving -------------------------------------------------------------------------------------------
 
@@ -106,7 +107,7 @@ class DiscordAdapter(Adapter):
                 directory = ChannelDirectory(self._user_id)
                 receiver = Receiver(self._client, directory, link, intake)
                 try:
-                    await _run_until_one_ends(self._keep_connected(receiver), receiver.run(), intake.watch())
+                    await run_together(self._keep_connected(receiver), receiver.run(), intake.watch())
                 finally:
                     await self._end_interactions()
 
@@ -116,7 +117,7 @@ class DiscordAdapter(Adapter):
         while True:
             self._intents_changed.clear()
             gateway = self._make_gateway(receiver)
-            await _run_until_one_ends(gateway.keep_connected(), self._intents_changed.wait())
+            await run_together(gateway.keep_connected(), self._intents_changed.wait())
 
     async def _find_missed_chats(self, receiver: Receiver) -> None:
         """Find the direct chats in which people wrote since an earlier process died: Discord does not list them."""
@@ -174,15 +175,10 @@ class DiscordAdapter(Adapter):
     async def _note_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Answer a press, and remove the placeholder of a command: its reply comes through the outbox."""
         if isinstance(update, ButtonPressed):
-            self._start_answer(self.answer_press(update.press_id, receipt.reply))
+            self._answers.start(self.answer_press(update.press_id, receipt.reply))
         elif isinstance(update, Inbound) and (update.message_id or "").startswith(COMMAND_ID_PREFIX):
             interaction_id = (update.message_id or "").removeprefix(COMMAND_ID_PREFIX)
-            self._start_answer(self._remove_placeholder(interaction_id))
-
-    def _start_answer(self, answer: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(answer, name="palaver-discord-answer")
-        self._answers.add(task)
-        task.add_done_callback(self._answers.discard)
+            self._answers.start(self._remove_placeholder(interaction_id))
 
     async def _remove_placeholder(self, interaction_id: str) -> None:
         interaction = self._interactions.pop(interaction_id, None)
@@ -199,11 +195,8 @@ class DiscordAdapter(Adapter):
         """Finish what people wait for; commands that were not accepted leave no placeholder behind."""
         for interaction_id, interaction in list(self._interactions.items()):
             if interaction.is_command:  # what belongs to a press is no placeholder, but the message with the button
-                self._start_answer(self._remove_placeholder(interaction_id))
-        if self._answers:
-            _, late = await asyncio.wait(set(self._answers), timeout=LAST_ANSWERS_SECONDS)
-            for task in late:
-                task.cancel()
+                self._answers.start(self._remove_placeholder(interaction_id))
+        await self._answers.end(LAST_ANSWERS_SECONDS)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -248,19 +241,6 @@ def _check_address(address: Address) -> None:
     channel_id = get_channel_id(address)
     if not (channel_id.isascii() and channel_id.isdigit()):
         raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
-
-
-async def _run_until_one_ends(*coroutines: Coroutine[Any, Any, object]) -> None:
-    """Run several things at once; when one ends or fails, all end, and its error is raised."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def create_adapter(settings: DiscordSettings, place: AccountPlace) -> Adapter:

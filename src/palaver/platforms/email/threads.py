@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.email.headers import find_ids, find_message_id, get_domain, normalize_address
 from palaver.sessions.delivery import parse_part_key
 
@@ -122,14 +122,11 @@ class ThreadCache:
     """The last mail of each thread, and mails by their ids."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[tuple[str, ...], ThreadState] = OrderedDict()
+        self._states: RecentEntries[tuple[str, ...], ThreadState] = RecentEntries(MAX_ENTRIES)
 
     def remember(self, chat_id: str, thread_id: str, state: ThreadState) -> None:
         for key in ((chat_id, thread_id), (chat_id, "", state.message_id)):
-            self._states[key] = state
-            self._states.move_to_end(key)
-        while len(self._states) > MAX_ENTRIES:
-            self._states.popitem(last=False)
+            self._states.remember(key, state)
 
     def find(self, chat_id: str, thread_id: str, message_id: str | None = None) -> ThreadState | None:
         """Return a mail of a chat or, without an id, the last one of its thread."""

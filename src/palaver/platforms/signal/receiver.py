@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
+from palaver.platforms.common.receiving import RecentEntries, accept_updates
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.inbound import KnownIds, find_revision, parse_event, read_sender_name
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
@@ -114,14 +115,14 @@ def _read_time(value: object) -> datetime | None:
         return None
 
 
-class Memory(OrderedDict[str, str]):
-    """The beginnings of the last values by key; older ones are forgotten."""
+class Memory(RecentEntries[str, str]):
+    """The beginnings of the last values by key."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_REMEMBERED)
 
     def remember(self, key: str, value: str) -> None:
-        self[key] = value[:MAX_REMEMBERED_CHARS]
-        self.move_to_end(key)
-        while len(self) > MAX_REMEMBERED:
-            self.popitem(last=False)
+        super().remember(key, value[:MAX_REMEMBERED_CHARS])
 
 
 class Receiver:
@@ -155,9 +156,8 @@ class Receiver:
         unsaved: SpoolPosition | None = None
         for line in lines:
             updates = self._parse(line)
-            for number, update in enumerate(updates, 1):
-                is_last = number == len(updates)
-                await intake.accept(update, cursor=Cursor(str(line.position)) if is_last else None)
+            if updates:
+                await accept_updates(intake, updates, Cursor(str(line.position)))
             unsaved = None if updates else line.position
         if unsaved is not None:
             await intake.save_cursor(Cursor(str(unsaved)))

@@ -22,6 +22,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.receiving import run_together
 from palaver.platforms.slack.catch_up import (
     CHECK_DELAYS,
     PREVIEW_DELAYS,
@@ -51,7 +52,7 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import ButtonPressed, Cursor, Inbound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
@@ -184,13 +185,15 @@ class SlackAdapter(Adapter):
                         receiving = self._read_socket(link, intake)
                     else:
                         receiving = self._watch_http(link)
-                    await _run_all(
+                    await run_together(
                         receiving,
                         self._catch_up(link, intake, missed_from),
                         self._confirmations.run(link, self._app),
                         self._watch_token(),
                         intake.watch(),
+                        until=asyncio.FIRST_EXCEPTION,
                     )
+                    raise ConnectionLost("The connection to Slack has ended.")
                 finally:
                     socket, self._socket = self._socket, None
                     if socket is not None:
@@ -294,7 +297,7 @@ class SlackAdapter(Adapter):
         if isinstance(update, Inbound) and update.source.thread_id and update.source.user_id:
             address = Address(Platform.SLACK, update.source.chat_id, update.source.thread_id, self.account)
             team_id = event.get("team") or payload.get("team_id") or ""
-            self._growing.note_writer(address, update.source.user_id, team_id)
+            self._growing.remember_writer(address, update.source.user_id, team_id)
         return update
 
     async def _make_context(self, users: set[str], channels: set[str]) -> ReadingContext:
@@ -430,22 +433,6 @@ async def _try_to_catch_up(catch_up: CatchUp, cursor: str) -> bool:
         log.warning("slack_catch_up_failed", extra={"reason": str(error)})
         return False
     return True
-
-
-async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:
-    """Run several things until one fails; then end the others, and raise its error."""
-    tasks = [asyncio.create_task(each) for each in coroutines]
-    try:
-        waiting = set(tasks)
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                await task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    raise ConnectionLost("The connection to Slack has ended.")
 
 
 def create_adapter(settings: SlackSettings, place: AccountPlace) -> Adapter:

@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
+from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries
 from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
 from palaver.platforms.slack.inbound import is_own_message, is_ts
@@ -161,19 +162,15 @@ class Confirmations:
 
     async def run(self, link: AccountLink, app: AppIdentity) -> None:
         """Check every message some times, and report those that have arrived."""
-        tasks: set[asyncio.Task[None]] = set()
+        tasks = BackgroundTasks("palaver-slack-confirmation")
         try:
             while True:
                 await self._has_new.wait()
                 self._has_new.clear()
                 while self._waiting:
-                    task = asyncio.create_task(self._follow(link, app, self._waiting.popleft()))
-                    tasks.add(task)
-                    task.add_done_callback(tasks.discard)
+                    tasks.start(self._follow(link, app, self._waiting.popleft()))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await tasks.end()
 
     async def _follow(self, link: AccountLink, app: AppIdentity, message: UnconfirmedMessage) -> None:
         message_id = await self.find(app, message, self._delays)
@@ -239,16 +236,14 @@ class GrowingMessages:
         self._client = client
         self._own_team_id = own_team_id
         self._get_time = get_time
-        self._streams: OrderedDict[str, _Stream] = OrderedDict()  # by the ts of the message
-        self._recipients: OrderedDict[Address, tuple[str, str]] = OrderedDict()  # who wrote last in a thread
-        self._refusing_chats: OrderedDict[str, None] = OrderedDict()  # where Slack allows no streams
+        self._streams: RecentEntries[str, _Stream] = RecentEntries(MAX_REMEMBERED)  # by the ts of the message
+        # Who wrote last in a thread, and their workspace.
+        self._recipients: RecentEntries[Address, tuple[str, str]] = RecentEntries(MAX_REMEMBERED)
+        self._refusing_chats: RecentEntries[str, None] = RecentEntries(MAX_REMEMBERED)  # Slack allows no streams there
 
-    def note_writer(self, address: Address, user_id: str, team_id: str) -> None:
+    def remember_writer(self, address: Address, user_id: str, team_id: str) -> None:
         """Remember who has written in a thread: Slack wants to know for whom a stream is."""
-        self._recipients[address] = (user_id, team_id or self._own_team_id())
-        self._recipients.move_to_end(address)
-        if len(self._recipients) > MAX_REMEMBERED:
-            self._recipients.popitem(last=False)
+        self._recipients.remember(address, (user_id, team_id or self._own_team_id()))
 
     def has_stream(self, message_id: str) -> bool:
         return message_id in self._streams
@@ -269,13 +264,9 @@ class GrowingMessages:
             raise
         except SendRejected as error:
             log.info("slack_stream_refused", extra={"chat": address.chat_id, "reason": str(error)})
-            self._refusing_chats[address.chat_id] = None
-            if len(self._refusing_chats) > MAX_REMEMBERED:
-                self._refusing_chats.popitem(last=False)
+            self._refusing_chats.remember(address.chat_id, None)
             return await self._client.post_message(message)
-        self._streams[message_id] = _Stream(message.body, self._get_time())
-        if len(self._streams) > MAX_REMEMBERED:
-            self._streams.popitem(last=False)
+        self._streams.remember(message_id, _Stream(message.body, self._get_time()))
         return message_id
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:

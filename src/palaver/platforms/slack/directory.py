@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.outbound import Names
 
@@ -49,8 +49,9 @@ class Directory:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._users: OrderedDict[str, tuple[str, float]] = OrderedDict()  # id → name, until when it is kept
-        self._channels: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        # Id → name, until when it is kept.
+        self._users: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
+        self._channels: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
 
     async def load(self, users: Collection[str], channels: Collection[str]) -> Names:
         """Return the names that are known, or can be found in time. A name that is missing is no error."""
@@ -72,7 +73,7 @@ class Directory:
         )
 
     async def _look_up(
-        self, known: OrderedDict[str, tuple[str, float]], entry_id: str, find: Callable[[str], Awaitable[str]]
+        self, known: RecentEntries[str, tuple[str, float]], entry_id: str, find: Callable[[str], Awaitable[str]]
     ) -> None:
         name, kept_seconds = known.get(entry_id, ("", 0.0))[0], RETRY_SECONDS
         try:
@@ -81,10 +82,7 @@ class Directory:
             kept_seconds = MAX_AGE_SECONDS
         except (PlatformError, RequestFailed, TimeoutError, KeyError) as error:
             log.info("slack_name_not_found", extra={"id": entry_id, "reason": str(error)})
-        known[entry_id] = (name, time.monotonic() + kept_seconds)
-        known.move_to_end(entry_id)
-        if len(known) > MAX_NAMES:
-            known.popitem(last=False)
+        known.remember(entry_id, (name, time.monotonic() + kept_seconds))
 
     async def _find_user(self, user_id: str) -> str:
         user = await self._client.find_user(user_id)

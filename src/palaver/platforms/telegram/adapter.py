@@ -14,6 +14,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.receiving import accept_updates
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.inbound import BotIdentity, parse_update
 from palaver.platforms.telegram.manifest import CAPABILITIES
@@ -118,22 +119,15 @@ class TelegramAdapter(Adapter):
                 new = {number: each for each in updates if (number := int(each["update_id"])) not in received}
                 for number, update in sorted(new.items()):
                     received.add(number)
-                    await self._accept(intake, update, Cursor(str(number + 1)))
+                    await accept_updates(intake, self._parse(update), Cursor(str(number + 1)))
                 if intake.is_busy and not new:
                     await intake.wait_for_change(BUSY_POLL_SECONDS)
                 if intake.cursor is not None:
                     offset = int(intake.cursor)
                     received = {number for number in received if number >= offset}
 
-    async def _accept(self, intake: Intake, update: dict[str, Any], cursor: Cursor) -> None:
-        """Store an update with its cursor. One that cannot be read is left out, so that it does not stop the rest."""
-        parsed = self._parse(update)
-        for position, each in enumerate(parsed):
-            await intake.accept(each, cursor=cursor if position == len(parsed) - 1 else None)
-        if not parsed:
-            await intake.save_cursor(cursor)
-
     def _parse(self, update: dict[str, Any]) -> Sequence[AnyUpdate]:
+        """Return what an update contains. One that cannot be read is left out, so that it does not stop the rest."""
         assert self._bot is not None  # noqa: S101  (set by `probe`)
         try:
             return parse_update(update, self._bot, self._client.download)

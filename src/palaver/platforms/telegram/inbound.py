@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.receiving import list_items
 from palaver.sessions.inbound import (
     ButtonPressed,
     ChatMoved,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 JSON = Mapping[str, Any]
 
-MAX_LISTED_ITEMS = 30
 
 # File id, size as Telegram says → the content, in chunks.
 OpenFile = Callable[[str, int | None], AsyncIterator[bytes]]
@@ -110,20 +110,14 @@ def _describe_contact(contact: JSON) -> str:
     return f"Contact: {name}, {contact['phone_number']}"
 
 
-def _list_items(title: str, items: list[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"{title}: {'; '.join(shown)}{more}"
-
-
 # A venue has a location too, and comes first.
 _DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "sticker": lambda sticker: join_words("Sticker", sticker.get("emoji")) or "",
     "venue": lambda venue: f"Place: {venue['title']}, {venue['address']} ({_describe_place(venue['location'])})",
     "location": lambda place: f"Location: {_describe_place(place)}",
     "contact": _describe_contact,
-    "poll": lambda poll: _list_items(f"Poll: {poll['question']}", [option["text"] for option in poll["options"]]),
-    "checklist": lambda checklist: _list_items(
+    "poll": lambda poll: list_items(f"Poll: {poll['question']}", [option["text"] for option in poll["options"]]),
+    "checklist": lambda checklist: list_items(
         f"Checklist: {checklist['title']}", [task["text"] for task in checklist["tasks"]]
     ),
     "dice": lambda dice: f"{dice['emoji']} {dice['value']}",

@@ -12,7 +12,6 @@ import hmac
 import json
 import logging
 import re
-from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient
@@ -74,7 +74,8 @@ class WhatsAppAdapter(Adapter):
         self._client = GraphClient(settings)
         self._check_now = asyncio.Event()  # a send was refused because of our account
         self._intake = WebhookIntake(self._answer_press_of)
-        self._delivered_keys: OrderedDict[str, None] = OrderedDict()  # the latest ones that people have received
+        # Of the latest messages that people have received.
+        self._delivered_keys: RecentEntries[str, None] = RecentEntries(MAX_REMEMBERED_DELIVERIES)
 
     # ---- the account -----------------------------------------------------------------------------------------
 
@@ -214,18 +215,12 @@ class WhatsAppAdapter(Adapter):
             return True
         if status.status != "failed":
             if status.status != "sent":
-                self._remember_delivery(status.key)
+                self._delivered_keys.remember(status.key, None)
             await link.confirm(status.key, status.message_id)
             return True
         if status.key in self._delivered_keys:  # it failed for one of several devices
             return True
         return await link.report_failed(status.key, make_late_error(GraphRefusal.from_error(status.error)))
-
-    def _remember_delivery(self, key: str) -> None:
-        self._delivered_keys[key] = None
-        self._delivered_keys.move_to_end(key)
-        while len(self._delivered_keys) > MAX_REMEMBERED_DELIVERIES:
-            self._delivered_keys.popitem(last=False)
 
     # ---- sending ---------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform, SessionSource
+from palaver.platforms.common.receiving import list_items
 from palaver.platforms.whatsapp.failures import GraphRefusal
 from palaver.sessions.inbound import (
     ButtonPressed,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 JSON = Mapping[str, Any]
 
-MAX_LISTED_ITEMS: Final = 30
 MAX_FORM_CHARS: Final = 4000
 
 _IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
@@ -78,7 +78,7 @@ def _describe_contacts(contacts: list[JSON]) -> str:
         mails = [str(each.get("email") or "") for each in contact.get("emails", [])]
         name = str(contact.get("name", {}).get("formatted_name") or "unknown")
         people.append(", ".join([name, *filter(None, [*numbers, *mails])]))
-    return _list_items("Contact" if len(people) == 1 else "Contacts", people)
+    return f"[{list_items('Contact' if len(people) == 1 else 'Contacts', people)}]"
 
 
 def _describe_order(order: JSON) -> str:
@@ -87,7 +87,7 @@ def _describe_order(order: JSON) -> str:
         for item in order.get("product_items", [])
     ]
     text = str(order.get("text") or "")
-    return "\n".join(filter(None, [text, _list_items("Order", items)]))
+    return "\n".join(filter(None, [text, f"[{list_items('Order', items)}]"]))
 
 
 def _describe_interactive(interactive: JSON) -> str:
@@ -104,12 +104,6 @@ def _describe_unsupported(message: JSON) -> str:
     reason = (errors[0].get("error_data") or {}).get("details") or errors[0].get("title") or ""
     kind = str((message.get("unsupported") or {}).get("type") or message.get("type") or "unknown")
     return f"[A message that WhatsApp does not pass on to businesses: {kind}{f'. {reason}' if reason else ''}]"
-
-
-def _list_items(title: str, items: list[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"[{title}: {'; '.join(shown)}{more}]"
 
 
 _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {

@@ -194,10 +194,10 @@ class WhatsAppWebAdapter(Adapter):
                 open_file=lambda media: self._files.download(self._get_child(), media),
                 sent_ids=self._recent.sent_ids,
                 group_name=await self._find_group_name(chat) if is_group(chat) else None,
-                removed_emoji=self._recent.note_reaction(event),
+                removed_emoji=self._recent.remember_reaction(event),
             )
             update = parse_event(event, context)
-            self._recent.note_received(event)
+            self._recent.remember_received(event)
         except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError, InvalidInput) as error:
             log.warning(
                 "whatsapp_web_event_unreadable", extra={"account": self.account, "reason": type(error).__name__}
@@ -291,7 +291,7 @@ class WhatsAppWebAdapter(Adapter):
             self._get_connected_child()  # it has made the folder for the file
             async with self._files.lend(message.file) as name:
                 answer = await self._deliver("send_file", FILE_SECONDS, file=name, **fields)
-        self._recent.note_sent(chat, answer["id"], message.body)
+        self._recent.remember_sent(chat, answer["id"], message.body)
         return str(answer["id"])
 
     async def delete(self, address: Address, message_id: str) -> None:

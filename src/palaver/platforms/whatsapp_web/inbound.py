@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.receiving import MAX_LISTED_ITEMS, list_items
 from palaver.sessions.inbound import (
     Inbound,
     InboundFile,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from palaver.sessions.inbound import AnyUpdate
 
-MAX_LISTED_ITEMS: Final = 30
 MAX_LINE_CHARS: Final = 2000
 _FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "imageMessage": lambda _image: "Photo",
@@ -84,12 +84,6 @@ def describe_content(message: Any, *, names_files: bool = False) -> str:
     return ""
 
 
-def _list_items(title: str, items: Sequence[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"{title}: {'; '.join(shown)}{more}"
-
-
 def _describe_place(place: Any) -> str:
     position = f"{place.degreesLatitude:.6g}, {place.degreesLongitude:.6g}"
     names = ", ".join(name for name in (place.name, place.address) if name)
@@ -108,7 +102,7 @@ def _describe_contact(contact: Any) -> str:
 
 
 def _describe_poll(poll: Any) -> str:
-    return _list_items(f"Poll: {poll.name}", [option.optionName for option in poll.options])
+    return list_items(f"Poll: {poll.name}", [option.optionName for option in poll.options])
 
 
 def _describe_event(event: Any) -> str:
@@ -119,7 +113,7 @@ _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "locationMessage": _describe_place,
     "liveLocationMessage": _describe_live_place,
     "contactMessage": _describe_contact,
-    "contactsArrayMessage": lambda array: _list_items("Contacts", [each.displayName for each in array.contacts]),
+    "contactsArrayMessage": lambda array: list_items("Contacts", [each.displayName for each in array.contacts]),
     "pollCreationMessage": _describe_poll,
     "pollCreationMessageV2": _describe_poll,
     "pollCreationMessageV3": _describe_poll,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.delivery.model import LinkingPrompt
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.whatsapp_web.inbound import is_group
 from palaver.platforms.whatsapp_web.protocol import SESSION_FILE, State
 
@@ -104,28 +104,29 @@ class RecentMessages:
     """
 
     def __init__(self) -> None:
-        self._messages: OrderedDict[str, SeenMessage] = OrderedDict()
-        self._reactions: OrderedDict[tuple[str, str], str] = OrderedDict()  # message and person → emoji
-        self.sent_ids: OrderedDict[str, None] = OrderedDict()
+        self._messages: RecentEntries[str, SeenMessage] = RecentEntries(MAX_MESSAGES)
+        # Message and person → emoji.
+        self._reactions: RecentEntries[tuple[str, str], str] = RecentEntries(MAX_MESSAGES)
+        self.sent_ids: RecentEntries[str, None] = RecentEntries(MAX_MESSAGES)
 
-    def note_received(self, event: Mapping[str, Any]) -> None:
+    def remember_received(self, event: Mapping[str, Any]) -> None:
         """Remember a message that came."""
         if event["kind"] == "message":
             seen = SeenMessage(event["sender"], event["text"][:MAX_QUOTE_CHARS], event["is_self"])
-            _remember(self._messages, event["id"], seen)
+            self._messages.remember(event["id"], seen)
 
-    def note_sent(self, chat: str, message_id: str, text: str) -> None:
+    def remember_sent(self, chat: str, message_id: str, text: str) -> None:
         """Remember a message that was sent."""
-        _remember(self.sent_ids, message_id, None)
-        _remember(self._messages, message_id, SeenMessage(chat, text[:MAX_QUOTE_CHARS], is_own=True))
+        self.sent_ids.remember(message_id, None)
+        self._messages.remember(message_id, SeenMessage(chat, text[:MAX_QUOTE_CHARS], is_own=True))
 
-    def note_reaction(self, event: Mapping[str, Any]) -> str | None:
+    def remember_reaction(self, event: Mapping[str, Any]) -> str | None:
         """Remember a reaction; for one that is taken back, return which it was, if that is known."""
         if event["kind"] != "reaction":
             return None
         key = (event["target"], event["sender"])
         if event["emoji"]:
-            _remember(self._reactions, key, event["emoji"])
+            self._reactions.remember(key, event["emoji"])
             return None
         return self._reactions.pop(key, None)
 
@@ -138,10 +139,3 @@ class RecentMessages:
         if seen is not None:
             return {"id": message_id, "sender": seen.sender, "text": seen.text}
         return None if is_group(chat) else {"id": message_id, "sender": chat, "text": ""}
-
-
-def _remember(known: OrderedDict[Any, Any], key: object, value: object) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > MAX_MESSAGES:
-        known.popitem(last=False)
