@@ -5,9 +5,6 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-
-from palaver.core.http_url import is_http_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,10 +49,3 @@ def _measure_character(character: str) -> int:
 
 def _pad_cell(cell: str, width: int) -> str:
     return cell + " " * (width - measure_width(cell))
-
-
-def check_api_url(value: str, server: str, example: str) -> str:
-    """Return the address of a platform's server without a slash at its end. Raises ValueError with words for people."""
-    if not is_http_url(value) or urlsplit(value).query or urlsplit(value).fragment:
-        raise ValueError(f"{value!r} is not the address of {server}; use one such as {example}.")
-    return value.rstrip("/")
