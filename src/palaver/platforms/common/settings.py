@@ -7,7 +7,7 @@ secret.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr
@@ -16,8 +16,6 @@ from palaver.core.http_url import is_http_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-TextT = TypeVar("TextT", str, SecretStr)
 
 # The example of Telegram's documentation, and what people leave in templates.
 PLACEHOLDER: Final = r"ABC-DEF|your|placeholder|change|example|xxx|\.\.\.|…|[<>$]"
@@ -63,7 +61,7 @@ def check_api_url(server: str, example: str) -> AfterValidator:
 
 
 def _check_cleaned(check: Callable[[str], str], clean: Callable[[str], str]) -> AfterValidator:
-    def validate(value: TextT) -> TextT:
+    def validate(value: str | SecretStr) -> str | SecretStr:
         if isinstance(value, SecretStr):
             return SecretStr(check(clean(value.get_secret_value())))
         return check(clean(value))

@@ -18,11 +18,20 @@ from palaver.inbox.registry import COMMANDS
 from palaver.platforms.common.receiving import BackgroundTasks, run_together
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
-from palaver.platforms.discord.failures import RequestFailed
+from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestFailed, RequestRefused
 from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, GatewayTiming
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
 from palaver.platforms.discord.manifest import CAPABILITIES
-from palaver.platforms.discord.outbound import build_commands, get_channel_id, render_markdown
+from palaver.platforms.discord.outbound import (
+    build_channel_path,
+    build_commands,
+    build_edit,
+    build_message,
+    build_message_path,
+    build_reaction_path,
+    build_upload,
+    render_markdown,
+)
 from palaver.platforms.discord.receiver import Receiver
 from palaver.sessions.inbound import ButtonPressed, Inbound
 
@@ -205,42 +214,54 @@ class DiscordAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, in Discord's own Markdown."""
         return render_markdown(markdown)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
-        _check_address(message.address)
-        return await self._client.send(message)
+        fields = build_message(message)
+        try:
+            return await self._send(message, fields)
+        except SendRejected as error:
+            if not (_has_code(error, NO_HISTORY_FOR_REPLY) and fields.pop("message_reference", None)):
+                raise
+        return await self._send(message, fields)
+
+    async def _send(self, message: OutgoingMessage, fields: dict[str, Any]) -> str:
+        path = f"{build_channel_path(message.address)}/messages"
+        body = {"form": await build_upload(fields, message.file)} if message.file else {"json": fields}
+        return str((await self._client.deliver("POST", path, **body))["id"])
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         """Replace the text and the buttons of a message."""
-        _check_address(message.address)
-        await self._client.edit(message_id, message)
+        path = build_message_path(message.address, message_id)
+        await self._client.deliver("PATCH", path, json=build_edit(message), is_repeatable=True)
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Delete a message of ours."""
-        _check_address(address)
-        await self._client.delete(address, message_id)
+        try:
+            await self._client.deliver("DELETE", build_message_path(address, message_id), is_repeatable=True)
+        except SendRejected as error:
+            if not _has_code(error, UNKNOWN_MESSAGE):
+                raise
 
     async def show_typing(self, address: Address) -> None:
-        """Show that the agent is working."""
-        _check_address(address)
-        await self._client.send_typing(address)
+        await self._client.deliver("POST", f"{build_channel_path(address)}/typing", is_repeatable=True)
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
-        """React to a message, or take our reactions back."""
-        _check_address(address)
+        """React to a message, or take all our reactions back."""
         if emoji:
-            await self._client.add_reaction(address, message_id, emoji)
-        else:
-            await self._client.remove_reactions(address, message_id)
+            await self._client.deliver("PUT", build_reaction_path(address, message_id, emoji), is_repeatable=True)
+            return
+        message = await self._client.deliver("GET", build_message_path(address, message_id), is_repeatable=True)
+        for reaction in message.get("reactions", ()):
+            if reaction.get("me"):
+                own = reaction["emoji"]
+                name = f"{own['name']}:{own['id']}" if own.get("id") else own["name"]
+                path = build_reaction_path(address, message_id, name)
+                await self._client.deliver("DELETE", path, is_repeatable=True)
 
 
-def _check_address(address: Address) -> None:
-    channel_id = get_channel_id(address)
-    if not (channel_id.isascii() and channel_id.isdigit()):
-        raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
+def _has_code(error: SendRejected, code: int) -> bool:
+    """Whether Discord has refused a request with this error code."""
+    return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
 
 
 def create_adapter(settings: DiscordSettings, place: AccountPlace) -> Adapter:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
+from palaver.core.errors import SendRejected
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.text_tables import TableLines, draw_table
 from palaver.platforms.discord.manifest import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
     from palaver.commands.command import Command
-    from palaver.delivery.adapter import Button, OutgoingMessage
+    from palaver.delivery.adapter import Button, OutgoingFile, OutgoingMessage
     from palaver.sessions.delivery import Address
 
 TABLE_LINES: Final = TableLines(column="  ", cross="  ")
@@ -145,9 +148,38 @@ def render_markdown(markdown: str) -> list[str]:
     return split_markdown(format_for_discord(markdown), CAPABILITIES)
 
 
-def get_channel_id(address: Address) -> str:
-    """Return the channel to send to: to Discord, a thread is a channel of its own."""
-    return address.thread_id or address.chat_id
+def build_channel_path(address: Address) -> str:
+    """Return the path of the channel to send to: to Discord, a thread is a channel of its own. Raises SendRejected."""
+    channel_id = address.thread_id or address.chat_id
+    if not _is_id(channel_id):
+        raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
+    return f"/channels/{channel_id}"
+
+
+def build_message_path(address: Address, message_id: str) -> str:
+    """Return the path of a message. Raises SendRejected for what is none."""
+    path = build_channel_path(address)
+    if not _is_id(message_id):
+        raise SendRejected("There is no such message on Discord: a slash command is none.")
+    return f"{path}/messages/{message_id}"
+
+
+def build_reaction_path(address: Address, message_id: str, emoji: str) -> str:
+    """Return the path of our own reaction to a message. Raises SendRejected."""
+    return f"{build_message_path(address, message_id)}/reactions/{quote(emoji, safe='')}/@me"
+
+
+async def build_upload(fields: JSON, file: OutgoingFile) -> list[JSON]:
+    """Return the form of a new message with a file."""
+    content = b"".join([chunk async for chunk in file.read()])
+    return [
+        {"name": "payload_json", "value": json.dumps(fields), "content_type": "application/json"},
+        {"name": "files[0]", "value": content, "filename": file.name, "content_type": file.media_type},
+    ]
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def build_message(message: OutgoingMessage) -> JSON:
@@ -160,7 +192,7 @@ def build_message(message: OutgoingMessage) -> JSON:
     }
     if message.body:
         fields["content"] = message.body
-    if message.reply_to and message.reply_to.isascii() and message.reply_to.isdigit():
+    if message.reply_to and _is_id(message.reply_to):
         # The answer also arrives if the question was deleted meanwhile.
         fields["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
     if message.buttons:
