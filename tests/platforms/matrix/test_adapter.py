@@ -96,7 +96,7 @@ async def test_the_first_start_reads_no_history_but_accepts_waiting_invitations(
 async def test_a_gap_in_a_busy_room_is_filled(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receiver, "build_sync_filter", lambda: build_sync_filter(3))
+    monkeypatch.setattr(receiver, "build_sync_filter", lambda limit=3: build_sync_filter(limit))
     monkeypatch.setattr(receiver, "PAGE_EVENTS", 4)
     adapter = make_adapter(bot)
     async with connect_adapter(adapter, inbox):
@@ -115,7 +115,7 @@ async def test_a_gap_in_a_busy_room_is_filled(
 async def test_a_room_that_is_busy_when_we_join_it_is_read_from_our_invitation(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receiver, "build_sync_filter", lambda: build_sync_filter(3))
+    monkeypatch.setattr(receiver, "build_sync_filter", lambda limit=3: build_sync_filter(limit))
     adapter = make_adapter(bot)
     async with connect_adapter(adapter, inbox):
         pass
