@@ -112,7 +112,7 @@ class DiscordAdapter(Adapter):
                 await self.probe()
             self._client.open()
             await self._set_commands()
-            async with Intake(link, self._note_accepted) as intake:
+            async with Intake(link, self._answer_accepted) as intake:
                 directory = ChannelDirectory(self._user_id)
                 receiver = Receiver(self._client, directory, link, intake)
                 try:
@@ -135,11 +135,11 @@ class DiscordAdapter(Adapter):
             return
         chats: dict[str, None] = {}  # in this order
 
-        def note(name: str, data: Any, _: GatewaySession) -> None:
+        def remember_chat(name: str, data: Any, _: GatewaySession) -> None:
             if name in {"MESSAGE_CREATE", "INTERACTION_CREATE"} and data.get("guild_id") is None:
                 chats[data["channel_id"]] = None
 
-        await self._make_gateway(receiver).replay(session, note)
+        await self._make_gateway(receiver).replay(session, remember_chat)
         await receiver.remember_direct_chats(chats)
 
     def _make_gateway(self, receiver: Receiver) -> GatewayClient:
@@ -181,7 +181,7 @@ class DiscordAdapter(Adapter):
         while len(self._interactions) > MAX_OPEN_INTERACTIONS:
             self._interactions.popitem(last=False)[1].deferring.cancel()
 
-    async def _note_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
+    async def _answer_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Answer a press, and remove the placeholder of a command: its reply comes through the outbox."""
         if isinstance(update, ButtonPressed):
             self._answers.start(self.answer_press(update.press_id, receipt.reply))
@@ -208,7 +208,6 @@ class DiscordAdapter(Adapter):
         await self._answers.end(LAST_ANSWERS_SECONDS)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     # ---- sending ---------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class ChannelDirectory:
         guild = self._guilds[fields["id"]] = Guild(fields["id"], fields.get("name"), fields.get("joined_at"))
         guild.role_names = {role["id"]: role["name"] for role in fields.get("roles", ())}
         for member in fields.get("members", ()):
-            self.note_member(guild.id, member)
+            self.update_member(guild.id, member)
         for channel in (*fields.get("channels", ()), *fields.get("threads", ())):
             self.add(Channel.from_json(channel, guild.id))
         return guild
@@ -103,7 +103,7 @@ class ChannelDirectory:
         for channel_id in guild.channel_ids if guild else ():
             self._channels.pop(channel_id, None)
 
-    def note_member(self, guild_id: str, member: JSON) -> None:
+    def update_member(self, guild_id: str, member: JSON) -> None:
         """Learn which roles our bot has: a mention of one of them is a mention of it."""
         guild = self._guilds.get(guild_id)
         if guild is not None and member.get("user", {}).get("id") == self.own_id:

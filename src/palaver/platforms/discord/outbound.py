@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from palaver.core.errors import SendRejected
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.common.text_tables import TableLines, draw_table
+from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows
 from palaver.platforms.discord.manifest import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
 
 if TYPE_CHECKING:
@@ -112,13 +112,7 @@ def _replace_inline(line: str) -> str:
 
 def _format_table(tokens: Sequence[Token]) -> str:
     """Return a table as aligned text in a block of code; as a list if it is too wide or has links."""
-    rows: list[list[Token]] = []
-    for number, token in enumerate(tokens):
-        if token.type == "tr_open":
-            rows.append([])
-        elif token.type in {"th_open", "td_open"}:
-            cell = tokens[number + 1]  # a short row has many empty ones
-            rows[-1] += _get_parser().parseInline(cell.content) if cell.content else [cell]
+    rows = list(read_rows(tokens, _parse_cell))
     texts = [[_get_plain_text(cell) for cell in row] for row in rows]
     has_links = any(child.type == "link_open" for row in rows for cell in row for child in cell.children or ())
     has_fences = any("```" in text for row in texts for text in row)
@@ -128,14 +122,17 @@ def _format_table(tokens: Sequence[Token]) -> str:
     return f"```\n{drawn}\n```"
 
 
+def _parse_cell(cell: Token) -> Token:
+    return _get_parser().parseInline(cell.content)[0] if cell.content else cell  # a short row has many empty ones
+
+
 def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
     header, *body = rows
     lines = []
     for row in body:
         first, *rest = row
         lines.append(f"- **{first.replace('**', '')}**" if first else "-")
-        cells = [(name, value) for name, value in zip(header[1:], rest, strict=True) if value]
-        lines += [f"  - {name}: {value}" if name else f"  - {value}" for name, value in cells]
+        lines += [f"  - {cell}" for cell in name_cells(header[1:], rest)]
     return "\n".join(lines or [" · ".join(header)])
 
 

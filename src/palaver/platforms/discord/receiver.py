@@ -164,7 +164,7 @@ class Receiver:
             "READY": self._start_session,
             "GUILD_CREATE": self._add_guild,
             "GUILD_DELETE": self._remove_guild,
-            "GUILD_MEMBER_UPDATE": self._note_member,
+            "GUILD_MEMBER_UPDATE": self._update_member,
             "CHANNEL_CREATE": self._add_channel,
             "CHANNEL_UPDATE": self._add_channel,
             "CHANNEL_DELETE": self._remove_channel,
@@ -203,7 +203,7 @@ class Receiver:
                 if len(self._events) < MAX_WAITING_EVENTS:
                     self._has_room.set()
                 await self._handlers[name](data)
-                await self._note_handled(session)
+                await self._save_session(session)
             elif (due := next((each for each, gap in self._gaps.items() if gap.is_due), None)) is not None:
                 await self._close_gap(due)
             elif not self._is_swept and not self._awaited_guilds and not self._gaps:
@@ -232,7 +232,7 @@ class Receiver:
         for channel_id in channel_ids:
             await self._remember(Channel(id=channel_id, kind=DIRECT))
 
-    async def _note_handled(self, session: GatewaySession) -> None:
+    async def _save_session(self, session: GatewaySession) -> None:
         """Store how far the session was handled, now and then: a later process asks for what came after that."""
         is_new = self._stored_session is None or self._stored_session.id != session.id
         if is_new or time.monotonic() >= self._store_session_at:
@@ -326,8 +326,8 @@ class Receiver:
 
     # ---- channels --------------------------------------------------------------------------------------------
 
-    async def _note_member(self, fields: JSON) -> None:
-        self._directory.note_member(fields["guild_id"], fields)
+    async def _update_member(self, fields: JSON) -> None:
+        self._directory.update_member(fields["guild_id"], fields)
 
     async def _add_channel(self, fields: JSON) -> None:
         self._directory.add(Channel.from_json(fields))

@@ -131,7 +131,6 @@ class MatrixAdapter(Adapter):
         self._encryption = RoomEncryption(self._client, signed_in.device_id, self._folder)
 
     async def run(self, link: AccountLink) -> None:
-        """Receive until canceled."""
         self._is_closed = False
         try:
             await self._connect()
@@ -178,7 +177,6 @@ class MatrixAdapter(Adapter):
         return await self._send_message(room_id, content, message.key)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace a text."""
         content = outbound.build_edit(message_id, message, send_as=self._settings.send_as)
         await self._send_message(message.address.chat_id, content, _new_transaction_id())
 

@@ -264,7 +264,7 @@ class SignalAdapter(Adapter):
                 raise
             if is_accepted:
                 link.report_connected()
-                await self._note_connected()
+                await self._record_connection()
             seconds = self._timing.answer
             await asyncio.sleep(self._timing.ping)
 
@@ -288,10 +288,10 @@ class SignalAdapter(Adapter):
             return False
         return True
 
-    async def _note_connected(self) -> None:
+    async def _record_connection(self) -> None:
         state, now = await self._load_state(), datetime.now(UTC)
         if state.connected_at is None or now - state.connected_at > timedelta(hours=1):
-            await asyncio.to_thread(state.note_connected, now)
+            await asyncio.to_thread(state.record_connection, now)
 
     async def close(self) -> None:
         """End signal-cli, if `run` has not done so."""
@@ -331,23 +331,21 @@ class SignalAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, as JSON with a text and its styles."""
         return render_markdown(markdown)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         parameters = self._build_target(message.address)
         if message.reply_to is not None:
             text = self._receiver.texts.get(message.reply_to, "") if self._receiver else ""
             parameters |= build_quote(parse_message_id(message.reply_to), text)
         if message.file is None:
             body = MessageBody.from_json(message.body)
-            return self._note_sent(
+            return self._remember_sent(
                 await self._deliver("send", parameters | body.build_parameters(), key=message.key), body.text
             )
         async with self._store_file(message.file) as path:
             parameters["attachments"] = [str(path)]
-            return self._note_sent(
+            return self._remember_sent(
                 await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS), message.file.name
             )
 
@@ -362,7 +360,7 @@ class SignalAdapter(Adapter):
         parameters = self._build_target(message.address) | MessageBody.from_json(message.body).build_parameters()
         parameters["editTimestamp"] = state.find_latest(ref).timestamp
         result = await self._deliver("send", parameters, is_repeatable=True)
-        await asyncio.to_thread(state.note_revision, ref, MessageRef(ref.author, int(result["timestamp"])))
+        await asyncio.to_thread(state.record_revision, ref, MessageRef(ref.author, int(result["timestamp"])))
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Delete a message of ours for everybody."""
@@ -375,7 +373,6 @@ class SignalAdapter(Adapter):
         await self._send_typing(address)
 
     async def stop_typing(self, address: Address) -> None:
-        """Take the sign back."""
         await self._send_typing(address, stop=True)
 
     async def _send_typing(self, address: Address, **options: bool) -> None:
@@ -401,7 +398,7 @@ class SignalAdapter(Adapter):
         # Without a notification, the phone would show an answer among the notes as if it was read already.
         return {"recipient": [own.number or own.aci], "notifySelf": True} if notifies_self else {"noteToSelf": True}
 
-    def _note_sent(self, result: Mapping[str, Any], text: str) -> str:
+    def _remember_sent(self, result: Mapping[str, Any], text: str) -> str:
         receiver = self._get_receiver()
         message_id = MessageRef(receiver.own_aci, int(result["timestamp"])).id
         receiver.sent_ids.remember(message_id, "")

@@ -398,7 +398,7 @@ class SignalProcess:
                 if not line:
                     return
                 with contextlib.suppress(ValueError, AttributeError):
-                    self._note_answer(json.loads(line))
+                    self._handle_answer(json.loads(line))
         except OSError:
             pass
         finally:
@@ -406,7 +406,7 @@ class SignalProcess:
                 if not answer.done():
                     answer.set_exception(ConnectionLost("signal-cli has ended before it answered."))
 
-    def _note_answer(self, line: Mapping[str, Any]) -> None:
+    def _handle_answer(self, line: Mapping[str, Any]) -> None:
         if "id" not in line:
             return
         answer = self._answers.get(str(line["id"]))

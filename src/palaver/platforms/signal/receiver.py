@@ -52,12 +52,12 @@ class AdapterState:
             for author, original, revision in fields.get("revisions") or ():
                 self._add(MessageRef(str(author), int(original)), int(revision))
 
-    def note_connected(self, now: datetime) -> None:
+    def record_connection(self, now: datetime) -> None:
         with self._changing:
             self.connected_at = now
             self._save()
 
-    def note_revision(self, target: MessageRef, revision: MessageRef) -> None:
+    def record_revision(self, target: MessageRef, revision: MessageRef) -> None:
         """Remember that a message was replaced by another."""
         with self._changing:
             original = self.find_original(target)
@@ -182,7 +182,7 @@ class Receiver:
             if sender := read_sender_name(event):
                 self._names.remember(*sender)
             if revision := find_revision(event, self._own):
-                self._state.note_revision(*revision)
+                self._state.record_revision(*revision)
             updates = parse_event(event, self._own, self._known, self._open_file)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError, InvalidInput) as error:
             log.warning("signal_event_unreadable", extra={"reason": type(error).__name__})

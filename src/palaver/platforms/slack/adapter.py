@@ -117,7 +117,7 @@ class SlackAdapter(Adapter):
         self._directory = Directory(self._client)
         self._growing = GrowingMessages(self._client, self._get_team_id, self._timing.get_time)
         self._confirmations = Confirmations(self._client, self._growing.has_stream, self._timing.confirmation_delays)
-        self._webhook_intake = WebhookIntake(self._note_accepted)
+        self._webhook_intake = WebhookIntake(self._acknowledge_accepted)
         self._app: AppIdentity | None = None
         self._socket: SlackSocket | None = None
         self._socket_url: tuple[str, float] | None = None  # an address that was not used yet, and since when
@@ -169,7 +169,6 @@ class SlackAdapter(Adapter):
     # ---- receiving -------------------------------------------------------------------------------------------
 
     async def run(self, link: AccountLink) -> None:
-        """Receive events until canceled."""
         async with self._receiving:
             if self._app is None:
                 await self.probe()
@@ -178,7 +177,7 @@ class SlackAdapter(Adapter):
             missed_from = self._cursor = await link.load_cursor() or ""
             if not missed_from:
                 self._has_caught_up.set()  # the first start: nothing was missed
-            async with Intake(link, self._note_accepted) as intake:
+            async with Intake(link, self._acknowledge_accepted) as intake:
                 try:
                     if self._uses_socket:
                         self._socket = await self._open_socket(link)
@@ -235,7 +234,7 @@ class SlackAdapter(Adapter):
         self._envelopes[id(update)] = envelope
         await intake.accept(update, cursor=self._advance_cursor(update))
 
-    async def _note_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
+    async def _acknowledge_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Acknowledge an update that was stored."""
         envelope = self._envelopes.pop(id(update), None)
         if envelope is not None:
@@ -337,7 +336,6 @@ class SlackAdapter(Adapter):
         return await self._webhook_intake.accept(link, [update], cursor=self._advance_cursor(update))
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._webhook_intake.close()
         await self._client.close()
 
@@ -378,7 +376,6 @@ class SlackAdapter(Adapter):
         await self._growing.edit(message_id, message)
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Delete a message of ours."""
         await self._growing.stop(address, message_id)
         try:
             await self._client.delete_message(address, message_id)
@@ -395,7 +392,6 @@ class SlackAdapter(Adapter):
         await self._client.set_status(address, STATUS)
 
     async def stop_typing(self, address: Address) -> None:
-        """Take it back."""
         if address.thread_id is not None:
             await self._client.set_status(address, "")
 

@@ -76,7 +76,7 @@ class CatchUp:
         try:
             channels = await self._client.list_channels(MAX_CHANNEL_PAGES)
         except ApiRefusal as error:
-            self._note_refusal(error, "")
+            self._log_refusal(error, "")
             return
         except RequestFailed as error:
             raise make_platform_error(error) from error
@@ -89,7 +89,7 @@ class CatchUp:
         try:
             messages = await self._list_messages(channel["id"], since)
         except ApiRefusal as error:
-            self._note_refusal(error, channel["id"])
+            self._log_refusal(error, channel["id"])
             return 0
         except RequestFailed as error:
             raise make_platform_error(error) from error
@@ -113,7 +113,7 @@ class CatchUp:
         return [found[ts] for ts in sorted(found, key=float)]
 
     @staticmethod
-    def _note_refusal(error: ApiRefusal, channel_id: str) -> None:
+    def _log_refusal(error: ApiRefusal, channel_id: str) -> None:
         """Go on if a scope is missing or the channel is no longer ours: what was written there can't be read."""
         if error.is_about_token or error.is_uncertain:
             raise make_platform_error(error) from error

@@ -19,7 +19,7 @@ from telegramify_markdown.config import RenderConfig
 from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
 
 from palaver.delivery.model import LengthUnit, measure_length
-from palaver.platforms.common.text_tables import draw_table
+from palaver.platforms.common.markdown import draw_table, name_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -272,10 +272,9 @@ def _write_wide_row(head: list[str], row: list[str], place: Range) -> Iterator[E
     yield {"Start": "Strong"}, place
     yield {"Text": row[0] if row else ""}, place
     yield {"End": "Strong"}, place
-    for title, cell in zip(head[1:], row[1:], strict=False):
-        if cell:
-            yield "HardBreak", place
-            yield {"Text": f"{title}: {cell}" if title else cell}, place
+    for cell in name_cells(head[1:], row[1:]):
+        yield "HardBreak", place
+        yield {"Text": cell}, place
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,11 +225,9 @@ class WhatsAppAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, in WhatsApp's own markup."""
         return render_whatsapp_messages(markdown, self.capabilities)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         outbound.build_address(message.address.chat_id)  # raises before a file is uploaded in vain
         try:
             if message.file is None:

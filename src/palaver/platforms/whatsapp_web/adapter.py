@@ -217,7 +217,7 @@ class WhatsAppWebAdapter(Adapter):
     async def _handle_state(self, state: State, fields: Mapping[str, Any], link: AccountLink) -> None:
         match state:
             case State.CONNECTED:
-                await self._note_connected(fields["identity"], link)
+                await self._handle_connected(fields["identity"], link)
             case State.ALIVE:
                 self._heard_at = time.monotonic()
                 link.report_connected()
@@ -236,7 +236,7 @@ class WhatsAppWebAdapter(Adapter):
             case _:
                 raise_refusal(state, str(fields.get("reason", "")))
 
-    async def _note_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
+    async def _handle_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
         self._is_connected, self._is_linking, self._notice = True, False, ""
         self._heard_at = time.monotonic()
         self._group_names.clear()
@@ -263,7 +263,6 @@ class WhatsAppWebAdapter(Adapter):
         return self._child
 
     async def close(self) -> None:
-        """End the child."""
         self._is_fresh = False
         await self._close_child()
 
@@ -276,11 +275,9 @@ class WhatsAppWebAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, with the marks of WhatsApp."""
         return render_markdown(markdown)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         chat = parse_address(message.address)
         quoted = self._recent.find_quote(chat, message.reply_to) if message.reply_to else None
         fields: dict[str, Any] = {"key": message.key, "chat": chat, "quoted": quoted}
@@ -317,7 +314,6 @@ class WhatsAppWebAdapter(Adapter):
         await self._set_typing(address, is_typing=True)
 
     async def stop_typing(self, address: Address) -> None:
-        """Take it back."""
         await self._set_typing(address, is_typing=False)
 
     async def _set_typing(self, address: Address, *, is_typing: bool) -> None:

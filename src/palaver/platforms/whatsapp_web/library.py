@@ -153,7 +153,7 @@ def _never_raise(handler: Callable[..., None]) -> Callable[..., None]:
         try:
             handler(self, *arguments)
         except Exception as error:  # noqa: BLE001  (its text may hold anything)
-            self.note_problem(type(error).__name__)
+            self.report_problem(type(error).__name__)
 
     return call
 
@@ -204,8 +204,8 @@ class NeonizeLibrary:
             neonize.JoinedGroup: self._on_joined_group,
             neonize.Connected: self._on_connected,
             neonize.Disconnected: lambda _: self._report(State.DISCONNECTED, {}),
-            neonize.KeepAliveTimeout: lambda _: self._note_keep_alive(is_missed=True),
-            neonize.KeepAliveRestored: lambda _: self._note_keep_alive(is_missed=False),
+            neonize.KeepAliveTimeout: lambda _: self._set_keep_alive(is_missed=True),
+            neonize.KeepAliveRestored: lambda _: self._set_keep_alive(is_missed=False),
             neonize.LoggedOut: self._on_logged_out,
             neonize.StreamReplaced: lambda _: self._report(State.REPLACED, {}),
             neonize.TemporaryBan: lambda ban: self._report(State.BANNED, {"reason": describe_ban(ban)}),
@@ -226,7 +226,7 @@ class NeonizeLibrary:
         if self._client is not None:
             self._client.stop()
 
-    def note_problem(self, kind: str) -> None:
+    def report_problem(self, kind: str) -> None:
         """Report that something was received which can't be read, without what it was."""
         self._report(State.UNREADABLE, {"reason": kind})
 
@@ -289,7 +289,7 @@ class NeonizeLibrary:
         assert self._client is not None  # noqa: S101  (set before it connects)
         return self._client
 
-    def _note_keep_alive(self, *, is_missed: bool) -> None:
+    def _set_keep_alive(self, *, is_missed: bool) -> None:
         self._misses_answers = is_missed
 
     def _on_logged_out(self, logged_out: neonize.LoggedOut) -> None:

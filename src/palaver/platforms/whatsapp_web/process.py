@@ -163,7 +163,7 @@ class ChildProcess:
             raise
         finally:
             self._has_ended = True
-            await self._note_end(reason)
+            await self._report_end(reason)
 
     def _handle(self, fields: dict[str, Any]) -> None:
         if "re" not in fields:
@@ -181,7 +181,7 @@ class ChildProcess:
             error = fields["error"]
             reply.set_exception(RequestError(ErrorKind(error["kind"]), str(error["text"])))
 
-    async def _note_end(self, reason: str | None) -> None:
+    async def _report_end(self, reason: str | None) -> None:
         if reason is None:
             code = await self._process.wait()
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
