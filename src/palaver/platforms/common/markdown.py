@@ -1,4 +1,4 @@
-"""What the converters of Markdown share: the cells of tables, tables as text, texts that every platform takes.
+"""Shared by the converters of Markdown: the cells of tables, tables as text, texts that every platform takes.
 
 A table is drawn with the characters of a font whose letters are all equally wide. One that is too wide for a phone
 becomes a list of its rows.
@@ -22,7 +22,7 @@ _INVISIBLE = frozenset("\ufe0f\u200d")  # inside an emoji
 
 @dataclass(frozen=True, slots=True)
 class TableLines:
-    """What stands between the cells."""
+    """The characters between the cells."""
 
     column: str = " │ "
     rule: str = "─"  # below the head

@@ -1,4 +1,4 @@
-"""What adapters share while they receive: bounded memories, tasks that end together, lists in words.
+"""Shared by adapters while they receive: bounded memories, tasks that end together, lists in words.
 
 Imported by child processes, too: only the standard library.
 """

@@ -74,7 +74,7 @@ class Guild:
 
 
 class ChannelDirectory:
-    """What is known now; events keep it up to date."""
+    """The servers and channels that are known; events keep them up to date."""
 
     def __init__(self, own_id: str) -> None:
         self.own_id = own_id

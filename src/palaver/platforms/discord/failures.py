@@ -1,4 +1,4 @@
-"""What a failed request to Discord means: Palaver's error, in words, and never with a token."""
+"""Turns failed requests to Discord into Palaver's errors, in words, and never with a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Palaver knows of Discord before its SDK is loaded."""
+"""The settings, capabilities and manifest of Discord bots; it loads no SDK."""
 
 from __future__ import annotations
 

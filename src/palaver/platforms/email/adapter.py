@@ -11,9 +11,11 @@ from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRej
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.common.receiving import BackgroundTasks
-from palaver.platforms.email.client import ImapRefused, MailClient
+from palaver.platforms.email.authentication import SenderRefused
+from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, get_domain, parse_header
-from palaver.platforms.email.inbound import MailIgnored, SenderRefused, list_addresses, read_envelope
+from palaver.platforms.email.imap import ImapRefused
+from palaver.platforms.email.inbound import MailIgnored, list_addresses, read_envelope
 from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES
 from palaver.platforms.email.outbound import (
     MailHead,
@@ -279,7 +281,3 @@ async def _read_file(file: OutgoingFile) -> bytes:
             if len(data) > MAX_FILE_BYTES:
                 raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
     return bytes(data)
-
-
-def create_adapter(settings: EmailSettings, place: AccountPlace) -> Adapter:
-    return EmailAdapter(settings, place)

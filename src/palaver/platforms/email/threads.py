@@ -1,4 +1,4 @@
-"""Which conversation a mail belongs to, and the ids of our own mails. Pure.
+"""Finds the conversation of a mail, and makes the ids of our own mails. Pure.
 
 A conversation is a thread among the same people. The chat is their addresses, and the thread is a short name for its
 first mail. Each of our mails carries that name in its Message-ID, so a reply to it finds its thread, even if the mail

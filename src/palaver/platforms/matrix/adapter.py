@@ -313,7 +313,3 @@ class MatrixAdapter(Adapter):
 
 def _new_transaction_id() -> str:
     return f"{OWN_TRANSACTION_PREFIX}{secrets.token_hex(12)}"
-
-
-def create_adapter(settings: MatrixSettings, place: AccountPlace) -> Adapter:
-    return MatrixAdapter(settings, place)

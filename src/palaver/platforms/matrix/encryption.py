@@ -13,7 +13,6 @@ import asyncio
 import base64
 import json
 import logging
-import os
 import secrets
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,7 @@ from nio.responses import (
 from nio.store import SqliteStore
 
 from palaver.core.errors import SendRetryable
+from palaver.core.files import write_file_atomically
 from palaver.platforms.matrix.client import API, RequestRefused
 from palaver.platforms.matrix.inbound import JsonObject, read_object
 
@@ -313,12 +313,8 @@ def _load_keys(folder: Path) -> dict[str, SigningKey] | None:
 def _create_keys(folder: Path) -> dict[str, SigningKey]:
     """Create the keys, and store them before the homeserver is told about them."""
     seeds = {usage: secrets.token_bytes(32) for usage in USAGES}
-    path = folder / FILE_NAME
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        json.dump({usage: base64.b64encode(seed).decode() for usage, seed in seeds.items()}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
+    stored = {usage: base64.b64encode(seed).decode() for usage, seed in seeds.items()}
+    write_file_atomically(folder / FILE_NAME, json.dumps(stored), overwrite=True)
     return {usage: SigningKey(seed) for usage, seed in seeds.items()}
 
 

@@ -1,4 +1,4 @@
-"""Matrix, as the registry sees it."""
+"""The settings, capabilities and manifest of Matrix accounts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MatrixSettings(AccountSettings):
 MANIFEST = PlatformManifest(
     platform=Platform.MATRIX,
     settings=MatrixSettings,
-    create="palaver.platforms.matrix.adapter:create_adapter",
+    create="palaver.platforms.matrix.adapter:MatrixAdapter",
     capabilities=CAPABILITIES,
     extra="matrix",
     modules=("httpx2", "markdown_it", "nh3"),

@@ -453,7 +453,3 @@ class SignalAdapter(Adapter):
             yield path
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-def create_adapter(settings: SignalSettings, place: AccountPlace) -> Adapter:
-    return SignalAdapter(settings, place)

@@ -57,7 +57,7 @@ class KnownIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sender:
-    """Who has sent an event, and when."""
+    """The sender of an event."""
 
     id: str
     name: str | None

@@ -1,4 +1,4 @@
-"""What Palaver knows of Signal before its adapter is loaded."""
+"""The settings, capabilities and manifest of Signal accounts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SignalSettings(AccountSettings):
 MANIFEST = PlatformManifest(
     platform=Platform.SIGNAL,
     settings=SignalSettings,
-    create="palaver.platforms.signal.adapter:create_adapter",
+    create="palaver.platforms.signal.adapter:SignalAdapter",
     capabilities=CAPABILITIES,
     extra="signal",
     modules=("markdown_it",),

@@ -1,4 +1,4 @@
-"""What a failed request to Slack means: Palaver's error, in words."""
+"""Turns failed requests to Slack into Palaver's errors, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Palaver knows of Slack before its SDK is loaded."""
+"""The settings, capabilities and manifest of Slack apps; it loads no SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed request to the Bot API means: Palaver's error, in words, and never with the token."""
+"""Turns failed requests to the Bot API into Palaver's errors, in words, and never with the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Palaver knows of Telegram before its SDK is loaded."""
+"""The settings, capabilities and manifest of Telegram bots; it loads no SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Palaver knows of webhooks before the adapter is loaded.
+"""The settings and the manifest of webhooks, and the signatures of requests.
 
 Requests are signed as the specification Standard Webhooks says: `webhook-id` is the id of the message, and the same one
 twice is one message; `webhook-timestamp` is when it was signed, in seconds since 1970; `webhook-signature` is `v1,` and
@@ -21,6 +21,7 @@ from pydantic import Field, SecretStr, field_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities
+from palaver.platforms.common.settings import is_loopback
 from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 MIN_KEY_BYTES = 24
 MAX_SECRET_CHARS = 512
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class SignatureRefused(Exception):
@@ -135,7 +135,7 @@ class WebhookSettings(AccountSettings):
     @property
     def is_encrypted_or_local(self) -> bool:
         """Whether other people on the network can't read the answers."""
-        return self.url is None or urlsplit(self.url).scheme == "https" or self.host in LOCAL_HOSTS
+        return self.url is None or urlsplit(self.url).scheme == "https" or is_loopback(self.host)
 
     @property
     def key_lifetime(self) -> timedelta:
@@ -145,7 +145,7 @@ class WebhookSettings(AccountSettings):
 MANIFEST = PlatformManifest(
     platform=Platform.WEBHOOK,
     settings=WebhookSettings,
-    create="palaver.platforms.webhook.adapter:create_adapter",
+    create="palaver.platforms.webhook.adapter:WebhookAdapter",
     capabilities=CAPABILITIES,
     extra="webhook",
     modules=("httpx2",),

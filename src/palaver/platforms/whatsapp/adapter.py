@@ -267,7 +267,3 @@ def _parse_payload(body: bytes) -> dict[str, Any] | None:
         return None
     is_own = isinstance(payload, dict) and payload.get("object") == "whatsapp_business_account"
     return payload if is_own else None
-
-
-def create_adapter(settings: WhatsAppSettings, place: AccountPlace) -> Adapter:
-    return WhatsAppAdapter(settings, place)

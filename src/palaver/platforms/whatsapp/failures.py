@@ -1,4 +1,4 @@
-"""What a refusal of the Graph API means: by its code, never by its text, which Meta changes."""
+"""Turns refusals of the Graph API into Palaver's errors: by their codes, never by their texts, which Meta changes."""
 
 from __future__ import annotations
 

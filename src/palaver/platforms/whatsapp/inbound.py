@@ -126,7 +126,7 @@ def is_bsuid(text: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MessageStatus:
-    """What became of a message of ours."""
+    """The fate of a message of ours."""
 
     message_id: str
     key: str | None  # that it was sent with

@@ -1,4 +1,4 @@
-"""What Palaver knows of WhatsApp before the adapter is loaded."""
+"""The settings, capabilities and manifest of WhatsApp business numbers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class WhatsAppSettings(AccountSettings):
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP,
     settings=WhatsAppSettings,
-    create="palaver.platforms.whatsapp.adapter:create_adapter",
+    create="palaver.platforms.whatsapp.adapter:WhatsAppAdapter",
     capabilities=CAPABILITIES,
     extra="whatsapp",
     modules=("httpx2", "markdown_it"),

@@ -333,7 +333,3 @@ class WhatsAppWebAdapter(Adapter):
             return await self._get_connected_child().request(name, seconds=seconds, **fields)
         except RequestError as error:
             raise make_delivery_error(error, is_repeatable=is_repeatable) from None
-
-
-def create_adapter(settings: WhatsAppWebSettings, place: AccountPlace) -> Adapter:
-    return WhatsAppWebAdapter(settings, place)

@@ -1,4 +1,4 @@
-"""How an account is linked with a phone, and what to do when WhatsApp does not let it in: in words for its owner."""
+"""Tells the owner how to link a phone, and what to do when WhatsApp refuses; remembers the latest messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Palaver knows of WhatsApp Web before its library is loaded."""
+"""The settings, capabilities and manifest of linked WhatsApp accounts; it loads no library."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class WhatsAppWebSettings(AccountSettings):
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP_WEB,
     settings=WhatsAppWebSettings,
-    create="palaver.platforms.whatsapp_web.adapter:create_adapter",
+    create="palaver.platforms.whatsapp_web.adapter:WhatsAppWebAdapter",
     capabilities=CAPABILITIES,
     extra="whatsapp-web",
     modules=("markdown_it",),  # not neonize: it is loaded in a process of its own, never in the server
