@@ -7,8 +7,6 @@ What is refused, and how redirects are followed, is in `media/web/requests.py`.
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -121,17 +119,3 @@ class HttpConnections:
         self._is_closed = True
         if self._http is not None:
             await self._http.aclose()
-
-
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds to wait that a `Retry-After` header names, as a number or as a date; None if it names none."""
-    if not value:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())

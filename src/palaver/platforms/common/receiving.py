@@ -1,4 +1,4 @@
-"""Shared by adapters while they receive: bounded memories, tasks that end together, lists in words.
+"""Shared by adapters that receive: bounded memories, tasks that end together, JSON, lists in words.
 
 Imported by child processes, too: only the standard library.
 """
@@ -6,6 +6,7 @@ Imported by child processes, too: only the standard library.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -78,6 +79,15 @@ async def accept_updates(intake: Intake, updates: Sequence[AnyUpdate], cursor: C
         await intake.accept(update, cursor=cursor if number == len(updates) else None)
     if not updates and cursor is not None:
         await intake.save_cursor(cursor)
+
+
+def parse_json_object(data: str | bytes) -> dict[str, Any] | None:
+    """Return a JSON object; None for anything else, such as the page of a proxy."""
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
 
 
 def list_items(title: str, items: Sequence[str], max_items: int = MAX_LISTED_ITEMS) -> str:

@@ -125,9 +125,6 @@ class RoomDirectory:
             self._rooms[room_id] = Room(room_id, is_marked_direct=room_id in self._direct)
         return self._rooms[room_id]
 
-    def list_rooms(self) -> list[Room]:
-        return list(self._rooms.values())
-
     def remove(self, room_id: str) -> None:
         self._rooms.pop(room_id, None)
 

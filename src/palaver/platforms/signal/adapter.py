@@ -19,6 +19,7 @@ from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
+from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.signal.client import (
     LINK_AGAIN,
     REGISTER_AGAIN,
@@ -433,9 +434,7 @@ class SignalAdapter(Adapter):
                 with contextlib.suppress(AccountRefused, ConnectionLost):
                     await self._check_server(process, self._timing.answer)
             meaning = make_delivery_error(error, self._command)
-            if is_repeatable and isinstance(meaning, SendUncertain):
-                meaning = SendRetryable(str(meaning))
-            raise meaning from error
+            raise (make_repeatable(meaning) if is_repeatable else meaning) from error
 
     @asynccontextmanager
     async def _store_file(self, file: OutgoingFile) -> AsyncIterator[Path]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
-from palaver.platforms.common.receiving import RecentEntries, accept_updates
+from palaver.platforms.common.receiving import RecentEntries, accept_updates, parse_json_object
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.inbound import KnownIds, find_revision, parse_event, read_sender_name
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
@@ -102,10 +102,9 @@ class AdapterState:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        fields = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return parse_json_object(path.read_bytes()) or {}
+    except OSError:
         return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _read_time(value: object) -> datetime | None:
@@ -197,13 +196,9 @@ class Receiver:
 
 
 def _parse_line(line: SpoolLine) -> dict[str, Any] | None:
-    try:
-        content = json.loads(line.content)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
+    content = parse_json_object(line.content)
+    if content is None:
         log.warning("signal_line_unreadable", extra={"position": str(line.position), "size": len(line.content)})
-        return None
     return content
 
 

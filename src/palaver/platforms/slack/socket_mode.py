@@ -18,6 +18,7 @@ import aiohttp
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
 if TYPE_CHECKING:
@@ -155,11 +156,7 @@ class SlackSocket:
             elif frame.type is aiohttp.WSMsgType.PONG:
                 self._on_progress()
             elif frame.type is aiohttp.WSMsgType.TEXT:
-                try:
-                    message = json.loads(frame.data)
-                except ValueError:
-                    message = None
-                if isinstance(message, dict):
+                if (message := parse_json_object(frame.data)) is not None:
                     return message
                 log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
             elif frame.type is not aiohttp.WSMsgType.BINARY:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -26,7 +25,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.receiving import accept_updates
+from palaver.platforms.common.receiving import accept_updates, parse_json_object
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.failures import ApiRefusal
 from palaver.platforms.telegram.inbound import GENERAL_TOPIC_ID, BotIdentity, parse_update
@@ -204,11 +203,7 @@ class TelegramAdapter(Adapter):
             return WebhookResponse(status=404)
         if not hmac.compare_digest(secret.encode(), self._settings.get_webhook_secret().encode()):
             return WebhookResponse(status=401)
-        try:
-            update = json.loads(request.body)
-        except ValueError:
-            update = None
-        if not isinstance(update, dict):
+        if (update := parse_json_object(request.body)) is None:
             return WebhookResponse(status=400)
         is_complete = await self._intake.accept(link, self._parse(update))
         return WebhookResponse(status=200 if is_complete else 503)

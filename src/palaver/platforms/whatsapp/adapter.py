@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
 import re
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
-from palaver.platforms.common.receiving import RecentEntries
+from palaver.platforms.common.receiving import RecentEntries, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient
@@ -261,9 +260,5 @@ class WhatsAppAdapter(Adapter):
 
 
 def _parse_payload(body: bytes) -> dict[str, Any] | None:
-    try:
-        payload = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    is_own = isinstance(payload, dict) and payload.get("object") == "whatsapp_business_account"
-    return payload if is_own else None
+    payload = parse_json_object(body) or {}
+    return payload if payload.get("object") == "whatsapp_business_account" else None

@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from palaver.core.errors import ConnectionLost, DeliveryError, InvalidInput, SendRetryable, SendUncertain
+from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable, SendUncertain
+from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher, HttpConnections
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_platform_error
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ class GraphClient:
             return str(answer["id"])
         except GraphRefusal as refusal:
             error = make_delivery_error(refusal)
-            raise _make_repeatable(error) from None
+            raise make_repeatable(error) from None
         except (httpx2.RequestError, TimeoutError, KeyError) as error:
             raise SendRetryable(f"The file could not be uploaded to WhatsApp ({type(error).__name__}).") from None
 
@@ -130,7 +132,7 @@ class GraphClient:
             return await self._request("POST", path, content=content, headers={"content-type": "application/json"})
         except GraphRefusal as refusal:
             error = make_delivery_error(refusal)
-            raise (_make_repeatable(error) if is_repeatable else error) from None
+            raise (make_repeatable(error) if is_repeatable else error) from None
         except NOT_SENT_ERRORS as error:
             raise SendRetryable(f"WhatsApp can't be reached right now ({type(error).__name__}).") from None
         except (httpx2.RequestError, TimeoutError) as error:
@@ -156,11 +158,8 @@ class GraphClient:
                 payload = await _read_answer(response)
         if response.status_code != httpx2.codes.OK:
             raise GraphRefusal.from_response(response.status_code, payload)
-        try:
-            answer = json.loads(payload)
-        except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict):
+        answer = parse_json_object(payload)
+        if answer is None:
             raise GraphRefusal(502, None, text="the answer is not JSON")
         return answer
 
@@ -178,11 +177,6 @@ async def _read_answer(response: httpx2.Response) -> bytes:
         if len(payload) > MAX_ANSWER_BYTES:
             raise GraphRefusal(502, None, text="the answer is too long")
     return payload
-
-
-def _make_repeatable(error: DeliveryError) -> DeliveryError:
-    """Return the error of a request that can be repeated, whether Meta has acted or not."""
-    return SendRetryable(str(error)) if isinstance(error, SendUncertain) else error
 
 
 def _frame_upload(boundary: str, name: str, media_type: str) -> tuple[bytes, bytes]:

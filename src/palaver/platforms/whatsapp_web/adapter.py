@@ -18,6 +18,7 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, Se
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
     ACCOUNT_FILE,
@@ -247,10 +248,9 @@ class WhatsAppWebAdapter(Adapter):
 
     def _load_account(self) -> Mapping[str, Any]:
         try:
-            account = json.loads((self._folder / ACCOUNT_FILE).read_bytes())
-        except (OSError, ValueError):
+            return parse_json_object((self._folder / ACCOUNT_FILE).read_bytes()) or {}
+        except OSError:
             return {}
-        return account if isinstance(account, dict) else {}
 
     def _save_account(self) -> None:
         path = self._folder / ACCOUNT_FILE
