@@ -65,18 +65,12 @@ _FILE_FIELDS = (
 )
 
 
-def describe_content(message: JSON) -> str:
-    """Return a line in brackets, or nothing if the message has no such content."""
-    return _describe(message, _DESCRIPTIONS)
+def describe_content(message: JSON, *, names_files: bool = False) -> str:
+    """Return a line in brackets, or nothing if the message has no such content.
 
-
-def describe_any_content(message: JSON) -> str:
-    """Do the same for a message whose files are not downloaded, such as one that was replied to: name them too."""
-    return _describe(message, _DESCRIPTIONS | _FILE_DESCRIPTIONS)
-
-
-def _describe(message: JSON, descriptions: Mapping[str, Callable[[Any], str]]) -> str:
-    for field, describe in descriptions.items():
+    `names_files` is for a message whose files are not downloaded, such as one that was replied to.
+    """
+    for field, describe in (_DESCRIPTIONS | _FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS).items():
         if content := message.get(field):
             return f"[{describe(content)}]"
     return ""
@@ -277,14 +271,14 @@ def _read_replied_message(message: JSON, bot: BotIdentity) -> RepliedMessage | N
         return RepliedMessage(
             message_id=str(replied["message_id"]),
             author=_get_sender_name(replied),
-            text=quote or replied.get("text") or replied.get("caption") or describe_any_content(replied),
+            text=quote or replied.get("text") or replied.get("caption") or describe_content(replied, names_files=True),
             is_own=_is_own(replied, bot),
         )
     if external := message.get("external_reply"):
         return RepliedMessage(
             message_id=str(external.get("message_id", "")),
             author=describe_origin(external["origin"]),
-            text=quote or describe_any_content(external),
+            text=quote or describe_content(external, names_files=True),
         )
     return None
 
