@@ -56,19 +56,6 @@ class _Line(NamedTuple):
     is_last: bool  # of its paragraph
 
 
-_MARK_STARTS = frozenset(" \t`~-*+#0123456789")  # what a fence, a list item, a heading starts with
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)")
-_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
-_HEADING = re.compile(r"#{1,6}[ \t]")
-# A word, or what must not be split at its spaces: a link, code. Nothing in it can start another match, so that the
-# time stays in proportion to the text.
-_ATOM = re.compile(r"(?:\[[^\[\]\n]*\]\((?:[^()\s]|\([^()\s]*\))*\)|`[^`\n]*`|[^\s\[`]+|[\[`])+\s*|\s+")
-_SENTENCE_END = (".", "!", "?", ":", ";", "…", "。", "！", "？", "；")
-_CJK_BREAKS = re.compile(r"[。！？；，、]")
-_MAX_CJK_TAIL_SHARE = 2  # a word without spaces ends after a punctuation mark in its second half
-
-
 def cut_markdown(markdown: str, unit: LengthUnit, budget: int) -> list[Piece]:
     """Return the pieces of a text, none of them longer than `budget` together with its opening and closing."""
     return list(_Cutter(markdown, unit, budget).cut())

@@ -45,6 +45,6 @@ def __getattr__(name: str) -> Any:
         import pytest
 
         # Failures then show the values that differ; a module that is imported already cannot be changed.
-        names = (module, f"{__name__}.contract_helpers")
-        pytest.register_assert_rewrite(*(name for name in names if name not in sys.modules))
+        names = {f"{__name__}.{each}" for each in _MODULES.values()}
+        pytest.register_assert_rewrite(*sorted(names - sys.modules.keys()))
     return getattr(import_module(module), name)

@@ -84,12 +84,8 @@ class ScriptedAgent:
         """Do nothing: there is nothing to release."""
 
 
-# --------------------------------------------------------------------------------------------------
-# A clock that stands still until a test moves it.
-
-
 class FakeClock:
-    """Pass it to a store instead of the system clock."""
+    """A clock that stands still until a test moves it. Pass it to a store instead of the system clock."""
 
     def __init__(self, now: datetime = datetime(2026, 11, 15, 8, 12, tzinfo=UTC)) -> None:
         self._now = now

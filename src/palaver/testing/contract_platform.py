@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink, Adapter
     from palaver.sessions.delivery import Address, Button
 
+RECONNECT_SECONDS = 0.05
+CANCEL_SECONDS = 30.0
+
+_T = TypeVar("_T")
+
 
 class Fault(StrEnum):
     """How a platform fails: the switches of `ContractPlatform.break_platform`."""
@@ -119,15 +124,6 @@ class ContractPlatform(ABC):
 
 def _skip(reason: str) -> NoReturn:
     pytest.skip(f"not on this platform: {reason}")
-
-
-# --------------------------------------------------------------------------------------------------
-# How the tests of `PlatformContract` connect an adapter, wait for what must happen, and send.
-
-RECONNECT_SECONDS = 0.05
-CANCEL_SECONDS = 30.0
-
-_T = TypeVar("_T")
 
 
 class ContractHelpers:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from palaver.platforms.common.fetching import parse_retry_after
+from palaver.platforms.common.failures import parse_retry_after
 
 NOW = datetime(2026, 11, 15, 8, 12, tzinfo=UTC)
 

@@ -263,8 +263,8 @@ def test_a_slash_command_is_what_people_type_elsewhere(directory: ChannelDirecto
 def test_a_change_of_the_bots_roles_changes_who_is_meant() -> None:
     directory = ChannelDirectory(BOT_ID)
     directory.add_guild(make_guild([make_channel(GENERAL_ID, "general")], []))
-    directory.note_member(GUILD_ID, make_member(BOT, roles=["8"]))
-    directory.note_member(GUILD_ID, make_member(ADA, roles=["9"]))
+    directory.update_member(GUILD_ID, make_member(BOT, roles=["8"]))
+    directory.update_member(GUILD_ID, make_member(ADA, roles=["9"]))
     assert read(directory, "hi", mention_roles=["8"]).is_addressed
     assert not read(directory, "hi", mention_roles=["9"]).is_addressed
 

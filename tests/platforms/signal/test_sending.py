@@ -183,7 +183,7 @@ def test_the_memory_of_edits_is_bounded_and_survives_damage(tmp_path: Path, monk
     path = tmp_path / "state.json"
     state = AdapterState(path)
     for number in range(7):
-        state.note_revision(MessageRef(ADA, number * 10), MessageRef(ADA, number * 10 + 1))
+        state.record_revision(MessageRef(ADA, number * 10), MessageRef(ADA, number * 10 + 1))
     assert state.find_original(MessageRef(ADA, 1)) == MessageRef(ADA, 1)  # forgotten
     again = AdapterState(path)
     assert again.find_original(MessageRef(ADA, 61)) == MessageRef(ADA, 60)
@@ -198,7 +198,7 @@ def test_edits_are_remembered_from_several_threads(tmp_path: Path) -> None:
     state = AdapterState(tmp_path / "state.json")
 
     def note(number: int) -> None:
-        state.note_revision(MessageRef(ADA, number * 10), MessageRef(ADA, number * 10 + 1))
+        state.record_revision(MessageRef(ADA, number * 10), MessageRef(ADA, number * 10 + 1))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(note, range(200)))

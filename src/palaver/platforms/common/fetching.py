@@ -1,18 +1,19 @@
-"""Downloads files by URL, with a guard: platforms and people name the URL, and our network is not theirs to explore.
+"""HTTP: downloads of files with a guard, connections to one host, and what a failed request says about a message.
 
+Platforms and people name the URL of a file, and our network is not theirs to explore.
 What is refused, and how redirects are followed, is in `media/web/requests.py`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import httpx2
 
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.media.web.requests import GuardedRequests
+from palaver.platforms.common.settings import is_loopback
 from palaver.sessions.speech import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -20,8 +21,26 @@ if TYPE_CHECKING:
 
     from palaver.media.web.requests import Resolve
 
-
 _BYTES_PER_MB: Final = 1_000_000
+
+MAX_CONNECTIONS: Final = 64
+CONNECT_SECONDS: Final = 10.0
+
+
+class ConnectionClosed(httpx2.RequestError):
+    """The client was closed: nothing was sent."""
+
+
+# With these the request has not left this machine. After any other error it may have arrived.
+NOT_SENT_ERRORS = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.LocalProtocolError,
+    httpx2.UnsupportedProtocol,
+    httpx2.ProxyError,
+    ConnectionClosed,
+)
 
 
 class FileFetcher:
@@ -68,29 +87,35 @@ class FileFetcher:
         return f"too large ({limit})" if size is None else f"too large ({-(-size // _BYTES_PER_MB)} MB, {limit})"
 
 
-# --------------------------------------------------------------------------------------------------
-# What the failure of an HTTP request says about a message: whether it may have arrived, and when to try again.
+class HttpConnections:
+    """The connections to one host. They are opened in a thread when they are needed: that reads all certificates."""
 
-# With these the request has not left this machine. After any other error it may have arrived.
-NOT_SENT_ERRORS = (
-    httpx2.ConnectError,
-    httpx2.ConnectTimeout,
-    httpx2.PoolTimeout,
-    httpx2.LocalProtocolError,
-    httpx2.UnsupportedProtocol,
-    httpx2.ProxyError,
-)
+    def __init__(self, host: str, seconds: float) -> None:
+        self._host = host
+        self._seconds = seconds  # for an answer
+        self._http: httpx2.AsyncClient | None = None
+        self._opening = asyncio.Lock()
+        self._is_closed = False
 
+    async def open(self) -> httpx2.AsyncClient:
+        """Return the client. Raises ConnectionClosed after `close`."""
+        async with self._opening:
+            if self._is_closed:
+                raise ConnectionClosed("the connection is closed")
+            if self._http is None:
+                self._http = await asyncio.to_thread(self._create)
+            return self._http
 
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds to wait that a `Retry-After` header names, as a number or as a date; None if it names none."""
-    if not value:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())
+    def _create(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(self._seconds, connect=CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS),
+            follow_redirects=False,
+            trust_env=not is_loopback(self._host),  # no proxy of the environment for this machine
+        )
+
+    async def close(self) -> None:
+        """End every request and close every connection."""
+        self._is_closed = True
+        if self._http is not None:
+            await self._http.aclose()

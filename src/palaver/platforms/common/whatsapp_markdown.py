@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.delivery.model import measure_length
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.common.text_tables import TableLines, draw_table
+from palaver.platforms.common.markdown import TableLines, draw_table, read_rows, replace_invalid_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _MARKS: Final = {"strong": "*", "em": "_", "s": "~"}
 
 def render_whatsapp_messages(markdown: str, capabilities: Capabilities) -> list[str]:
     """Return the messages that a text becomes, each short enough for WhatsApp."""
-    valid = markdown.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    valid = replace_invalid_characters(markdown)
     unit = capabilities.length_unit
     parts = split_markdown(valid, capabilities, lambda part: measure_length(format_whatsapp_text(part), unit))
     return [text for part in parts if (text := format_whatsapp_text(part))]
@@ -85,7 +85,7 @@ class _BlockWriter:
             case "blockquote_open":
                 return _indent("\n\n".join(self._write_blocks("blockquote_close")), "> ", "> ")
             case "table_open":
-                return _write_table(list(self._read_rows()))
+                return _write_table(self._read_rows())
             case _:
                 return self._write_leaf_block(token)
 
@@ -124,21 +124,17 @@ class _BlockWriter:
             items.append(_indent("\n".join(blocks), label, " " * len(label)) if blocks else label.rstrip())
         return ("\n\n" if is_loose and any("\n" in item for item in items) else "\n").join(items)
 
-    def _read_rows(self) -> Iterator[list[str]]:
-        """Yield the cells of each row of a table, as plain texts."""
-        row: list[str] = []
-        while self._next < len(self._tokens):
-            token = self._tokens[self._next]
+    def _read_rows(self) -> list[list[str]]:
+        """Return the cells of a table as plain texts, and pass over it."""
+        start = self._next
+        while self._tokens[self._next].type != "table_close":
             self._next += 1
-            match token.type:
-                case "tr_open":
-                    row = []
-                case "inline":
-                    row.append(" ".join(_write_plain(token.children or []).split()))
-                case "tr_close":
-                    yield row
-                case "table_close":
-                    return
+        self._next += 1
+        return list(read_rows(self._tokens[start : self._next], _write_cell))
+
+
+def _write_cell(token: Token) -> str:
+    return " ".join(_write_plain(token.children or []).split())
 
 
 def _write_code(content: str) -> str:

@@ -1,1 +1,1 @@
-"""Discord: one bot, through discord.py."""
+"""Discord bots, through discord.py: the gateway receives, REST sends, and the history of channels fills gaps."""

@@ -15,18 +15,28 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.receiving import BackgroundTasks, run_together
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
-from palaver.platforms.discord.failures import RequestFailed
+from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestFailed, RequestRefused
 from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, GatewayTiming
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
 from palaver.platforms.discord.manifest import CAPABILITIES
-from palaver.platforms.discord.outbound import build_commands, get_channel_id, render_markdown
+from palaver.platforms.discord.outbound import (
+    build_channel_path,
+    build_commands,
+    build_edit,
+    build_message,
+    build_message_path,
+    build_reaction_path,
+    build_upload,
+    render_markdown,
+)
 from palaver.platforms.discord.receiver import Receiver
 from palaver.sessions.inbound import ButtonPressed, Inbound
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
 
     from palaver.commands.command import Command
     from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingMessage
@@ -75,7 +85,7 @@ class DiscordAdapter(Adapter):
         self._has_set_commands = False
         self._receiving = asyncio.Lock()  # two connections of one bot would both receive everything
         self._interactions: OrderedDict[str, _Interaction] = OrderedDict()  # not answered yet, by their ids
-        self._answers: set[asyncio.Task[None]] = set()
+        self._answers = BackgroundTasks("palaver-discord-answer")
 
     # ---- receiving -------------------------------------------------------------------------------------------
 
@@ -102,11 +112,11 @@ class DiscordAdapter(Adapter):
                 await self.probe()
             self._client.open()
             await self._set_commands()
-            async with Intake(link, self._note_accepted) as intake:
+            async with Intake(link, self._answer_accepted) as intake:
                 directory = ChannelDirectory(self._user_id)
                 receiver = Receiver(self._client, directory, link, intake)
                 try:
-                    await _run_until_one_ends(self._keep_connected(receiver), receiver.run(), intake.watch())
+                    await run_together(self._keep_connected(receiver), receiver.run(), intake.watch())
                 finally:
                     await self._end_interactions()
 
@@ -116,7 +126,7 @@ class DiscordAdapter(Adapter):
         while True:
             self._intents_changed.clear()
             gateway = self._make_gateway(receiver)
-            await _run_until_one_ends(gateway.keep_connected(), self._intents_changed.wait())
+            await run_together(gateway.keep_connected(), self._intents_changed.wait())
 
     async def _find_missed_chats(self, receiver: Receiver) -> None:
         """Find the direct chats in which people wrote since an earlier process died: Discord does not list them."""
@@ -125,11 +135,11 @@ class DiscordAdapter(Adapter):
             return
         chats: dict[str, None] = {}  # in this order
 
-        def note(name: str, data: Any, _: GatewaySession) -> None:
+        def remember_chat(name: str, data: Any, _: GatewaySession) -> None:
             if name in {"MESSAGE_CREATE", "INTERACTION_CREATE"} and data.get("guild_id") is None:
                 chats[data["channel_id"]] = None
 
-        await self._make_gateway(receiver).replay(session, note)
+        await self._make_gateway(receiver).replay(session, remember_chat)
         await receiver.remember_direct_chats(chats)
 
     def _make_gateway(self, receiver: Receiver) -> GatewayClient:
@@ -171,18 +181,13 @@ class DiscordAdapter(Adapter):
         while len(self._interactions) > MAX_OPEN_INTERACTIONS:
             self._interactions.popitem(last=False)[1].deferring.cancel()
 
-    async def _note_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
+    async def _answer_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Answer a press, and remove the placeholder of a command: its reply comes through the outbox."""
         if isinstance(update, ButtonPressed):
-            self._start_answer(self.answer_press(update.press_id, receipt.reply))
+            self._answers.start(self.answer_press(update.press_id, receipt.reply))
         elif isinstance(update, Inbound) and (update.message_id or "").startswith(COMMAND_ID_PREFIX):
             interaction_id = (update.message_id or "").removeprefix(COMMAND_ID_PREFIX)
-            self._start_answer(self._remove_placeholder(interaction_id))
-
-    def _start_answer(self, answer: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(answer, name="palaver-discord-answer")
-        self._answers.add(task)
-        task.add_done_callback(self._answers.discard)
+            self._answers.start(self._remove_placeholder(interaction_id))
 
     async def _remove_placeholder(self, interaction_id: str) -> None:
         interaction = self._interactions.pop(interaction_id, None)
@@ -199,68 +204,63 @@ class DiscordAdapter(Adapter):
         """Finish what people wait for; commands that were not accepted leave no placeholder behind."""
         for interaction_id, interaction in list(self._interactions.items()):
             if interaction.is_command:  # what belongs to a press is no placeholder, but the message with the button
-                self._start_answer(self._remove_placeholder(interaction_id))
-        if self._answers:
-            _, late = await asyncio.wait(set(self._answers), timeout=LAST_ANSWERS_SECONDS)
-            for task in late:
-                task.cancel()
+                self._answers.start(self._remove_placeholder(interaction_id))
+        await self._answers.end(LAST_ANSWERS_SECONDS)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, in Discord's own Markdown."""
         return render_markdown(markdown)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
-        _check_address(message.address)
-        return await self._client.send(message)
+        fields = build_message(message)
+        try:
+            return await self._send(message, fields)
+        except SendRejected as error:
+            if not (_has_code(error, NO_HISTORY_FOR_REPLY) and fields.pop("message_reference", None)):
+                raise
+        return await self._send(message, fields)
+
+    async def _send(self, message: OutgoingMessage, fields: dict[str, Any]) -> str:
+        path = f"{build_channel_path(message.address)}/messages"
+        body = {"form": await build_upload(fields, message.file)} if message.file else {"json": fields}
+        return str((await self._client.deliver("POST", path, **body))["id"])
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         """Replace the text and the buttons of a message."""
-        _check_address(message.address)
-        await self._client.edit(message_id, message)
+        path = build_message_path(message.address, message_id)
+        await self._client.deliver("PATCH", path, json=build_edit(message), is_repeatable=True)
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Delete a message of ours."""
-        _check_address(address)
-        await self._client.delete(address, message_id)
+        try:
+            await self._client.deliver("DELETE", build_message_path(address, message_id), is_repeatable=True)
+        except SendRejected as error:
+            if not _has_code(error, UNKNOWN_MESSAGE):
+                raise
 
     async def show_typing(self, address: Address) -> None:
-        """Show that the agent is working."""
-        _check_address(address)
-        await self._client.send_typing(address)
+        await self._client.deliver("POST", f"{build_channel_path(address)}/typing", is_repeatable=True)
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
-        """React to a message, or take our reactions back."""
-        _check_address(address)
+        """React to a message, or take all our reactions back."""
         if emoji:
-            await self._client.add_reaction(address, message_id, emoji)
-        else:
-            await self._client.remove_reactions(address, message_id)
+            await self._client.deliver("PUT", build_reaction_path(address, message_id, emoji), is_repeatable=True)
+            return
+        message = await self._client.deliver("GET", build_message_path(address, message_id), is_repeatable=True)
+        for reaction in message.get("reactions", ()):
+            if reaction.get("me"):
+                own = reaction["emoji"]
+                name = f"{own['name']}:{own['id']}" if own.get("id") else own["name"]
+                path = build_reaction_path(address, message_id, name)
+                await self._client.deliver("DELETE", path, is_repeatable=True)
 
 
-def _check_address(address: Address) -> None:
-    channel_id = get_channel_id(address)
-    if not (channel_id.isascii() and channel_id.isdigit()):
-        raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
-
-
-async def _run_until_one_ends(*coroutines: Coroutine[Any, Any, object]) -> None:
-    """Run several things at once; when one ends or fails, all end, and its error is raised."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+def _has_code(error: SendRejected, code: int) -> bool:
+    """Whether Discord has refused a request with this error code."""
+    return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
 
 
 def create_adapter(settings: DiscordSettings, place: AccountPlace) -> Adapter:

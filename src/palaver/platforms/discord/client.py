@@ -12,14 +12,12 @@ import aiohttp
 from discord.gateway import DiscordClientWebSocketResponse
 from discord.http import HTTPClient, Route
 
-from palaver.core.errors import InvalidInput, SendRejected
+from palaver.core.errors import InvalidInput
 from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
-    NO_HISTORY_FOR_REPLY,
     PORTAL,
     UNKNOWN_INTERACTION,
-    UNKNOWN_MESSAGE,
     RequestFailed,
     RequestRefused,
     make_delivery_error,
@@ -27,22 +25,53 @@ from palaver.platforms.discord.failures import (
 )
 from palaver.platforms.discord.inbound import COMMAND_INTERACTION
 from palaver.platforms.discord.manifest import DEFAULT_API_URL
-from palaver.platforms.discord.outbound import EPHEMERAL, build_edit, build_message, build_press_answer, get_channel_id
+from palaver.platforms.discord.outbound import EPHEMERAL, build_press_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from discord.file import File
 
-    from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
     from palaver.platforms.discord.manifest import DiscordSettings
-    from palaver.sessions.delivery import Address
-
 
 CONNECT_TIMEOUT_SECONDS: Final = 15.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0
 UPLOAD_TIMEOUT_SECONDS: Final = 180.0
 CLOSE_TIMEOUT_SECONDS: Final = 5.0  # for the other side to confirm that the socket ends
+
+log = logging.getLogger(__name__)
+
+FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+MAX_GUILDS: Final = 200  # that are checked for missing permissions
+INTERACTION_SECONDS: Final = 3.0  # then Discord tells the person that we did not answer
+DEFERRED_REPLY: Final = 5
+DEFERRED_UPDATE: Final = 6
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+# The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
+CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
+ADMINISTRATOR: Final = 1 << 3
+PERMISSIONS: Final = {
+    1 << 10: "View Channels",
+    1 << 11: "Send Messages",
+    1 << 38: "Send Messages in Threads",
+    1 << 16: "Read Message History",
+    1 << 15: "Attach Files",
+    1 << 6: "Add Reactions",
+}
+MAX_NAMED_SERVERS: Final = 5
+
+NO_CONTENT_WARNING: Final = (
+    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
+    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
+    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
+)
+ENDPOINT_WARNING: Final = (
+    "Slash commands and buttons don't work: Discord sends them to another program. Open "
+    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
+)
 
 
 class DiscordHttp(HTTPClient):
@@ -138,20 +167,6 @@ def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
     return "the connection broke"
-
-
-# --------------------------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
-
-FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
-MAX_GUILDS: Final = 200  # that are checked for missing permissions
-INTERACTION_SECONDS: Final = 3.0  # then Discord tells the person that we did not answer
-DEFERRED_REPLY: Final = 5
-DEFERRED_UPDATE: Final = 6
-
-JSON = dict[str, Any]
-T = TypeVar("T")
 
 
 class DiscordClient:
@@ -256,111 +271,18 @@ class DiscordClient:
         except (RequestRefused, RequestFailed) as error:
             log.info("discord_interaction_not_answered", extra={"reason": str(error)})
 
-    # ---- sending ---------------------------------------------------------------------------------------------
-
-    async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
-        fields = build_message(message)
-        try:
-            return await self._send(message, fields)
-        except SendRejected as error:
-            if not (_has_code(error, NO_HISTORY_FOR_REPLY) and fields.pop("message_reference", None)):
-                raise
-        return await self._send(message, fields)
-
-    async def _send(self, message: OutgoingMessage, fields: JSON) -> str:
-        path = f"/channels/{get_channel_id(message.address)}/messages"
-        body = {"form": await _build_upload(fields, message.file)} if message.file else {"json": fields}
-        sent = await self._deliver(self._request("POST", path, **body))
-        return str(sent["id"])
-
-    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
-        path = _build_message_path(message.address, message_id)
-        await self._deliver(self._request("PATCH", path, json=build_edit(message)), is_repeatable=True)
-
-    async def delete(self, address: Address, message_id: str) -> None:
-        """Delete a message; one that no longer exists is no error."""
-        try:
-            await self._deliver(self._request("DELETE", _build_message_path(address, message_id)), is_repeatable=True)
-        except SendRejected as error:
-            if not _has_code(error, UNKNOWN_MESSAGE):
-                raise
-
-    async def send_typing(self, address: Address) -> None:
-        path = f"/channels/{get_channel_id(address)}/typing"
-        await self._deliver(self._request("POST", path), is_repeatable=True)
-
-    async def add_reaction(self, address: Address, message_id: str, emoji: str) -> None:
-        path = f"{_build_message_path(address, message_id)}/reactions/{quote(emoji, safe='')}/@me"
-        await self._deliver(self._request("PUT", path), is_repeatable=True)
-
-    async def remove_reactions(self, address: Address, message_id: str) -> None:
-        """Take back all our reactions to a message."""
-        path = _build_message_path(address, message_id)
-        message: JSON = await self._deliver(self._request("GET", path), is_repeatable=True)
-        for reaction in message.get("reactions", ()):
-            if reaction.get("me"):
-                emoji = reaction["emoji"]
-                name = f"{emoji['name']}:{emoji['id']}" if emoji.get("id") else emoji["name"]
-                removal = self._request("DELETE", f"{path}/reactions/{quote(name, safe='')}/@me")
-                await self._deliver(removal, is_repeatable=True)
-
     async def _request(self, method: str, path: str, **options: Any) -> Any:
         return await self.http.request(Route(method, path), **options)
 
-    @staticmethod
-    async def _deliver(call: Awaitable[T], *, is_repeatable: bool = False) -> T:
-        """Make a request about a chat; raises a DeliveryError."""
+    async def deliver(self, method: str, path: str, *, is_repeatable: bool = False, **options: Any) -> Any:
+        """Make a request about a chat; raises a DeliveryError.
+
+        If Discord may have acted on a request that does no harm when it is repeated, it can be retried.
+        """
         try:
-            return await call
+            return await self._request(method, path, **options)
         except (RequestRefused, RequestFailed) as error:
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
-
-
-def _has_code(error: SendRejected, code: int) -> bool:
-    """Whether Discord has refused a request with this error code."""
-    return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
-
-
-def _build_message_path(address: Address, message_id: str) -> str:
-    if not (message_id.isascii() and message_id.isdigit()):
-        raise SendRejected("There is no such message on Discord: a slash command is none.")
-    return f"/channels/{get_channel_id(address)}/messages/{message_id}"
-
-
-async def _build_upload(fields: JSON, file: OutgoingFile) -> list[JSON]:
-    content = b"".join([chunk async for chunk in file.read()])
-    return [
-        {"name": "payload_json", "value": json.dumps(fields), "content_type": "application/json"},
-        {"name": "files[0]", "value": content, "filename": file.name, "content_type": file.media_type},
-    ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Says what keeps a Discord bot from working, and which click changes that. Pure.
-
-# The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
-CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
-ADMINISTRATOR: Final = 1 << 3
-PERMISSIONS: Final = {
-    1 << 10: "View Channels",
-    1 << 11: "Send Messages",
-    1 << 38: "Send Messages in Threads",
-    1 << 16: "Read Message History",
-    1 << 15: "Attach Files",
-    1 << 6: "Add Reactions",
-}
-MAX_NAMED_SERVERS: Final = 5
-
-NO_CONTENT_WARNING: Final = (
-    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
-    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
-    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
-)
-ENDPOINT_WARNING: Final = (
-    "Slash commands and buttons don't work: Discord sends them to another program. Open "
-    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
-)
 
 
 def has_content_intent(application: JSON) -> bool:

@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import AccountLink
 
-
 JSON = Mapping[str, Any]
 
 DIRECT: Final = 1
 THREAD_TYPES: Final = frozenset({10, 11, 12})
 _TYPES_WITHOUT_MESSAGES: Final = frozenset({4, 14, 15, 16})  # categories, directories; forums have only threads
+
+MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
+MAX_THREADS: Final = 200
+
+# Names of cursors.
+DIRECT_CHATS: Final = "direct chats"
+THREADS: Final = "threads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ class Guild:
 
 
 class ChannelDirectory:
-    """What is known now; events keep it up to date."""
+    """The servers and channels that are known; events keep them up to date."""
 
     def __init__(self, own_id: str) -> None:
         self.own_id = own_id
@@ -87,7 +93,7 @@ class ChannelDirectory:
         guild = self._guilds[fields["id"]] = Guild(fields["id"], fields.get("name"), fields.get("joined_at"))
         guild.role_names = {role["id"]: role["name"] for role in fields.get("roles", ())}
         for member in fields.get("members", ()):
-            self.note_member(guild.id, member)
+            self.update_member(guild.id, member)
         for channel in (*fields.get("channels", ()), *fields.get("threads", ())):
             self.add(Channel.from_json(channel, guild.id))
         return guild
@@ -97,7 +103,7 @@ class ChannelDirectory:
         for channel_id in guild.channel_ids if guild else ():
             self._channels.pop(channel_id, None)
 
-    def note_member(self, guild_id: str, member: JSON) -> None:
+    def update_member(self, guild_id: str, member: JSON) -> None:
         """Learn which roles our bot has: a mention of one of them is a mention of it."""
         guild = self._guilds.get(guild_id)
         if guild is not None and member.get("user", {}).get("id") == self.own_id:
@@ -122,21 +128,11 @@ class ChannelDirectory:
                 yield channel
 
 
-# --------------------------------------------------------------------------------------------------
-# Direct chats and threads: Discord lists the former never, and the latter only until they are archived.
-#
-# Always true: the id of such a channel is stored before anything from there is accepted.
-
-MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
-MAX_THREADS: Final = 200
-
-# Names of cursors.
-DIRECT_CHATS: Final = "direct chats"
-THREADS: Final = "threads"
-
-
 class UnlistedChannels:
-    """The ids of the channels of one account that Discord does not list."""
+    """The ids of the direct chats, which Discord never lists, and of threads, which it lists until they are archived.
+
+    Always true: the id of such a channel is stored before anything from there is accepted.
+    """
 
     def __init__(self, link: AccountLink) -> None:
         self._link = link

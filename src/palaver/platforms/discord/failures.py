@@ -1,10 +1,9 @@
-"""What a failed request to Discord means: Palaver's error, in words, and never with a token."""
+"""Turns failed requests to Discord into Palaver's errors, in words, and never with a token."""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from palaver.core.errors import (
     AccountRefused,
@@ -13,10 +12,10 @@ from palaver.core.errors import (
     PlatformError,
     SendRejected,
     SendRetryable,
-    SendUncertain,
     TargetUnreachable,
 )
-from palaver.platforms.common.fetching import parse_retry_after
+from palaver.platforms.common.failures import make_outage_error, make_wait_error, parse_retry_after
+from palaver.platforms.common.receiving import parse_json_object
 
 PORTAL: Final = "https://discord.com/developers/applications"
 ACCESS_REFUSED: Final = (
@@ -81,12 +80,9 @@ class RequestRefused(Exception):
     @classmethod
     def from_response(cls, status: int, payload: bytes, retry_after: str | None) -> Self:
         """Read an answer that is not a success; it need not come from Discord itself."""
-        try:
-            fields: Any = json.loads(payload)
-        except ValueError:
-            fields = None
+        fields = parse_json_object(payload)
         announced = parse_retry_after(retry_after, datetime.now(UTC))
-        if not isinstance(fields, dict):
+        if fields is None:
             return cls(
                 status,
                 "a server in front of Discord's API refused the request",
@@ -120,16 +116,13 @@ def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable:
     if isinstance(error, RequestRefused) and error.status < 500:
         return _make_refusal_error(error)
     was_sent = error.was_sent if isinstance(error, RequestFailed) else True
-    if is_repeatable or not was_sent:
-        return SendRetryable(f"Discord can't be reached right now: {error}")
-    return SendUncertain(f"Discord did not confirm the message: {error}")
+    return make_outage_error("Discord", str(error), may_have_arrived=was_sent and not is_repeatable)
 
 
 def _make_refusal_error(error: RequestRefused) -> DeliveryError:
     if error.status == 429:
         seconds = error.retry_after or DEFAULT_WAIT_SECONDS
-        text = f"Discord asks to wait {seconds:.0f} seconds."
-        return SendRetryable(text, retry_after=seconds, whole_account=error.is_for_account)
+        return make_wait_error("Discord", seconds, whole_account=error.is_for_account)
     if not error.is_from_api and error.status not in {400, 413}:
         return SendRetryable(f"Discord can't be reached right now: {error}", retry_after=error.retry_after)
     if error.status == 401:

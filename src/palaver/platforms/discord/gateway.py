@@ -110,7 +110,7 @@ class GatewayClient(discord.Client):
         self._on_alive = on_alive
         self._wait_for_room = wait_for_room
         self._timing = timing
-        self._connection.parsers = _EventTable(self._note_event)
+        self._connection.parsers = _EventTable(self._handle_event)
         self._session: GatewaySession | None = None  # that is resumed by the next connection
         self._on_missed_event: OnEvent | None = None  # while a session of an earlier process is replayed
         self._is_ready = False
@@ -218,7 +218,7 @@ class GatewayClient(discord.Client):
             self._on_alive()
         await self._wait_for_room()
 
-    def _note_event(self, name: str, data: Any) -> None:
+    def _handle_event(self, name: str, data: Any) -> None:
         session = self._read_session()
         if session is None:
             return

@@ -25,13 +25,23 @@ from palaver.sessions.inbound import (
 if TYPE_CHECKING:
     from palaver.platforms.discord.directory import Channel, ChannelDirectory
 
-
 JSON = Mapping[str, Any]
 FindName = Callable[[str, str], str | None]  # `@`, `@&` or `#`, and an id → the name of the person, role or channel
 
 _MARKUP: Final = re.compile(
     r"<(?:(?P<kind>@[!&]?|#)(?P<id>\d{1,20})|a?:(?P<emoji>\w{1,32}):\d{1,20}|/(?P<command>[^<>:]{1,100}):\d{1,20})>"
 )
+
+OpenFile = Callable[[str], AsyncIterator[bytes]]  # URL → the content, in chunks
+
+COMMAND_ID_PREFIX: Final = "command:"  # of the id of a message that is a slash command: such a message exists nowhere
+IS_REMOVED: Final = "is_removed"  # what the receiver adds to a reaction that was taken back
+COMMAND_INTERACTION: Final = 2
+BUTTON_INTERACTION: Final = 3
+_MESSAGE_TYPES: Final = frozenset({0, 19, 20, 23})  # texts, replies, answers of bots; the rest are notices of Discord
+_VOICE_FLAG: Final = 1 << 13
+_FORWARD: Final = 1  # the type of a reference
+_SNOWFLAKE_EPOCH_MS: Final = 1_420_070_400_000
 
 
 def read_content(message: JSON, find_name: FindName) -> str:
@@ -83,21 +93,6 @@ def _describe_embed(embed: JSON) -> str:
     ]
     shown = "\n".join(line for line in lines if line)
     return f"[Embed]\n{shown}" if shown else ""
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-OpenFile = Callable[[str], AsyncIterator[bytes]]  # URL → the content, in chunks
-
-COMMAND_ID_PREFIX: Final = "command:"  # of the id of a message that is a slash command: such a message exists nowhere
-IS_REMOVED: Final = "is_removed"  # what the receiver adds to a reaction that was taken back
-COMMAND_INTERACTION: Final = 2
-BUTTON_INTERACTION: Final = 3
-_MESSAGE_TYPES: Final = frozenset({0, 19, 20, 23})  # texts, replies, answers of bots; the rest are notices of Discord
-_VOICE_FLAG: Final = 1 << 13
-_FORWARD: Final = 1  # the type of a reference
-_SNOWFLAKE_EPOCH_MS: Final = 1_420_070_400_000
 
 
 def make_snowflake(moment: datetime) -> int:

@@ -1,17 +1,18 @@
-"""What Palaver knows of Discord before its SDK is loaded."""
+"""The settings, capabilities and manifest of Discord bots; it loads no SDK."""
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import SecretStr, field_validator
+from pydantic import SecretStr  # noqa: TC002  (read at run time)
 
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import check_api_url, check_token
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 2000
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
@@ -36,49 +37,26 @@ CAPABILITIES: Final = Capabilities(
     key_lifetime=timedelta(minutes=2),  # Discord says "the past few minutes"
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Discord bot.
-
 DEFAULT_API_URL = "https://discord.com/api/v10"
 
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{18,40}\.[A-Za-z0-9_-]{5,10}\.[A-Za-z0-9_-]{25,110}")
-_PLACEHOLDER = re.compile(r"your|token|placeholder|change|example|xxx|\.\.\.|…|[<>$]", re.IGNORECASE)
-_FIX = (
+_CHECK_TOKEN = check_token(
+    "bot token",
+    r"[A-Za-z0-9_-]{18,40}\.[A-Za-z0-9_-]{5,10}\.[A-Za-z0-9_-]{25,110}",
+    "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots between them, about 70 "
+    "characters. The client secret, the public key and the application ID are something else.",
     "Open https://discord.com/developers/applications, choose your application, then Bot, press Reset Token, and copy "
-    "all of it."
+    "all of it.",
+    clean=lambda token: token.strip().removeprefix("Bot ").strip(),
 )
 
 
 class DiscordSettings(AccountSettings):
     """One bot. Only the token is needed."""
 
-    bot_token: SecretStr
-    api_url: str = DEFAULT_API_URL  # of another server that speaks Discord's API, such as a proxy that you run
+    bot_token: Annotated[SecretStr, _CHECK_TOKEN]
+    # Of another server that speaks Discord's API, such as a proxy that you run.
+    api_url: Annotated[str, check_api_url("Discord's API", DEFAULT_API_URL)] = DEFAULT_API_URL
 
-    @field_validator("bot_token")
-    @classmethod
-    def _check_token(cls, value: SecretStr) -> SecretStr:
-        token = value.get_secret_value().strip().removeprefix("Bot ").strip()
-        if not token:
-            raise ValueError(f"The bot token is empty. {_FIX}")
-        if _TOKEN.fullmatch(token):
-            return SecretStr(token)
-        if _PLACEHOLDER.search(token):
-            raise ValueError(f"The bot token is still a placeholder. {_FIX}")
-        raise ValueError(
-            "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots between them, "
-            "about 70 characters. The client secret, the public key and the application ID are something else. "
-            f"{_FIX}"
-        )
-
-    @field_validator("api_url")
-    @classmethod
-    def _check_api_url(cls, value: str) -> str:
-        return check_api_url(value, "Discord's API", DEFAULT_API_URL)
-
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.DISCORD,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
+from palaver.core.errors import SendRejected
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.common.text_tables import TableLines, draw_table
+from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows
 from palaver.platforms.discord.manifest import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
 
 if TYPE_CHECKING:
@@ -18,9 +21,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
     from palaver.commands.command import Command
-    from palaver.delivery.adapter import Button, OutgoingMessage
+    from palaver.delivery.adapter import Button, OutgoingFile, OutgoingMessage
     from palaver.sessions.delivery import Address
-
 
 TABLE_LINES: Final = TableLines(column="  ", cross="  ")
 MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
@@ -28,6 +30,18 @@ RULE: Final = "─" * 12
 _NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]", re.MULTILINE)
 _CODE_OR_IMAGE: Final = re.compile(r"`[^`\n]*`|!(?=\[)")
 _TASK: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s)")
+
+_REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
+
+JSON = dict[str, Any]
+
+SUPPRESS_EMBEDS: Final = 1 << 2  # no previews of the links in an answer
+EPHEMERAL: Final = 1 << 6  # only the person who pressed or called sees it
+ARGUMENT: Final = "text"  # the name of the only argument of our commands
+BUTTONS_PER_ROW: Final = 5
+MAX_COMMANDS: Final = 100
+MAX_LABEL_CHARS: Final = 80
+MAX_DESCRIPTION_CHARS: Final = 100
 
 
 def format_for_discord(markdown: str) -> str:
@@ -52,9 +66,6 @@ def format_for_discord(markdown: str) -> str:
                 lines[number] = _replace_inline(lines[number])
         position += 1
     return "\n".join(line for line in lines if line != _REMOVED)
-
-
-_REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
 
 
 @cache
@@ -101,13 +112,7 @@ def _replace_inline(line: str) -> str:
 
 def _format_table(tokens: Sequence[Token]) -> str:
     """Return a table as aligned text in a block of code; as a list if it is too wide or has links."""
-    rows: list[list[Token]] = []
-    for number, token in enumerate(tokens):
-        if token.type == "tr_open":
-            rows.append([])
-        elif token.type in {"th_open", "td_open"}:
-            cell = tokens[number + 1]  # a short row has many empty ones
-            rows[-1] += _get_parser().parseInline(cell.content) if cell.content else [cell]
+    rows = list(read_rows(tokens, _parse_cell))
     texts = [[_get_plain_text(cell) for cell in row] for row in rows]
     has_links = any(child.type == "link_open" for row in rows for cell in row for child in cell.children or ())
     has_fences = any("```" in text for row in texts for text in row)
@@ -117,14 +122,17 @@ def _format_table(tokens: Sequence[Token]) -> str:
     return f"```\n{drawn}\n```"
 
 
+def _parse_cell(cell: Token) -> Token:
+    return _get_parser().parseInline(cell.content)[0] if cell.content else cell  # a short row has many empty ones
+
+
 def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
     header, *body = rows
     lines = []
     for row in body:
         first, *rest = row
         lines.append(f"- **{first.replace('**', '')}**" if first else "-")
-        cells = [(name, value) for name, value in zip(header[1:], rest, strict=True) if value]
-        lines += [f"  - {name}: {value}" if name else f"  - {value}" for name, value in cells]
+        lines += [f"  - {cell}" for cell in name_cells(header[1:], rest)]
     return "\n".join(lines or [" · ".join(header)])
 
 
@@ -132,27 +140,43 @@ def _get_plain_text(cell: Token) -> str:
     return "".join(child.content or (" " if child.type == "softbreak" else "") for child in cell.children or ())
 
 
-# --------------------------------------------------------------------------------------------------
-
-JSON = dict[str, Any]
-
-SUPPRESS_EMBEDS: Final = 1 << 2  # no previews of the links in an answer
-EPHEMERAL: Final = 1 << 6  # only the person who pressed or called sees it
-ARGUMENT: Final = "text"  # the name of the only argument of our commands
-BUTTONS_PER_ROW: Final = 5
-MAX_COMMANDS: Final = 100
-MAX_LABEL_CHARS: Final = 80
-MAX_DESCRIPTION_CHARS: Final = 100
-
-
 def render_markdown(markdown: str) -> list[str]:
     """Return the messages that a text becomes."""
     return split_markdown(format_for_discord(markdown), CAPABILITIES)
 
 
-def get_channel_id(address: Address) -> str:
-    """Return the channel to send to: to Discord, a thread is a channel of its own."""
-    return address.thread_id or address.chat_id
+def build_channel_path(address: Address) -> str:
+    """Return the path of the channel to send to: to Discord, a thread is a channel of its own. Raises SendRejected."""
+    channel_id = address.thread_id or address.chat_id
+    if not _is_id(channel_id):
+        raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
+    return f"/channels/{channel_id}"
+
+
+def build_message_path(address: Address, message_id: str) -> str:
+    """Return the path of a message. Raises SendRejected for what is none."""
+    path = build_channel_path(address)
+    if not _is_id(message_id):
+        raise SendRejected("There is no such message on Discord: a slash command is none.")
+    return f"{path}/messages/{message_id}"
+
+
+def build_reaction_path(address: Address, message_id: str, emoji: str) -> str:
+    """Return the path of our own reaction to a message. Raises SendRejected."""
+    return f"{build_message_path(address, message_id)}/reactions/{quote(emoji, safe='')}/@me"
+
+
+async def build_upload(fields: JSON, file: OutgoingFile) -> list[JSON]:
+    """Return the form of a new message with a file."""
+    content = b"".join([chunk async for chunk in file.read()])
+    return [
+        {"name": "payload_json", "value": json.dumps(fields), "content_type": "application/json"},
+        {"name": "files[0]", "value": content, "filename": file.name, "content_type": file.media_type},
+    ]
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def build_message(message: OutgoingMessage) -> JSON:
@@ -165,7 +189,7 @@ def build_message(message: OutgoingMessage) -> JSON:
     }
     if message.body:
         fields["content"] = message.body
-    if message.reply_to and message.reply_to.isascii() and message.reply_to.isdigit():
+    if message.reply_to and _is_id(message.reply_to):
         # The answer also arrives if the question was deleted meanwhile.
         fields["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
     if message.buttons:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from palaver.platforms.discord.client import DiscordClient
     from palaver.sessions.inbound import AnyUpdate, ButtonPressed
 
-
 log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
@@ -63,6 +62,16 @@ MAX_ATTEMPTS: Final = 4
 RETRY_SECONDS: Final = 0.25  # before the second attempt; each further one waits twice as long
 MAX_WAIT_SECONDS: Final = 10.0  # then there is no further attempt for now: live messages wait meanwhile
 POSTPONE_SECONDS: Final = 30.0  # before Discord is asked again for what it did not return
+
+MAX_WAITING_EVENTS: Final = 1_000  # received, but not accepted yet; then nothing more is received
+FIRST_LOOKBACK: Final = timedelta(minutes=10)  # at the very first start: what people wrote while it was set up
+SAFETY_MARGIN: Final = 60_000 << 22  # 60 seconds, in ids: channels are not reported at exactly the same moment
+SAVE_SESSION_SECONDS: Final = 15.0  # how old the stored position in the session may be; what follows is sent again
+UNKNOWN_GUILD: Final = "0"
+
+# Names of cursors.
+FIRST_START: Final = "first start"  # of the account; nothing older is read
+SESSION: Final = "session"  # at the gateway
 
 
 class HistoryUnavailable(ConnectionLost):
@@ -117,20 +126,6 @@ async def ask(request: Callable[[], Awaitable[T]]) -> T:
     raise HistoryUnavailable(str(make_platform_error(failure)), max(wait, POSTPONE_SECONDS))
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-MAX_WAITING_EVENTS: Final = 1_000  # received, but not accepted yet; then nothing more is received
-FIRST_LOOKBACK: Final = timedelta(minutes=10)  # at the very first start: what people wrote while it was set up
-SAFETY_MARGIN: Final = 60_000 << 22  # 60 seconds, in ids: channels are not reported at exactly the same moment
-SAVE_SESSION_SECONDS: Final = 15.0  # how old the stored position in the session may be; what follows is sent again
-UNKNOWN_GUILD: Final = "0"
-
-# Names of cursors.
-FIRST_START: Final = "first start"  # of the account; nothing older is read
-SESSION: Final = "session"  # at the gateway
-
-
 @dataclass(slots=True)
 class _Gap:
     """A channel whose history is to be read."""
@@ -169,7 +164,7 @@ class Receiver:
             "READY": self._start_session,
             "GUILD_CREATE": self._add_guild,
             "GUILD_DELETE": self._remove_guild,
-            "GUILD_MEMBER_UPDATE": self._note_member,
+            "GUILD_MEMBER_UPDATE": self._update_member,
             "CHANNEL_CREATE": self._add_channel,
             "CHANNEL_UPDATE": self._add_channel,
             "CHANNEL_DELETE": self._remove_channel,
@@ -208,7 +203,7 @@ class Receiver:
                 if len(self._events) < MAX_WAITING_EVENTS:
                     self._has_room.set()
                 await self._handlers[name](data)
-                await self._note_handled(session)
+                await self._save_session(session)
             elif (due := next((each for each, gap in self._gaps.items() if gap.is_due), None)) is not None:
                 await self._close_gap(due)
             elif not self._is_swept and not self._awaited_guilds and not self._gaps:
@@ -237,7 +232,7 @@ class Receiver:
         for channel_id in channel_ids:
             await self._remember(Channel(id=channel_id, kind=DIRECT))
 
-    async def _note_handled(self, session: GatewaySession) -> None:
+    async def _save_session(self, session: GatewaySession) -> None:
         """Store how far the session was handled, now and then: a later process asks for what came after that."""
         is_new = self._stored_session is None or self._stored_session.id != session.id
         if is_new or time.monotonic() >= self._store_session_at:
@@ -331,8 +326,8 @@ class Receiver:
 
     # ---- channels --------------------------------------------------------------------------------------------
 
-    async def _note_member(self, fields: JSON) -> None:
-        self._directory.note_member(fields["guild_id"], fields)
+    async def _update_member(self, fields: JSON) -> None:
+        self._directory.update_member(fields["guild_id"], fields)
 
     async def _add_channel(self, fields: JSON) -> None:
         self._directory.add(Channel.from_json(fields))

@@ -1,1 +1,1 @@
-"""E-mail: one mailbox, read by IMAP and answered by SMTP."""
+"""Mailboxes: IMAP receives, SMTP sends, and each thread is a conversation."""

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
-from palaver.platforms.email.client import ImapRefused, MailClient
+from palaver.platforms.common.receiving import BackgroundTasks
+from palaver.platforms.email.authentication import SenderRefused
+from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, get_domain, parse_header
-from palaver.platforms.email.inbound import MailIgnored, SenderRefused, list_addresses, read_envelope
+from palaver.platforms.email.imap import ImapRefused
+from palaver.platforms.email.inbound import MailIgnored, list_addresses, read_envelope
 from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES
 from palaver.platforms.email.outbound import (
     MailHead,
@@ -76,7 +79,7 @@ class EmailAdapter(Adapter):
         self._refused = RefusedSenders()
         self._failures = FetchFailures()
         self._uncertain = asyncio.Event()  # a mail may have been sent: look for it
-        self._copies: set[asyncio.Task[None]] = set()  # of sent mails, on their way to the Sent folder
+        self._copies = BackgroundTasks("palaver-email-copy")  # of sent mails, on their way to the Sent folder
 
     # ---- receiving -------------------------------------------------------------------------------------------
 
@@ -157,10 +160,7 @@ class EmailAdapter(Adapter):
 
     async def close(self) -> None:
         """Let copies of sent mails arrive, and close the connections."""
-        if self._copies:
-            await asyncio.wait(self._copies, timeout=CLOSE_SECONDS)
-            for task in list(self._copies):
-                task.cancel()
+        await self._copies.end(CLOSE_SECONDS)
         await self._client.close()
 
     # ---- sending ---------------------------------------------------------------------------------------------
@@ -184,9 +184,7 @@ class EmailAdapter(Adapter):
             log.warning("email_recipients_refused", extra={"count": len(refused), "mail": head.message_id})
         self._remember(message, head)
         if self._settings.should_save_sent():
-            task = asyncio.create_task(self._save_copy(mail), name="palaver-email-copy")
-            self._copies.add(task)
-            task.add_done_callback(self._copies.discard)
+            self._copies.start(self._save_copy(mail))
         return head.message_id
 
     async def _build(self, head: MailHead, message: OutgoingMessage) -> bytes:
@@ -283,7 +281,3 @@ async def _read_file(file: OutgoingFile) -> bytes:
             if len(data) > MAX_FILE_BYTES:
                 raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
     return bytes(data)
-
-
-def create_adapter(settings: EmailSettings, place: AccountPlace) -> Adapter:
-    return EmailAdapter(settings, place)

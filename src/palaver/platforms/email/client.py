@@ -288,6 +288,3 @@ def _make_connect_error(error: Exception, host: str) -> DeliveryError:
 def _quote_id(message_id: str) -> bytes:
     data = message_id.encode("ascii", "ignore")
     return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-
-
-__all__ = ["ImapRefused", "MailClient"]

@@ -1,6 +1,8 @@
 """Reads the header of a mail: fields, encoded words, message ids, and why a mail counts as automatic. Pure.
 
-Senders write what they like: every size is bounded, and control characters become spaces.
+Senders write what they like: every size is bounded, and control characters become spaces. An address is an identity, so
+whatever is not plainly one address is none: quoted local parts, control characters, two senders. Takes time in
+proportion to the text.
 """
 
 from __future__ import annotations
@@ -33,6 +35,15 @@ _AUTOMATIC_NAMES = re.compile(
     r"(?:mailer-daemon|postmaster|bounces?|no[-_.]?reply|do[-_.]?not[-_.]?reply|notifications?|auto[-_.]?reply)\b",
     re.IGNORECASE,
 )
+
+MAX_ADDRESS_CHARS = 254
+MAX_LIST_CHARS = 20_000  # of a header that is read
+
+# A dot-atom of RFC 5322, also with characters beyond ASCII; without quotes, spaces, commas and angle brackets.
+_LOCAL_PART = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*")
+_DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9][a-z0-9-]{0,62})*")
+_WORD = re.compile(r'[^\s"(),:;<>\\]+')
+_ASCII_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +152,6 @@ def is_automatic(header: MailHeader, address: str) -> bool:
     if any(header.has(name) for name in ("list-id", "list-unsubscribe", "list-post", "x-auto-response-suppress")):
         return True
     return _AUTOMATIC_NAMES.match(address) is not None
-
-
-# --------------------------------------------------------------------------------------------------
-# E-mail addresses: one form for each, and a strict reader of From, To and Cc. Pure.
-#
-# An address is an identity, so whatever is not plainly one address is none: quoted local parts, control characters,
-# two senders. Takes time in proportion to the text.
-
-MAX_ADDRESS_CHARS = 254
-MAX_LIST_CHARS = 20_000  # of a header that is read
-
-# A dot-atom of RFC 5322, also with characters beyond ASCII; without quotes, spaces, commas and angle brackets.
-_LOCAL_PART = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*")
-_DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9][a-z0-9-]{0,62})*")
-_WORD = re.compile(r'[^\s"(),:;<>\\]+')
-_ASCII_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 @dataclass(frozen=True, slots=True)

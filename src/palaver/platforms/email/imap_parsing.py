@@ -19,6 +19,12 @@ Token: TypeAlias = "bytes | list[Token] | None"  # noqa: S105
 _TOKEN = re.compile(rb'[ \t]++|([()])|"((?:[^"\\]|\\.)*+)"|((?:[^\s()"\[]|\[[^\]]*+\]?)++)', re.DOTALL)
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 
+_CHARSET = re.compile(
+    r"iso[-_]?8859[-_]?\d{1,2}(?:[-_][ie])?|(?:windows|cp|ibm)[-_]?\d{3,5}|utf[-_]?(?:16|32)(?:[-_]?[bl]e)?|latin[-_]?\d{1,2}"
+    r"|koi8[-_][rtu]|gb2312|gbk|gb18030|hz-gb-2312|big5(?:[-_]?hkscs)?|euc[-_]?(?:jp|kr)|shift[-_]?jis|iso-2022-(?:jp|kr)"
+    r"|mac[-_]?(?:roman|cyrillic|greek|latin2)|macintosh|tis-620"
+)
+
 
 class ResponseUnreadable(Exception):
     """The server has sent what is no valid response, or one that is too deep."""
@@ -189,20 +195,11 @@ def _to_text(token: Token) -> str:
     return token.decode("utf-8", "replace") if isinstance(token, bytes) else ""
 
 
-# --------------------------------------------------------------------------------------------------
-# Decodes text in the charsets of mails. Pure.
-#
-# Only charsets: Python knows codecs such as punycode, too, whose time grows with the square of the text.
-
-_CHARSET = re.compile(
-    r"iso[-_]?8859[-_]?\d{1,2}(?:[-_][ie])?|(?:windows|cp|ibm)[-_]?\d{3,5}|utf[-_]?(?:16|32)(?:[-_]?[bl]e)?|latin[-_]?\d{1,2}"
-    r"|koi8[-_][rtu]|gb2312|gbk|gb18030|hz-gb-2312|big5(?:[-_]?hkscs)?|euc[-_]?(?:jp|kr)|shift[-_]?jis|iso-2022-(?:jp|kr)"
-    r"|mac[-_]?(?:roman|cyrillic|greek|latin2)|macintosh|tis-620"
-)
-
-
 def decode_charset(data: bytes, charset: str) -> str:
-    """Return a text, as far as it can be read; an unknown charset counts as UTF-8, as old mails lie about it."""
+    """Return a text, as far as it can be read; an unknown charset counts as UTF-8, as old mails lie about it.
+
+    Only charsets: Python knows codecs such as punycode, too, whose time grows with the square of the text.
+    """
     name = charset.strip().lower()[:40]
     if _CHARSET.fullmatch(name):
         try:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.email.authentication import SenderRefused, find_sender, verify_sender
+from palaver.platforms.email.authentication import find_sender, verify_sender
 from palaver.platforms.email.body_text import cut_quotes, cut_text
 from palaver.platforms.email.headers import (
     MAX_NAME_CHARS,
@@ -150,14 +150,3 @@ def make_inbound(
         sent_at=datetime.fromtimestamp(received_at, UTC) if received_at > 0 else None,
         files=files,
     )
-
-
-__all__ = [
-    "UNREADABLE_TEXT",
-    "Envelope",
-    "MailIgnored",
-    "SenderRefused",
-    "list_addresses",
-    "make_inbound",
-    "read_envelope",
-]

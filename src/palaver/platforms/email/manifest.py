@@ -1,8 +1,7 @@
-"""What Palaver knows of e-mail before the adapter is loaded."""
+"""The settings, capabilities and manifest of mailboxes."""
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from pathlib import Path  # noqa: TC003  (read at run time)
 from typing import Annotated, Literal, Self
 
@@ -11,6 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities
+from palaver.platforms.common.settings import is_loopback
 from palaver.platforms.email.headers import normalize_address
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
@@ -22,10 +22,6 @@ CAPABILITIES = Capabilities(
     has_groups=True,
     receives_files=True,
 )
-
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one mailbox.
 
 Security = Literal["tls", "starttls", "none"]
 
@@ -147,22 +143,10 @@ class EmailSettings(AccountSettings):
         return not self.smtp_host.lower().endswith(_HOSTS_THAT_SAVE_SENT)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-# --------------------------------------------------------------------------------------------------
-
 MANIFEST = PlatformManifest(
     platform=Platform.EMAIL,
     settings=EmailSettings,
-    create="palaver.platforms.email.adapter:create_adapter",
+    create="palaver.platforms.email.adapter:EmailAdapter",
     capabilities=CAPABILITIES,
     extra="email",
     modules=("aiosmtplib", "markdown_it", "nh3"),

@@ -16,6 +16,7 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import SendRejected, SendRetryable, TargetUnreachable
+from palaver.platforms.common.markdown import replace_invalid_characters
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
 from palaver.transfer.html_export import render_html
 
@@ -93,7 +94,7 @@ def shorten_references(references: Sequence[str]) -> list[str]:
 def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> EmailMessage:
     """Return the mail of a text."""
     mail = _start_mail(head, now)
-    text = markdown.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    text = replace_invalid_characters(markdown)
     mail.set_content(text, cte=_choose_encoding(text))
     html = _HTML.format(render_html(text, _SCHEMES))
     mail.add_alternative(html, subtype="html", cte=_choose_encoding(html))

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConnectionLost, PalaverError
 from palaver.gateway.intake import Intake
+from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.body_text import MAX_TEXT_BYTES, choose_parts, decode_text
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, parse_header
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, read_structure
-from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, SenderRefused, make_inbound, read_envelope
+from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, make_inbound, read_envelope
 from palaver.platforms.email.threads import ThreadState
 from palaver.sessions.inbound import Cursor, InboundFile
 
@@ -51,7 +52,7 @@ DATE_SLACK_SECONDS: Final = 2 * 86400  # that the clock of a sender may be wrong
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a mailbox was read; its text is the cursor."""
+    """A place in a mailbox; its text is the cursor."""
 
     uid_validity: int
     uid: int  # of the last mail that was read

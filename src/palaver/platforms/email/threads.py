@@ -1,4 +1,4 @@
-"""Which conversation a mail belongs to, and the ids of our own mails. Pure.
+"""Finds the conversation of a mail, and makes the ids of our own mails. Pure.
 
 A conversation is a thread among the same people. The chat is their addresses, and the thread is a short name for its
 first mail. Each of our mails carries that name in its Message-ID, so a reply to it finds its thread, even if the mail
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.email.headers import find_ids, find_message_id, get_domain, normalize_address
 from palaver.sessions.delivery import parse_part_key
 
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from palaver.platforms.email.headers import MailHeader
     from palaver.sessions.delivery import Address
 
-
 MAX_CHAT_PEOPLE = 20  # that a mail of ours is sent to
 ADDRESS_SEPARATOR = ","
 
 _OWN_ID = re.compile(r"palaver\.([A-Za-z0-9_.-]{1,60})\.([0-9a-f]{16})@(.{1,200})")
 _SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+
+MAX_ENTRIES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,6 @@ def split_addresses(chat_id: str) -> list[str] | None:
     return [address for address in dict.fromkeys(addresses) if address]
 
 
-# --------------------------------------------------------------------------------------------------
-# Remembers the subjects and references of threads that were active lately, so that answering needs no search.
-
-MAX_ENTRIES = 2000
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadState:
     """What an answer needs of the last mail in a thread."""
@@ -127,14 +122,11 @@ class ThreadCache:
     """The last mail of each thread, and mails by their ids."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[tuple[str, ...], ThreadState] = OrderedDict()
+        self._states: RecentEntries[tuple[str, ...], ThreadState] = RecentEntries(MAX_ENTRIES)
 
     def remember(self, chat_id: str, thread_id: str, state: ThreadState) -> None:
         for key in ((chat_id, thread_id), (chat_id, "", state.message_id)):
-            self._states[key] = state
-            self._states.move_to_end(key)
-        while len(self._states) > MAX_ENTRIES:
-            self._states.popitem(last=False)
+            self._states.remember(key, state)
 
     def find(self, chat_id: str, thread_id: str, message_id: str | None = None) -> ThreadState | None:
         """Return a mail of a chat or, without an id, the last one of its thread."""

@@ -1,1 +1,1 @@
-"""Matrix: a Palaver account on any homeserver, in rooms, direct chats and threads."""
+"""Matrix accounts, through the client API of a homeserver; encrypted rooms with nio."""

@@ -6,13 +6,13 @@ import asyncio
 import importlib.util
 import logging
 import secrets
-from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.core.source import ChatType, Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.client import (
     MatrixClient,
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
 MAX_REMEMBERED = 1_000  # uploads and reactions
 
 
@@ -62,8 +59,8 @@ class MatrixAdapter(Adapter):
         self._encryption: RoomEncryption | None = None
         self._connecting = asyncio.Lock()
         self._is_closed = False
-        self._uploads: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
-        self._reactions: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._uploads: RecentEntries[str, Mapping[str, Any]] = RecentEntries(MAX_REMEMBERED)
+        self._reactions: RecentEntries[tuple[str, str], str] = RecentEntries(MAX_REMEMBERED)
 
     async def probe(self) -> AccountInfo:
         """Sign in, read the limits of the homeserver, and say whether encrypted rooms can be read."""
@@ -134,7 +131,6 @@ class MatrixAdapter(Adapter):
         self._encryption = RoomEncryption(self._client, signed_in.device_id, self._folder)
 
     async def run(self, link: AccountLink) -> None:
-        """Receive until canceled."""
         self._is_closed = False
         try:
             await self._connect()
@@ -181,7 +177,6 @@ class MatrixAdapter(Adapter):
         return await self._send_message(room_id, content, message.key)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace a text."""
         content = outbound.build_edit(message_id, message, send_as=self._settings.send_as)
         await self._send_message(message.address.chat_id, content, _new_transaction_id())
 
@@ -236,7 +231,7 @@ class MatrixAdapter(Adapter):
                 event_id = await self._client.send_event(
                     room_id, "m.reaction", {"m.relates_to": relation}, _new_transaction_id()
                 )
-                _remember(self._reactions, (room_id, message_id), event_id or "")
+                self._reactions.remember((room_id, message_id), event_id or "")
         except (RequestRefused, RequestFailed) as error:
             await self._raise_delivery_error(error, room_id)
 
@@ -284,7 +279,7 @@ class MatrixAdapter(Adapter):
         else:
             url = await self._client.upload(file.read(), size=file.size, media_type=file.media_type, name=file.name)
             location = {"url": url}
-        _remember(self._uploads, key, location)
+        self._uploads.remember(key, location)
         return location
 
     async def _open_file(self, file: FileReference) -> AsyncIterator[bytes]:
@@ -318,13 +313,3 @@ class MatrixAdapter(Adapter):
 
 def _new_transaction_id() -> str:
     return f"{OWN_TRANSACTION_PREFIX}{secrets.token_hex(12)}"
-
-
-def _remember(known: OrderedDict[_K, _V], key: _K, value: _V) -> None:
-    known[key] = value
-    while len(known) > MAX_REMEMBERED:
-        known.popitem(last=False)
-
-
-def create_adapter(settings: MatrixSettings, place: AccountPlace) -> Adapter:
-    return MatrixAdapter(settings, place)

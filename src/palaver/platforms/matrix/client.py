@@ -23,14 +23,15 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.matrix.inbound import read_object, read_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from palaver.platforms.matrix.inbound import FileReference
-
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
@@ -39,6 +40,8 @@ SYNC_SECONDS = 30.0  # how long the homeserver waits for news
 CHUNK_BYTES = 64 * 1024
 LARGE_RESPONSE_BYTES = 256 * 1024  # parsed in a thread
 API = "/_matrix/client/v3"
+
+TOKEN_RETRY_SECONDS = 60.0  # until the supervisor has found out that the account is refused, or signed in again
 
 
 class RequestRefused(Exception):
@@ -262,14 +265,9 @@ class MatrixClient:
 
 
 async def _read_answer(status: int, content: bytes) -> Mapping[str, Any]:
-    try:
-        if len(content) > LARGE_RESPONSE_BYTES:
-            answer = await asyncio.to_thread(json.loads, content)
-        else:
-            answer = json.loads(content)
-    except ValueError:
-        answer = None
-    if status != 200 or not isinstance(answer, dict):
+    is_large = len(content) > LARGE_RESPONSE_BYTES
+    answer = await asyncio.to_thread(parse_json_object, content) if is_large else parse_json_object(content)
+    if status != 200 or answer is None:
         # A proxy in front of a homeserver that is down answers with a page.
         raise RequestRefused(status if status != 200 else 502, read_object(answer))
     return answer
@@ -277,12 +275,6 @@ async def _read_answer(status: int, content: bytes) -> Mapping[str, Any]:
 
 def _quote(part: str) -> str:
     return quote(part, safe="")
-
-
-# --------------------------------------------------------------------------------------------------
-# What a failed request means to the gateway.
-
-TOKEN_RETRY_SECONDS = 60.0  # until the supervisor has found out that the account is refused, or signed in again
 
 
 def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
@@ -307,8 +299,7 @@ def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
 
 def to_preparation_error(error: RequestRefused | RequestFailed) -> DeliveryError:
     """Return what a failure means that happened before the message itself was sent."""
-    found = to_delivery_error(error)
-    return SendRetryable(str(found)) if isinstance(found, SendUncertain) else found
+    return make_repeatable(to_delivery_error(error))
 
 
 def to_platform_error(error: RequestRefused | RequestFailed) -> PlatformError:

@@ -13,7 +13,6 @@ import asyncio
 import base64
 import json
 import logging
-import os
 import secrets
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,7 @@ from nio.responses import (
 from nio.store import SqliteStore
 
 from palaver.core.errors import SendRetryable
+from palaver.core.files import write_file_atomically
 from palaver.platforms.matrix.client import API, RequestRefused
 from palaver.platforms.matrix.inbound import JsonObject, read_object
 
@@ -45,9 +45,15 @@ if TYPE_CHECKING:
     from palaver.platforms.matrix.client import MatrixClient
     from palaver.platforms.matrix.inbound import FileReference
 
-
 log = logging.getLogger(__name__)
 logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of events that are not valid
+
+FILE_NAME = "signing-keys.json"
+USAGES = ("master", "self_signing", "user_signing")
+NOT_VERIFIED = (
+    "Our session is not verified, so some clients don't send us the keys of encrypted messages. Sign in to the account "
+    "in Element, open Settings > Sessions, and verify the session {device}."
+)
 
 
 class RoomEncryption:
@@ -224,20 +230,6 @@ async def decrypt_file(chunks: AsyncIterator[bytes], file: FileReference, max_by
     return decrypted
 
 
-# --------------------------------------------------------------------------------------------------
-# Signs our own device. Many clients send keys only to devices that their owner has signed.
-#
-# The first device of an account creates the account's signing keys and keeps them in its folder. If the account
-# already has signing keys, made by another client, a person has to verify our device there.
-
-FILE_NAME = "signing-keys.json"
-USAGES = ("master", "self_signing", "user_signing")
-NOT_VERIFIED = (
-    "Our session is not verified, so some clients don't send us the keys of encrypted messages. Sign in to the account "
-    "in Element, open Settings > Sessions, and verify the session {device}."
-)
-
-
 class SigningKey:
     """An Ed25519 key, as Matrix writes it."""
 
@@ -255,7 +247,11 @@ class SigningKey:
 
 
 async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, password: str | None) -> str | None:
-    """Sign our device with the account's signing keys; return what a person has to do if that is not possible."""
+    """Sign our device: many clients send keys only to devices that their owner has signed.
+
+    The first device of an account creates the account's signing keys and keeps them in its folder. If another client
+    has made them, a person has to verify our device there: then return what to do.
+    """
     user_id = client.user_id
     answer = await client.request("POST", f"{API}/keys/query", body={"device_keys": {user_id: []}})
     device = read_object(read_object(read_object(answer.get("device_keys")).get(user_id)).get(device_id))
@@ -317,12 +313,8 @@ def _load_keys(folder: Path) -> dict[str, SigningKey] | None:
 def _create_keys(folder: Path) -> dict[str, SigningKey]:
     """Create the keys, and store them before the homeserver is told about them."""
     seeds = {usage: secrets.token_bytes(32) for usage in USAGES}
-    path = folder / FILE_NAME
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        json.dump({usage: base64.b64encode(seed).decode() for usage, seed in seeds.items()}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
+    stored = {usage: base64.b64encode(seed).decode() for usage, seed in seeds.items()}
+    write_file_atomically(folder / FILE_NAME, json.dumps(stored), overwrite=True)
     return {usage: SigningKey(seed) for usage, seed in seeds.items()}
 
 

@@ -31,8 +31,14 @@ if TYPE_CHECKING:
 
     from palaver.sessions.inbound import AnyUpdate
 
-
 JsonObject = Mapping[str, Any]
+
+FILE_TYPES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
+IGNORED_MESSAGE_TYPES = frozenset({"m.notice", "m.key.verification.request"})
+MAX_QUOTED_CHARS = 4_000  # of the message that a person replies to
+
+_MEDIA_URL = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_-]+)")
+_PERSON_LINK = re.compile(r"https://matrix\.to/#/(@[^\"'<>\s?]+|%40[^\"'<>\s?]+)", re.IGNORECASE)
 
 
 def read_object(value: object) -> JsonObject:
@@ -119,9 +125,6 @@ class RoomDirectory:
             self._rooms[room_id] = Room(room_id, is_marked_direct=room_id in self._direct)
         return self._rooms[room_id]
 
-    def list_rooms(self) -> list[Room]:
-        return list(self._rooms.values())
-
     def remove(self, room_id: str) -> None:
         self._rooms.pop(room_id, None)
 
@@ -143,16 +146,6 @@ class RoomDirectory:
             room.apply_state(read_object(event))
         room.apply_summary(joined.get("summary"))
         return room
-
-
-# --------------------------------------------------------------------------------------------------
-
-FILE_TYPES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
-IGNORED_MESSAGE_TYPES = frozenset({"m.notice", "m.key.verification.request"})
-MAX_QUOTED_CHARS = 4_000  # of the message that a person replies to
-
-_MEDIA_URL = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_-]+)")
-_PERSON_LINK = re.compile(r"https://matrix\.to/#/(@[^\"'<>\s?]+|%40[^\"'<>\s?]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
-"""Matrix, as the registry sees it."""
+"""The settings, capabilities and manifest of Matrix accounts."""
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator, model_validator
@@ -13,6 +12,8 @@ from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import check_text
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_CONTENT_BYTES: Final = 44_000  # of a rendered message; splitting leaves a tenth of it free
 TYPING_SECONDS: Final = 30.0
@@ -35,19 +36,16 @@ CAPABILITIES: Final = Capabilities(
     key_lifetime=timedelta(hours=12),  # Synapse remembers transaction ids for a day
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of a Matrix account.
-
-_USER_ID = re.compile(r"@[^\s:@]+:[^\s@/]+")
+_CHECK_USER_ID = check_text(r"@[^\s:@]+:[^\s@/]+", "this is not a Matrix user id; write it like @palaver:matrix.org")
+_CHECK_TOKEN = check_text(r"\S+", "an access token is one word without spaces; copy it again")
 
 
 class MatrixSettings(AccountSettings):
     """One account on a homeserver. It signs in with an access token, or once with a password."""
 
     homeserver: str  # such as https://matrix.org
-    user_id: str | None = None  # such as @palaver:matrix.org; required with a password
-    access_token: SecretStr | None = None
+    user_id: Annotated[str, _CHECK_USER_ID] | None = None  # such as @palaver:matrix.org; required with a password
+    access_token: Annotated[SecretStr, _CHECK_TOKEN] | None = None
     password: SecretStr | None = None  # signs in once; the token is then kept in the account's folder
     device_name: str = "Palaver"  # as people see it in the account's list of sessions
     encryption: bool | None = None  # of encrypted rooms; None: on if the extra `matrix-encryption` is installed
@@ -64,26 +62,6 @@ class MatrixSettings(AccountSettings):
             raise ValueError("the address of a homeserver has no user name, query or fragment: https://matrix.org")
         return value
 
-    @field_validator("user_id")
-    @classmethod
-    def _check_user_id(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        value = value.strip()
-        if not _USER_ID.fullmatch(value):
-            raise ValueError("this is not a Matrix user id; write it like @palaver:matrix.org")
-        return value
-
-    @field_validator("access_token")
-    @classmethod
-    def _check_token(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is None:
-            return None
-        token = value.get_secret_value().strip()
-        if not token or re.search(r"\s", token):
-            raise ValueError("an access token is one word without spaces; copy it again")
-        return SecretStr(token)
-
     @model_validator(mode="after")
     def _check_sign_in(self) -> Self:
         if self.access_token is None and self.password is None:
@@ -93,12 +71,10 @@ class MatrixSettings(AccountSettings):
         return self
 
 
-# --------------------------------------------------------------------------------------------------
-
 MANIFEST = PlatformManifest(
     platform=Platform.MATRIX,
     settings=MatrixSettings,
-    create="palaver.platforms.matrix.adapter:create_adapter",
+    create="palaver.platforms.matrix.adapter:MatrixAdapter",
     capabilities=CAPABILITIES,
     extra="matrix",
     modules=("httpx2", "markdown_it", "nh3"),

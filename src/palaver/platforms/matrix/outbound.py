@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from palaver.delivery.splitting import split_markdown
+from palaver.platforms.common.markdown import replace_invalid_characters
 from palaver.sessions.delivery import DeliveryKind
 from palaver.transfer import html_export as markdown_html
 
@@ -34,7 +35,7 @@ def render_html(markdown: str) -> str:
 
 def render_messages(markdown: str, capabilities: Capabilities) -> list[str]:
     """Return the messages that a text becomes, each short enough for one event."""
-    valid = markdown.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    valid = replace_invalid_characters(markdown)
     parts = split_markdown(valid, capabilities, lambda part: len(encode_message(part).encode()))
     return [encode_message(part) for part in parts]
 

@@ -13,13 +13,14 @@ import json
 import logging
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import DeliveryError
 from palaver.core.source import ChatType
 from palaver.gateway.intake import Intake
+from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries, accept_updates
 from palaver.platforms.matrix.client import RequestFailed, RequestRefused
 from palaver.platforms.matrix.inbound import (
     JsonObject,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from palaver.platforms.matrix.encryption import RoomEncryption
     from palaver.platforms.matrix.inbound import Reader, Room, RoomDirectory, SeenEvent
     from palaver.sessions.inbound import AnyUpdate
-
 
 TIMELINE_LIMIT = 100  # events of one room in one sync; more of them make a gap
 
@@ -62,6 +62,29 @@ _EVENT_TYPES = [
 _NOTHING: dict[str, Any] = {"not_types": ["*"]}
 
 EVENT_FILTER: dict[str, Any] = {"types": _EVENT_TYPES, "lazy_load_members": True}
+
+log = logging.getLogger(__name__)
+
+OWN_TRANSACTION_PREFIX = "x-"  # of events that are no delivery: edits, reactions, these notices
+MAX_GAP_EVENTS = 5_000  # that are fetched for one room; older ones of a longer gap are left out
+MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
+PAGE_EVENTS = 100
+MAX_SEEN_EVENTS = 5_000
+MAX_INVITES_PER_HOUR = 60
+MAX_WAITING_EVENTS = 500
+MAX_RATE_LIMIT_SECONDS = 60.0
+KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
+KEY_WAIT_SECONDS = 7 * 24 * 3600.0
+WAITING = "waiting"  # the name of the cursor that lists the events without a key
+
+CANNOT_READ_ROOM = (
+    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me. Write to me in a "
+    "room without encryption, or ask the operator of this server to install palaver[matrix-encryption]."
+)
+CANNOT_READ_MESSAGE = (
+    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key arrives. If "
+    "that takes long, send the message again."
+)
 
 
 def build_sync_filter(limit: int = TIMELINE_LIMIT) -> dict[str, Any]:
@@ -128,32 +151,6 @@ def _is_own_membership(event: JsonObject, own_user_id: str, membership: str) -> 
     )
 
 
-# --------------------------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
-
-OWN_TRANSACTION_PREFIX = "x-"  # of events that are no delivery: edits, reactions, these notices
-MAX_GAP_EVENTS = 5_000  # that are fetched for one room; older ones of a longer gap are left out
-MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
-PAGE_EVENTS = 100
-MAX_SEEN_EVENTS = 5_000
-MAX_INVITES_PER_HOUR = 60
-MAX_WAITING_EVENTS = 500
-MAX_RATE_LIMIT_SECONDS = 60.0
-KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
-KEY_WAIT_SECONDS = 7 * 24 * 3600.0
-WAITING = "waiting"  # the name of the cursor that lists the events without a key
-
-CANNOT_READ_ROOM = (
-    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me. Write to me in a "
-    "room without encryption, or ask the operator of this server to install palaver[matrix-encryption]."
-)
-CANNOT_READ_MESSAGE = (
-    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key arrives. If "
-    "that takes long, send the message again."
-)
-
-
 @dataclass(frozen=True, slots=True)
 class WaitingEvent:
     """An encrypted event whose key has not arrived."""
@@ -181,10 +178,10 @@ class Receiver:
         self._reader = reader
         self._encryption = encryption
         self._filter = sync_filter or build_sync_filter()
-        self._seen: OrderedDict[str, SeenEvent] = OrderedDict()
+        self._seen: RecentEntries[str, SeenEvent] = RecentEntries(MAX_SEEN_EVENTS)
         self._invite_times: deque[float] = deque(maxlen=MAX_INVITES_PER_HOUR)
         self._waiting: list[WaitingEvent] = []
-        self._joins: set[asyncio.Task[None]] = set()
+        self._joins = BackgroundTasks("palaver-matrix-join")
 
     async def run(self, link: AccountLink) -> None:
         """Receive until canceled. Raises RequestRefused or RequestFailed when a sync fails."""
@@ -192,9 +189,7 @@ class Receiver:
             async with Intake(link) as intake:
                 await self._receive(link, intake)
         finally:
-            for task in self._joins:
-                task.cancel()
-            await asyncio.gather(*self._joins, return_exceptions=True)
+            await self._joins.end()
 
     async def _receive(self, link: AccountLink, intake: Intake) -> None:
         position = await self._start(link)
@@ -267,10 +262,7 @@ class Receiver:
         added = [event for event in self._waiting if event not in waiting]
         if added:
             await self._save_waiting(link, [*waiting, *added])
-        for index, update in enumerate(updates):
-            await intake.accept(update, cursor=cursor if index == len(updates) - 1 else None)
-        if not updates and cursor is not None:
-            await intake.save_cursor(cursor)
+        await accept_updates(intake, updates, cursor)
         if any(event not in self._waiting for event in waiting):
             await intake.wait_until_stored()
             await self._save_waiting(link, self._waiting)
@@ -365,7 +357,7 @@ class Receiver:
     async def _read_one(self, room: Room, event: JsonObject) -> AnyUpdate | None:
         event_id = read_text(event.get("event_id"))
         if event_id and (description := describe_event(event)) is not None:
-            self._remember(event_id, description)
+            self._seen.remember(event_id, description)
         if event.get("sender") != self._reader.own_user_id:
             for reference in find_references(event):
                 await self._look_up(room, reference)
@@ -389,13 +381,7 @@ class Receiver:
         if event.get("type") == "m.room.encrypted" and self._encryption is not None:
             event = self._encryption.decrypt(room.room_id, event) or event
         if (description := describe_event(event)) is not None:
-            self._remember(event_id, description)
-
-    def _remember(self, event_id: str, description: SeenEvent) -> None:
-        self._seen[event_id] = description
-        self._seen.move_to_end(event_id)
-        while len(self._seen) > MAX_SEEN_EVENTS:
-            self._seen.popitem(last=False)
+            self._seen.remember(event_id, description)
 
     def _join_invited(self, sync: JsonObject) -> None:
         """Accept invitations. Who may talk to the agent is decided when a person writes."""
@@ -411,9 +397,7 @@ class Receiver:
             log.warning("matrix_invite_ignored", extra={"room": room_id, "reason": "too many in one hour"})
             return
         self._invite_times.append(now)
-        task = asyncio.create_task(self._join(room_id, (invited_by or "").partition(":")[2] or None))
-        self._joins.add(task)
-        task.add_done_callback(self._joins.discard)
+        self._joins.start(self._join(room_id, (invited_by or "").partition(":")[2] or None))
 
     async def _join(self, room_id: str, via: str | None) -> None:
         try:

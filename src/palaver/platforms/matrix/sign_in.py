@@ -7,12 +7,11 @@ read. The device stays the same over restarts, because its encryption keys belon
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import AccountRefused
+from palaver.core.files import write_file_atomically
 from palaver.platforms.matrix.client import RequestRefused
 from palaver.platforms.matrix.inbound import read_text
 
@@ -109,9 +108,4 @@ def _load(folder: Path, settings: MatrixSettings) -> _StoredSignIn | None:
 
 def _save(folder: Path, stored: _StoredSignIn) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = folder / f".{FILE_NAME}.{secrets.token_hex(4)}"
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        json.dump(asdict(stored), stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(folder / FILE_NAME)
+    write_file_atomically(folder / FILE_NAME, json.dumps(asdict(stored)), overwrite=True)

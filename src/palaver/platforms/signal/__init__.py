@@ -1,1 +1,1 @@
-"""Signal: the agent as a linked device of a person's account, or with a number of its own, through signal-cli."""
+"""Signal accounts, through signal-cli, which writes what it receives into a spool."""

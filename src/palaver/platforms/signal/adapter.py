@@ -19,6 +19,7 @@ from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
+from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.signal.client import (
     LINK_AGAIN,
     REGISTER_AGAIN,
@@ -264,7 +265,7 @@ class SignalAdapter(Adapter):
                 raise
             if is_accepted:
                 link.report_connected()
-                await self._note_connected()
+                await self._record_connection()
             seconds = self._timing.answer
             await asyncio.sleep(self._timing.ping)
 
@@ -288,10 +289,10 @@ class SignalAdapter(Adapter):
             return False
         return True
 
-    async def _note_connected(self) -> None:
+    async def _record_connection(self) -> None:
         state, now = await self._load_state(), datetime.now(UTC)
         if state.connected_at is None or now - state.connected_at > timedelta(hours=1):
-            await asyncio.to_thread(state.note_connected, now)
+            await asyncio.to_thread(state.record_connection, now)
 
     async def close(self) -> None:
         """End signal-cli, if `run` has not done so."""
@@ -331,23 +332,21 @@ class SignalAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, as JSON with a text and its styles."""
         return render_markdown(markdown)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         parameters = self._build_target(message.address)
         if message.reply_to is not None:
             text = self._receiver.texts.get(message.reply_to, "") if self._receiver else ""
             parameters |= build_quote(parse_message_id(message.reply_to), text)
         if message.file is None:
             body = MessageBody.from_json(message.body)
-            return self._note_sent(
+            return self._remember_sent(
                 await self._deliver("send", parameters | body.build_parameters(), key=message.key), body.text
             )
         async with self._store_file(message.file) as path:
             parameters["attachments"] = [str(path)]
-            return self._note_sent(
+            return self._remember_sent(
                 await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS), message.file.name
             )
 
@@ -362,7 +361,7 @@ class SignalAdapter(Adapter):
         parameters = self._build_target(message.address) | MessageBody.from_json(message.body).build_parameters()
         parameters["editTimestamp"] = state.find_latest(ref).timestamp
         result = await self._deliver("send", parameters, is_repeatable=True)
-        await asyncio.to_thread(state.note_revision, ref, MessageRef(ref.author, int(result["timestamp"])))
+        await asyncio.to_thread(state.record_revision, ref, MessageRef(ref.author, int(result["timestamp"])))
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Delete a message of ours for everybody."""
@@ -375,7 +374,6 @@ class SignalAdapter(Adapter):
         await self._send_typing(address)
 
     async def stop_typing(self, address: Address) -> None:
-        """Take the sign back."""
         await self._send_typing(address, stop=True)
 
     async def _send_typing(self, address: Address, **options: bool) -> None:
@@ -401,7 +399,7 @@ class SignalAdapter(Adapter):
         # Without a notification, the phone would show an answer among the notes as if it was read already.
         return {"recipient": [own.number or own.aci], "notifySelf": True} if notifies_self else {"noteToSelf": True}
 
-    def _note_sent(self, result: Mapping[str, Any], text: str) -> str:
+    def _remember_sent(self, result: Mapping[str, Any], text: str) -> str:
         receiver = self._get_receiver()
         message_id = MessageRef(receiver.own_aci, int(result["timestamp"])).id
         receiver.sent_ids.remember(message_id, "")
@@ -436,9 +434,7 @@ class SignalAdapter(Adapter):
                 with contextlib.suppress(AccountRefused, ConnectionLost):
                     await self._check_server(process, self._timing.answer)
             meaning = make_delivery_error(error, self._command)
-            if is_repeatable and isinstance(meaning, SendUncertain):
-                meaning = SendRetryable(str(meaning))
-            raise meaning from error
+            raise (make_repeatable(meaning) if is_repeatable else meaning) from error
 
     @asynccontextmanager
     async def _store_file(self, file: OutgoingFile) -> AsyncIterator[Path]:
@@ -456,7 +452,3 @@ class SignalAdapter(Adapter):
             yield path
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-def create_adapter(settings: SignalSettings, place: AccountPlace) -> Adapter:
-    return SignalAdapter(settings, place)

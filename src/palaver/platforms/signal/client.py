@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from palaver.core.errors import DeliveryError, PlatformError
 
-
 USER_ERROR: Final = -1
 UNTRUSTED_KEY_ERROR: Final = -4
 RATE_LIMIT_ERROR: Final = -5
@@ -70,6 +69,26 @@ _UNKNOWN_CHAT: Final = re.compile(
 )
 _UNRESOLVED: Final = re.compile(r"UnknownHost|UnresolvedAddress|NoRouteToHost|ConnectException|Name or service")
 _PRIVATE: Final = re.compile(r"\+[0-9]{5,}|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[A-Za-z0-9+/]{40,}=*")
+
+log = logging.getLogger(__name__)
+
+REQUEST_SECONDS: Final = 60.0
+VERSION_SECONDS: Final = 45.0
+END_SECONDS: Final = 3.0  # for each of: stop receiving, end after SIGTERM
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+SOCKET_NAME: Final = "socket"
+# It reads a line when all went well, and the end of its input when the process that started it has died. It ends a
+# process only if the path of our socket is among its arguments: another one may have its number meanwhile.
+GUARD_SCRIPT: Final = """read line && exit
+sleep 10
+{ cat "/proc/$0/cmdline" 2>/dev/null || ps -o args= -p "$0"; } | grep -aqF "$1" && kill -TERM "$0"
+rm -f "$1/socket"
+rmdir "$1"
+"""
+MAX_ERROR_LINES: Final = 40
+# signal-cli needs nothing else of our environment, which has the keys of other services.
+_VARIABLES: Final = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "NO_PROXY", "no_proxy"})
+_VARIABLE_PREFIXES: Final = ("JAVA", "JDK", "SIGNAL_CLI", "LC_", "XDG_", "http", "HTTP")
 
 
 class RpcError(Exception):
@@ -160,29 +179,6 @@ def find_setup_error(output: str) -> AccountRefused | None:
     if _OLD_JAVA.search(output):
         return AccountRefused(f"The Java on this machine is too old for this signal-cli. {INSTALL_STEP}")
     return None
-
-
-# --------------------------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
-
-REQUEST_SECONDS: Final = 60.0
-VERSION_SECONDS: Final = 45.0
-END_SECONDS: Final = 3.0  # for each of: stop receiving, end after SIGTERM
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-SOCKET_NAME: Final = "socket"
-# It reads a line when all went well, and the end of its input when the process that started it has died. It ends a
-# process only if the path of our socket is among its arguments: another one may have its number meanwhile.
-GUARD_SCRIPT: Final = """read line && exit
-sleep 10
-{ cat "/proc/$0/cmdline" 2>/dev/null || ps -o args= -p "$0"; } | grep -aqF "$1" && kill -TERM "$0"
-rm -f "$1/socket"
-rmdir "$1"
-"""
-MAX_ERROR_LINES: Final = 40
-# signal-cli needs nothing else of our environment, which has the keys of other services.
-_VARIABLES: Final = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "NO_PROXY", "no_proxy"})
-_VARIABLE_PREFIXES: Final = ("JAVA", "JDK", "SIGNAL_CLI", "LC_", "XDG_", "http", "HTTP")
 
 
 class RequestNotSent(ConnectionLost):
@@ -402,7 +398,7 @@ class SignalProcess:
                 if not line:
                     return
                 with contextlib.suppress(ValueError, AttributeError):
-                    self._note_answer(json.loads(line))
+                    self._handle_answer(json.loads(line))
         except OSError:
             pass
         finally:
@@ -410,7 +406,7 @@ class SignalProcess:
                 if not answer.done():
                     answer.set_exception(ConnectionLost("signal-cli has ended before it answered."))
 
-    def _note_answer(self, line: Mapping[str, Any]) -> None:
+    def _handle_answer(self, line: Mapping[str, Any]) -> None:
         if "id" not in line:
             return
         answer = self._answers.get(str(line["id"]))

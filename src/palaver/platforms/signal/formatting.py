@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from palaver.delivery.model import LengthUnit, measure_length
-from palaver.platforms.common.text_tables import draw_table
+from palaver.platforms.common.markdown import draw_table, name_cells, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class _Writer:
             token = tokens[position]
             if token.type == "table_open":
                 end = next(n for n in range(position, len(tokens)) if tokens[n].type == "table_close")
-                self._write_table(_read_table(tokens[position:end]))
+                self._write_table(list(read_rows(tokens[position:end], _write_cell)))
                 position = end
             else:
                 self._write_block(token)
@@ -233,25 +233,12 @@ class _Writer:
         for row in rows[1:] or rows[:1]:
             self._ask_for_gap(2)
             self._write_styled(row[0] or "–", "BOLD")
-            for title, cell in zip(head[1:], row[1:], strict=False):
-                if cell:
-                    self._write_text(f"\n{title}: {cell}" if title else f"\n{cell}")
+            for cell in name_cells(head[1:], row[1:]):
+                self._write_text(f"\n{cell}")
 
 
-def _read_table(tokens: Sequence[Token]) -> list[list[str]]:
-    """Return the texts of the cells; the first row is the head."""
-    rows: list[list[str]] = []
-    for token in tokens:
-        if token.type == "tr_open":
-            rows.append([])
-        elif token.type == "inline":
-            content = format_inline(token.children or [])
-            rows[-1].append(" ".join(content.split()))
-    return rows
-
-
-def format_inline(tokens: Sequence[Token]) -> str:
-    """Return the text of a line without its styles."""
+def _write_cell(token: Token) -> str:
+    """Return the text of a cell without its styles."""
     writer = _Writer()
-    writer._write_inline(tokens)
-    return "".join(writer._parts)
+    writer._write_inline(token.children or [])
+    return " ".join("".join(writer._parts).split())

@@ -23,7 +23,7 @@ _GROUP_ID_BYTES = (16, 32)  # of groups of the first and of the second kind
 
 
 class MessageRef(NamedTuple):
-    """What names a message on Signal."""
+    """A message on Signal, by its author and time."""
 
     author: str
     timestamp: int  # milliseconds

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.receiving import list_items
 from palaver.platforms.signal.ids import MessageRef
 from palaver.sessions.inbound import (
     Inbound,
@@ -56,7 +57,7 @@ class KnownIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sender:
-    """Who has sent an event, and when."""
+    """The sender of an event."""
 
     id: str
     name: str | None
@@ -242,7 +243,7 @@ def _read_quote(content: JSON, own: OwnAccount, known: KnownIds) -> RepliedMessa
     author = str(quote.get("authorUuid") or quote.get("authorNumber") or quote.get("author") or "")
     is_own = author in {own.aci, own.number}
     files = [each.get("filename") or each.get("contentType") or "file" for each in quote.get("attachments") or ()]
-    text = quote.get("text") or (_list_items("Files", files) if files else "")
+    text = quote.get("text") or (list_items("Files", files, MAX_LISTED_ITEMS) if files else "")
     ref = known.find_original(MessageRef(own.aci if is_own else author, int(quote["id"])))
     return RepliedMessage(message_id=ref.id, author=known.find_name(author), text=text, is_own=is_own)
 
@@ -280,10 +281,10 @@ def _describe_content(content: JSON) -> str:
     if content.get("sticker"):
         return "[Sticker]"
     if contacts := content.get("contacts"):
-        return f"[{_list_items('Contacts', [_describe_contact(each) for each in contacts])}]"
+        return f"[{list_items('Contacts', [_describe_contact(each) for each in contacts], MAX_LISTED_ITEMS)}]"
     if poll := content.get("pollCreate"):
         options = [str(each.get("text", each) if isinstance(each, Mapping) else each) for each in poll["options"]]
-        return f"[{_list_items('Poll: ' + str(poll.get('question', '')), options)}]"
+        return f"[{list_items('Poll: ' + str(poll.get('question', '')), options, MAX_LISTED_ITEMS)}]"
     return ""
 
 
@@ -292,9 +293,3 @@ def _describe_contact(contact: JSON) -> str:
     name = names.get("display") or " ".join(filter(None, (names.get("given"), names.get("family"))))
     numbers = [str(each.get("value")) for each in contact.get("phone") or ()]
     return ", ".join(filter(None, (name or contact.get("organization"), *numbers)))
-
-
-def _list_items(title: str, items: list[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"{title}: {'; '.join(shown)}{more}"

@@ -1,4 +1,4 @@
-"""What an operator should know of an account on Signal: the version of signal-cli, how long it stays linked. Pure."""
+"""Reads the account of signal-cli, describes it to its operator, and links it with a phone."""
 
 from __future__ import annotations
 
@@ -19,8 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-
 PRIMARY_DEVICE_ID = 1
+
+# Signal's server changes, and then older versions no longer receive all messages.
+OLDEST_RECEIVING_VERSION: Final = (0, 14, 5)
+OLDEST_RECEIVING_DATE: Final = "June 2026"
+LINK_LIFETIME: Final = timedelta(days=30)  # a linked device that is not connected for so long is removed
+IDLE_WARNING: Final = timedelta(days=20)
+
+log = logging.getLogger(__name__)
+
+CODE_SECONDS: Final = 60.0  # Signal closes the connection that a code belongs to after about so long
+MAX_CODE_SECONDS: Final = 120.0  # if signal-cli does not notice; the phone may have scanned it at the last moment
+MAX_CODES: Final = 15  # then the owner does not seem to wait for one, and each costs a start of signal-cli
+CODE_START_SECONDS: Final = 60.0  # until signal-cli shows a code
+FINISH_SECONDS: Final = 60.0  # for the rest, after the code was scanned
+CODE_PREFIXES: Final = ("sgnl://linkdevice", "tsdevice:")
+INSTRUCTIONS: Final = (
+    "Open Signal on your phone, choose Settings, then Linked devices, then Link new device, and scan this code. "
+    "You need not transfer your message history."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +98,6 @@ def _read_json(path: Path) -> dict[str, Any]:
             "of signal-cli."
         ) from None
     return content if isinstance(content, dict) else {}
-
-
-# --------------------------------------------------------------------------------------------------
-
-# Signal's server changes, and then older versions no longer receive all messages.
-OLDEST_RECEIVING_VERSION: Final = (0, 14, 5)
-OLDEST_RECEIVING_DATE: Final = "June 2026"
-LINK_LIFETIME: Final = timedelta(days=30)  # a linked device that is not connected for so long is removed
-IDLE_WARNING: Final = timedelta(days=20)
 
 
 def describe_account(
@@ -152,23 +161,6 @@ def _read_time(milliseconds: object) -> datetime | None:
     if not isinstance(milliseconds, int) or milliseconds <= 0:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-# --------------------------------------------------------------------------------------------------
-# Links signal-cli to a phone: shows a code to scan, a new one when it has expired, until a phone has scanned it.
-
-log = logging.getLogger(__name__)
-
-CODE_SECONDS: Final = 60.0  # Signal closes the connection that a code belongs to after about so long
-MAX_CODE_SECONDS: Final = 120.0  # if signal-cli does not notice; the phone may have scanned it at the last moment
-MAX_CODES: Final = 15  # then the owner does not seem to wait for one, and each costs a start of signal-cli
-CODE_START_SECONDS: Final = 60.0  # until signal-cli shows a code
-FINISH_SECONDS: Final = 60.0  # for the rest, after the code was scanned
-CODE_PREFIXES: Final = ("sgnl://linkdevice", "tsdevice:")
-INSTRUCTIONS: Final = (
-    "Open Signal on your phone, choose Settings, then Linked devices, then Link new device, and scan this code. "
-    "You need not transfer your message history."
-)
 
 
 async def link_device(program: str, folder: str, device_name: str, report: Callable[[LinkingPrompt], None]) -> None:

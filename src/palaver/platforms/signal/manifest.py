@@ -1,4 +1,4 @@
-"""What Palaver knows of Signal before its adapter is loaded."""
+"""The settings, capabilities and manifest of Signal accounts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,6 @@ CAPABILITIES: Final = Capabilities(
     # The apps accept ten edits of a message and ignore further ones, so a growing answer is edited rarely.
     edit_pace=Pace(15.0),
 )
-
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Signal account.
 
 DEFAULT_PROGRAM = "signal-cli"
 
@@ -80,12 +76,10 @@ class SignalSettings(AccountSettings):
         return value.strip()
 
 
-# --------------------------------------------------------------------------------------------------
-
 MANIFEST = PlatformManifest(
     platform=Platform.SIGNAL,
     settings=SignalSettings,
-    create="palaver.platforms.signal.adapter:create_adapter",
+    create="palaver.platforms.signal.adapter:SignalAdapter",
     capabilities=CAPABILITIES,
     extra="signal",
     modules=("markdown_it",),

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
+from palaver.platforms.common.receiving import RecentEntries, accept_updates, parse_json_object
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.inbound import KnownIds, find_revision, parse_event, read_sender_name
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
@@ -27,8 +28,13 @@ if TYPE_CHECKING:
     from palaver.platforms.signal.spool import Spool, SpoolLine
     from palaver.sessions.inbound import AnyUpdate
 
-
 MAX_REVISIONS: Final = 500
+
+log = logging.getLogger(__name__)
+
+MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
+MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
+UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
 
 
 class AdapterState:
@@ -46,12 +52,12 @@ class AdapterState:
             for author, original, revision in fields.get("revisions") or ():
                 self._add(MessageRef(str(author), int(original)), int(revision))
 
-    def note_connected(self, now: datetime) -> None:
+    def record_connection(self, now: datetime) -> None:
         with self._changing:
             self.connected_at = now
             self._save()
 
-    def note_revision(self, target: MessageRef, revision: MessageRef) -> None:
+    def record_revision(self, target: MessageRef, revision: MessageRef) -> None:
         """Remember that a message was replaced by another."""
         with self._changing:
             original = self.find_original(target)
@@ -96,10 +102,9 @@ class AdapterState:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        fields = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return parse_json_object(path.read_bytes()) or {}
+    except OSError:
         return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _read_time(value: object) -> datetime | None:
@@ -109,23 +114,14 @@ def _read_time(value: object) -> datetime | None:
         return None
 
 
-# --------------------------------------------------------------------------------------------------
+class Memory(RecentEntries[str, str]):
+    """The beginnings of the last values by key."""
 
-log = logging.getLogger(__name__)
-
-MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
-MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
-UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
-
-
-class Memory(OrderedDict[str, str]):
-    """The beginnings of the last values by key; older ones are forgotten."""
+    def __init__(self) -> None:
+        super().__init__(MAX_REMEMBERED)
 
     def remember(self, key: str, value: str) -> None:
-        self[key] = value[:MAX_REMEMBERED_CHARS]
-        self.move_to_end(key)
-        while len(self) > MAX_REMEMBERED:
-            self.popitem(last=False)
+        super().remember(key, value[:MAX_REMEMBERED_CHARS])
 
 
 class Receiver:
@@ -159,9 +155,8 @@ class Receiver:
         unsaved: SpoolPosition | None = None
         for line in lines:
             updates = self._parse(line)
-            for number, update in enumerate(updates, 1):
-                is_last = number == len(updates)
-                await intake.accept(update, cursor=Cursor(str(line.position)) if is_last else None)
+            if updates:
+                await accept_updates(intake, updates, Cursor(str(line.position)))
             unsaved = None if updates else line.position
         if unsaved is not None:
             await intake.save_cursor(Cursor(str(unsaved)))
@@ -186,7 +181,7 @@ class Receiver:
             if sender := read_sender_name(event):
                 self._names.remember(*sender)
             if revision := find_revision(event, self._own):
-                self._state.note_revision(*revision)
+                self._state.record_revision(*revision)
             updates = parse_event(event, self._own, self._known, self._open_file)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError, InvalidInput) as error:
             log.warning("signal_event_unreadable", extra={"reason": type(error).__name__})
@@ -201,13 +196,9 @@ class Receiver:
 
 
 def _parse_line(line: SpoolLine) -> dict[str, Any] | None:
-    try:
-        content = json.loads(line.content)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
+    content = parse_json_object(line.content)
+    if content is None:
         log.warning("signal_line_unreadable", extra={"position": str(line.position), "size": len(line.content)})
-        return None
     return content
 
 

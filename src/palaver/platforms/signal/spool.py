@@ -30,7 +30,7 @@ _FILE_NAME: Final = re.compile(r"([0-9]{1,18})\.jsonl")
 
 
 class SpoolPosition(NamedTuple):
-    """How far the spool was read; stored as the account's cursor."""
+    """A place in the spool; stored as the account's cursor."""
 
     number: int  # of the file
     offset: int  # in bytes

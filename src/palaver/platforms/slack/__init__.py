@@ -1,1 +1,1 @@
-"""Slack: an app that people mention in channels, write to in direct messages, and open in its agent view."""
+"""Slack apps, through slack-sdk: by Socket Mode, or by HTTP."""

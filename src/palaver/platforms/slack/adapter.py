@@ -22,6 +22,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.receiving import run_together
 from palaver.platforms.slack.catch_up import (
     CHECK_DELAYS,
     PREVIEW_DELAYS,
@@ -51,7 +52,7 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import ButtonPressed, Cursor, Inbound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
@@ -116,7 +117,7 @@ class SlackAdapter(Adapter):
         self._directory = Directory(self._client)
         self._growing = GrowingMessages(self._client, self._get_team_id, self._timing.get_time)
         self._confirmations = Confirmations(self._client, self._growing.has_stream, self._timing.confirmation_delays)
-        self._webhook_intake = WebhookIntake(self._note_accepted)
+        self._webhook_intake = WebhookIntake(self._acknowledge_accepted)
         self._app: AppIdentity | None = None
         self._socket: SlackSocket | None = None
         self._socket_url: tuple[str, float] | None = None  # an address that was not used yet, and since when
@@ -168,7 +169,6 @@ class SlackAdapter(Adapter):
     # ---- receiving -------------------------------------------------------------------------------------------
 
     async def run(self, link: AccountLink) -> None:
-        """Receive events until canceled."""
         async with self._receiving:
             if self._app is None:
                 await self.probe()
@@ -177,20 +177,22 @@ class SlackAdapter(Adapter):
             missed_from = self._cursor = await link.load_cursor() or ""
             if not missed_from:
                 self._has_caught_up.set()  # the first start: nothing was missed
-            async with Intake(link, self._note_accepted) as intake:
+            async with Intake(link, self._acknowledge_accepted) as intake:
                 try:
                     if self._uses_socket:
                         self._socket = await self._open_socket(link)
                         receiving = self._read_socket(link, intake)
                     else:
                         receiving = self._watch_http(link)
-                    await _run_all(
+                    await run_together(
                         receiving,
                         self._catch_up(link, intake, missed_from),
                         self._confirmations.run(link, self._app),
                         self._watch_token(),
                         intake.watch(),
+                        until=asyncio.FIRST_EXCEPTION,
                     )
+                    raise ConnectionLost("The connection to Slack has ended.")
                 finally:
                     socket, self._socket = self._socket, None
                     if socket is not None:
@@ -232,7 +234,7 @@ class SlackAdapter(Adapter):
         self._envelopes[id(update)] = envelope
         await intake.accept(update, cursor=self._advance_cursor(update))
 
-    async def _note_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
+    async def _acknowledge_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Acknowledge an update that was stored."""
         envelope = self._envelopes.pop(id(update), None)
         if envelope is not None:
@@ -294,7 +296,7 @@ class SlackAdapter(Adapter):
         if isinstance(update, Inbound) and update.source.thread_id and update.source.user_id:
             address = Address(Platform.SLACK, update.source.chat_id, update.source.thread_id, self.account)
             team_id = event.get("team") or payload.get("team_id") or ""
-            self._growing.note_writer(address, update.source.user_id, team_id)
+            self._growing.remember_writer(address, update.source.user_id, team_id)
         return update
 
     async def _make_context(self, users: set[str], channels: set[str]) -> ReadingContext:
@@ -334,7 +336,6 @@ class SlackAdapter(Adapter):
         return await self._webhook_intake.accept(link, [update], cursor=self._advance_cursor(update))
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._webhook_intake.close()
         await self._client.close()
 
@@ -375,7 +376,6 @@ class SlackAdapter(Adapter):
         await self._growing.edit(message_id, message)
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Delete a message of ours."""
         await self._growing.stop(address, message_id)
         try:
             await self._client.delete_message(address, message_id)
@@ -392,7 +392,6 @@ class SlackAdapter(Adapter):
         await self._client.set_status(address, STATUS)
 
     async def stop_typing(self, address: Address) -> None:
-        """Take it back."""
         if address.thread_id is not None:
             await self._client.set_status(address, "")
 
@@ -430,22 +429,6 @@ async def _try_to_catch_up(catch_up: CatchUp, cursor: str) -> bool:
         log.warning("slack_catch_up_failed", extra={"reason": str(error)})
         return False
     return True
-
-
-async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:
-    """Run several things until one fails; then end the others, and raise its error."""
-    tasks = [asyncio.create_task(each) for each in coroutines]
-    try:
-        waiting = set(tasks)
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                await task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    raise ConnectionLost("The connection to Slack has ended.")
 
 
 def create_adapter(settings: SlackSettings, place: AccountPlace) -> Adapter:

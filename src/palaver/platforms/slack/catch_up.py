@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
+from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries
 from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
 from palaver.platforms.slack.inbound import is_own_message, is_ts
@@ -40,6 +41,14 @@ MAX_PAGES: Final = 5  # of 200 messages in one channel or thread
 MAX_THREADS: Final = 50  # of one channel
 
 log = logging.getLogger(__name__)
+
+CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
+PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
+MAX_UNCONFIRMED: Final = 200
+MAX_CLOCK_DIFFERENCE_SECONDS: Final = 120.0  # between Slack and this machine
+
+STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
+MAX_REMEMBERED: Final = 2000
 
 
 class CatchUp:
@@ -67,7 +76,7 @@ class CatchUp:
         try:
             channels = await self._client.list_channels(MAX_CHANNEL_PAGES)
         except ApiRefusal as error:
-            self._note_refusal(error, "")
+            self._log_refusal(error, "")
             return
         except RequestFailed as error:
             raise make_platform_error(error) from error
@@ -80,7 +89,7 @@ class CatchUp:
         try:
             messages = await self._list_messages(channel["id"], since)
         except ApiRefusal as error:
-            self._note_refusal(error, channel["id"])
+            self._log_refusal(error, channel["id"])
             return 0
         except RequestFailed as error:
             raise make_platform_error(error) from error
@@ -104,7 +113,7 @@ class CatchUp:
         return [found[ts] for ts in sorted(found, key=float)]
 
     @staticmethod
-    def _note_refusal(error: ApiRefusal, channel_id: str) -> None:
+    def _log_refusal(error: ApiRefusal, channel_id: str) -> None:
         """Go on if a scope is missing or the channel is no longer ours: what was written there can't be read."""
         if error.is_about_token or error.is_uncertain:
             raise make_platform_error(error) from error
@@ -113,19 +122,6 @@ class CatchUp:
 
 def _format_ts(seconds: float) -> str:
     return f"{max(0.0, seconds):.6f}"
-
-
-# --------------------------------------------------------------------------------------------------
-# Finds out whether a message has arrived whose sending was not confirmed.
-#
-# Every message of ours carries its key as metadata on Slack, so reading the chat back proves that it has arrived. A
-# stream cannot carry metadata; but what our app has sent in a thread without any can only be one. A file is found by
-# its id. What is not found stays uncertain: it may still arrive, so it is never sent again.
-
-CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
-PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
-MAX_UNCONFIRMED: Final = 200
-MAX_CLOCK_DIFFERENCE_SECONDS: Final = 120.0  # between Slack and this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +136,12 @@ class UnconfirmedMessage:
 
 
 class Confirmations:
-    """Checks the messages that may have arrived."""
+    """Finds out whether messages have arrived whose sending was not confirmed.
+
+    Every message of ours carries its key as metadata on Slack, so reading the chat back proves that it has arrived. A
+    stream cannot carry metadata; but what our app has sent in a thread without any can only be one. A file is found by
+    its id. What is not found stays uncertain: it may still arrive, so it is never sent again.
+    """
 
     def __init__(
         self,
@@ -161,19 +162,15 @@ class Confirmations:
 
     async def run(self, link: AccountLink, app: AppIdentity) -> None:
         """Check every message some times, and report those that have arrived."""
-        tasks: set[asyncio.Task[None]] = set()
+        tasks = BackgroundTasks("palaver-slack-confirmation")
         try:
             while True:
                 await self._has_new.wait()
                 self._has_new.clear()
                 while self._waiting:
-                    task = asyncio.create_task(self._follow(link, app, self._waiting.popleft()))
-                    tasks.add(task)
-                    task.add_done_callback(tasks.discard)
+                    tasks.start(self._follow(link, app, self._waiting.popleft()))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await tasks.end()
 
     async def _follow(self, link: AccountLink, app: AppIdentity, message: UnconfirmedMessage) -> None:
         message_id = await self.find(app, message, self._delays)
@@ -214,20 +211,6 @@ class Confirmations:
         return not has_content and message["ts"] != address.thread_id and not self._is_known_stream(message["ts"])
 
 
-# --------------------------------------------------------------------------------------------------
-# Messages that grow while an answer is being written: by Slack's own streams in threads, by edits elsewhere.
-#
-#     startStream ──▶ appendStream … ──▶ stopStream ──▶ chat.update …
-#     postMessage ─────────────────────────────────────▶ chat.update …
-#
-# A stream can only be added to, and Slack ends it after about five minutes. So before that, and as soon as the text
-# has changed otherwise than by growing, it is stopped and edited from then on; the message stays the same. The answer
-# itself is always the last edit, which the outbox makes.
-
-STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
-MAX_REMEMBERED: Final = 2000
-
-
 @dataclass(slots=True)
 class _Stream:
     """A message that Slack shows as growing."""
@@ -237,7 +220,15 @@ class _Stream:
 
 
 class GrowingMessages:
-    """The growing messages of one connection."""
+    """The messages of one connection that grow: by Slack's own streams in threads, by edits elsewhere.
+
+        startStream ──▶ appendStream … ──▶ stopStream ──▶ chat.update …
+        postMessage ─────────────────────────────────────▶ chat.update …
+
+    A stream can only be added to, and Slack ends it after about five minutes. So before that, and as soon as the text
+    has changed otherwise than by growing, it is stopped and edited from then on; the message stays the same. The answer
+    itself is always the last edit, which the outbox makes.
+    """
 
     def __init__(
         self, client: SlackClient, own_team_id: Callable[[], str], get_time: Callable[[], float] = time.monotonic
@@ -245,16 +236,14 @@ class GrowingMessages:
         self._client = client
         self._own_team_id = own_team_id
         self._get_time = get_time
-        self._streams: OrderedDict[str, _Stream] = OrderedDict()  # by the ts of the message
-        self._recipients: OrderedDict[Address, tuple[str, str]] = OrderedDict()  # who wrote last in a thread
-        self._refusing_chats: OrderedDict[str, None] = OrderedDict()  # where Slack allows no streams
+        self._streams: RecentEntries[str, _Stream] = RecentEntries(MAX_REMEMBERED)  # by the ts of the message
+        # Who wrote last in a thread, and their workspace.
+        self._recipients: RecentEntries[Address, tuple[str, str]] = RecentEntries(MAX_REMEMBERED)
+        self._refusing_chats: RecentEntries[str, None] = RecentEntries(MAX_REMEMBERED)  # Slack allows no streams there
 
-    def note_writer(self, address: Address, user_id: str, team_id: str) -> None:
+    def remember_writer(self, address: Address, user_id: str, team_id: str) -> None:
         """Remember who has written in a thread: Slack wants to know for whom a stream is."""
-        self._recipients[address] = (user_id, team_id or self._own_team_id())
-        self._recipients.move_to_end(address)
-        if len(self._recipients) > MAX_REMEMBERED:
-            self._recipients.popitem(last=False)
+        self._recipients.remember(address, (user_id, team_id or self._own_team_id()))
 
     def has_stream(self, message_id: str) -> bool:
         return message_id in self._streams
@@ -275,13 +264,9 @@ class GrowingMessages:
             raise
         except SendRejected as error:
             log.info("slack_stream_refused", extra={"chat": address.chat_id, "reason": str(error)})
-            self._refusing_chats[address.chat_id] = None
-            if len(self._refusing_chats) > MAX_REMEMBERED:
-                self._refusing_chats.popitem(last=False)
+            self._refusing_chats.remember(address.chat_id, None)
             return await self._client.post_message(message)
-        self._streams[message_id] = _Stream(message.body, self._get_time())
-        if len(self._streams) > MAX_REMEMBERED:
-            self._streams.popitem(last=False)
+        self._streams.remember(message_id, _Stream(message.body, self._get_time()))
         return message_id
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:

@@ -16,7 +16,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from palaver.core.errors import ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
@@ -30,7 +30,7 @@ from palaver.platforms.slack.failures import (
 from palaver.platforms.slack.outbound import build_blocks, build_fallback_text, build_metadata, disarm_broadcasts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
     from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
@@ -205,11 +205,9 @@ class SlackClient:
         )
 
     async def delete_message(self, address: Address, message_id: str) -> None:
-        try:
-            await self._deliver(lambda web: web.chat_delete(channel=address.chat_id, ts=message_id), is_repeatable=True)
-        except SendRejected as error:
-            if not is_refused_with(error, _GONE):
-                raise
+        await self._deliver(
+            lambda web: web.chat_delete(channel=address.chat_id, ts=message_id), is_repeatable=True, ignored=_GONE
+        )
 
     async def start_stream(self, address: Address, markdown: str, recipient: tuple[str, str] | None) -> str:
         """Send a message that Slack shows as growing; return its ts. `recipient` is a person and their workspace."""
@@ -234,13 +232,11 @@ class SlackClient:
 
     async def stop_stream(self, address: Address, message_id: str) -> None:
         """Let a message grow no more; one that does not grow is no error."""
-        try:
-            await self._deliver(
-                lambda web: web.chat_stopStream(channel=address.chat_id, ts=message_id), is_repeatable=True
-            )
-        except SendRejected as error:
-            if not is_refused_with(error, frozenset({"message_not_in_streaming_state", *_GONE})):
-                raise
+        await self._deliver(
+            lambda web: web.chat_stopStream(channel=address.chat_id, ts=message_id),
+            is_repeatable=True,
+            ignored={"message_not_in_streaming_state", *_GONE},
+        )
 
     async def upload_file(self, file: OutgoingFile) -> str:
         """Upload a file that people can't see yet; return its id."""
@@ -286,14 +282,11 @@ class SlackClient:
         )
 
     async def add_reaction(self, address: Address, message_id: str, name: str) -> None:
-        try:
-            await self._deliver(
-                lambda web: web.reactions_add(channel=address.chat_id, timestamp=message_id, name=name),
-                is_repeatable=True,
-            )
-        except SendRejected as error:
-            if not is_refused_with(error, frozenset({"already_reacted"})):
-                raise
+        await self._deliver(
+            lambda web: web.reactions_add(channel=address.chat_id, timestamp=message_id, name=name),
+            is_repeatable=True,
+            ignored={"already_reacted"},
+        )
 
     async def remove_reactions(self, address: Address, message_id: str, user_id: str) -> None:
         """Take back every reaction of a user to a message."""
@@ -305,16 +298,13 @@ class SlackClient:
         for reaction in (response.get("message") or {}).get("reactions") or []:
             if user_id not in reaction["users"]:
                 continue
-            try:
-                await self._deliver(
-                    lambda web, name=reaction["name"]: web.reactions_remove(  # type: ignore[misc]
-                        channel=address.chat_id, timestamp=message_id, name=name
-                    ),
-                    is_repeatable=True,
-                )
-            except SendRejected as error:
-                if not is_refused_with(error, frozenset({"no_reaction"})):
-                    raise
+            await self._deliver(
+                lambda web, name=reaction["name"]: web.reactions_remove(  # type: ignore[misc]
+                    channel=address.chat_id, timestamp=message_id, name=name
+                ),
+                is_repeatable=True,
+                ignored={"no_reaction"},
+            )
 
     async def post_ephemeral(self, address: Address, user_id: str, text: str) -> None:
         """Show a text to one person in a chat."""
@@ -350,15 +340,21 @@ class SlackClient:
             raise make_platform_error(error) from error
 
     async def _deliver(
-        self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]], *, is_repeatable: bool = False
+        self,
+        call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]],
+        *,
+        is_repeatable: bool = False,
+        ignored: Collection[str] = (),
     ) -> JSON:
-        """Make a request about a chat; raises a DeliveryError.
+        """Make a request about a chat; raises a DeliveryError, unless Slack refuses with an `ignored` code.
 
         If Slack may have acted on a request that does no harm when it is repeated, it can be retried.
         """
         try:
             return _read(await self._request(call))
         except RequestFailed as error:
+            if isinstance(error, ApiRefusal) and error.code in ignored:
+                return {}
             if isinstance(error, ApiRefusal) and error.is_about_token:
                 self.on_token_refused()
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
@@ -390,11 +386,6 @@ class SlackClient:
                 if not error.is_rate_limit:
                     raise
                 await asyncio.sleep(error.wait_seconds)
-
-
-def is_refused_with(error: SendRejected, codes: frozenset[str]) -> bool:
-    """Whether Slack has refused with one of these codes."""
-    return isinstance(error.__cause__, ApiRefusal) and error.__cause__.code in codes
 
 
 def find_share(file: JSON, channel_id: str) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.outbound import Names
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from palaver.platforms.slack.client import SlackClient
-
 
 MAX_NAMES: Final = 5000  # of people and of channels, each
 MAX_AGE_SECONDS: Final = 3600.0
@@ -26,14 +25,33 @@ MAX_LOOKUPS: Final = 20  # for one message
 
 log = logging.getLogger(__name__)
 
+NEEDED_SCOPES: Final = {
+    "chat:write": "send answers",
+    "app_mentions:read": "see when it is mentioned",
+    "im:history": "read direct messages",
+    "im:read": "find direct messages",
+    "mpim:history": "read direct messages of several people",
+    "mpim:read": "find direct messages of several people",
+    "channels:history": "read public channels it is in",
+    "channels:read": "know the names of public channels",
+    "groups:history": "read private channels it is in",
+    "groups:read": "know the names of private channels",
+    "users:read": "know people's names",
+    "files:read": "open files that people send",
+    "files:write": "send files",
+    "reactions:read": "see reactions",
+    "reactions:write": "react to messages",
+}
+
 
 class Directory:
     """Looks up names, and keeps them for a while."""
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._users: OrderedDict[str, tuple[str, float]] = OrderedDict()  # id → name, until when it is kept
-        self._channels: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        # Id → name, until when it is kept.
+        self._users: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
+        self._channels: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
 
     async def load(self, users: Collection[str], channels: Collection[str]) -> Names:
         """Return the names that are known, or can be found in time. A name that is missing is no error."""
@@ -55,7 +73,7 @@ class Directory:
         )
 
     async def _look_up(
-        self, known: OrderedDict[str, tuple[str, float]], entry_id: str, find: Callable[[str], Awaitable[str]]
+        self, known: RecentEntries[str, tuple[str, float]], entry_id: str, find: Callable[[str], Awaitable[str]]
     ) -> None:
         name, kept_seconds = known.get(entry_id, ("", 0.0))[0], RETRY_SECONDS
         try:
@@ -64,10 +82,7 @@ class Directory:
             kept_seconds = MAX_AGE_SECONDS
         except (PlatformError, RequestFailed, TimeoutError, KeyError) as error:
             log.info("slack_name_not_found", extra={"id": entry_id, "reason": str(error)})
-        known[entry_id] = (name, time.monotonic() + kept_seconds)
-        known.move_to_end(entry_id)
-        if len(known) > MAX_NAMES:
-            known.popitem(last=False)
+        known.remember(entry_id, (name, time.monotonic() + kept_seconds))
 
     async def _find_user(self, user_id: str) -> str:
         user = await self._client.find_user(user_id)
@@ -76,28 +91,6 @@ class Directory:
 
     async def _find_channel(self, channel_id: str) -> str:
         return str((await self._client.find_channel(channel_id)).get("name") or "")
-
-
-# --------------------------------------------------------------------------------------------------
-# The scopes that the app needs, and what for.
-
-NEEDED_SCOPES: Final = {
-    "chat:write": "send answers",
-    "app_mentions:read": "see when it is mentioned",
-    "im:history": "read direct messages",
-    "im:read": "find direct messages",
-    "mpim:history": "read direct messages of several people",
-    "mpim:read": "find direct messages of several people",
-    "channels:history": "read public channels it is in",
-    "channels:read": "know the names of public channels",
-    "groups:history": "read private channels it is in",
-    "groups:read": "know the names of private channels",
-    "users:read": "know people's names",
-    "files:read": "open files that people send",
-    "files:write": "send files",
-    "reactions:read": "see reactions",
-    "reactions:write": "react to messages",
-}
 
 
 def describe_missing_scopes(scopes: frozenset[str] | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What a failed request to Slack means: Palaver's error, in words."""
+"""Turns failed requests to Slack into Palaver's errors, in words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.platforms.common.failures import make_wait_error
 
 if TYPE_CHECKING:
     from slack_sdk.errors import SlackApiError
@@ -142,8 +143,7 @@ def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) ->
 
 def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
     if error.is_rate_limit:
-        seconds = error.wait_seconds
-        return SendRetryable(f"Slack asks to wait {seconds:.0f} seconds.", retry_after=seconds)
+        return make_wait_error("Slack", error.wait_seconds)
     if error.is_about_token:
         return SendRetryable(BOT_ACCESS_REFUSED, whole_account=True)
     if error.code in _UNREACHABLE:

@@ -1,16 +1,17 @@
-"""What Palaver knows of Slack before its SDK is loaded."""
+"""The settings, capabilities and manifest of Slack apps; it loads no SDK."""
 
 from __future__ import annotations
 
-import re
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, SecretStr, model_validator
 
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import PLACEHOLDER, check_api_url, check_text, check_token
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 12_000  # of a Markdown block
 MAX_UPLOAD_BYTES: Final = 200 * 1024 * 1024  # Slack takes 1 GB; larger files than this take too long to send
@@ -32,15 +33,8 @@ CAPABILITIES: Final = Capabilities(
     edit_pace=Pace(1.5),  # Slack allows about 50 updates a minute
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Slack app.
-
 DEFAULT_API_URL: Final = "https://slack.com/api"
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9-]{20,400}")
-_SIGNING_SECRET: Final = re.compile(r"[0-9a-fA-F]{16,128}")
-_PLACEHOLDER: Final = re.compile(r"your|placeholder|change|example|xxx|\.\.\.|…|[<>$]", re.IGNORECASE)
 _BOT_FIX: Final = (
     "Open https://api.slack.com/apps, choose your app and then OAuth & Permissions, and copy the Bot User OAuth Token."
 )
@@ -53,41 +47,25 @@ _SIGNING_FIX: Final = (
 )
 
 
+def _check_slack_token(name: str, prefix: str, fix: str) -> AfterValidator:
+    pattern = rf"(?i:(?!.*(?:{PLACEHOLDER}))){prefix}[A-Za-z0-9-]{{15,395}}"
+    return check_token(name, pattern, f"This is not a Slack {name}, which starts with {prefix}.", fix)
+
+
+_CHECK_SIGNING_SECRET: Final = check_text(
+    "[0-9a-fA-F]{16,128}",
+    f"This is not a signing secret, which has 32 digits and letters from a to f. {_SIGNING_FIX}",
+)
+
+
 class SlackSettings(AccountSettings):
     """One app in one workspace. With an app token it is reached by Socket Mode, without one by HTTP."""
 
-    bot_token: SecretStr
-    app_token: SecretStr | None = None  # for the mode socket
-    signing_secret: SecretStr | None = None  # for the mode http
+    bot_token: Annotated[SecretStr, _check_slack_token("bot token", "xoxb-", _BOT_FIX)]
+    app_token: Annotated[SecretStr, _check_slack_token("app token", "xapp-", _APP_FIX)] | None = None  # for socket
+    signing_secret: Annotated[SecretStr, _CHECK_SIGNING_SECRET] | None = None  # for http
     mode: Literal["socket", "http"] = "socket"
-    api_url: str = DEFAULT_API_URL
-
-    @field_validator("bot_token")
-    @classmethod
-    def _check_bot_token(cls, value: SecretStr) -> SecretStr:
-        return _check_token(value, "bot token", "xoxb-", _BOT_FIX)
-
-    @field_validator("app_token")
-    @classmethod
-    def _check_app_token(cls, value: SecretStr | None) -> SecretStr | None:
-        return None if value is None else _check_token(value, "app token", "xapp-", _APP_FIX)
-
-    @field_validator("signing_secret")
-    @classmethod
-    def _check_signing_secret(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is None:
-            return None
-        secret = value.get_secret_value().strip()
-        if not _SIGNING_SECRET.fullmatch(secret):
-            raise ValueError(
-                f"This is not a signing secret, which has 32 digits and letters from a to f. {_SIGNING_FIX}"
-            )
-        return SecretStr(secret)
-
-    @field_validator("api_url")
-    @classmethod
-    def _check_api_url(cls, value: str) -> str:
-        return check_api_url(value, "Slack's Web API", DEFAULT_API_URL)
+    api_url: Annotated[str, check_api_url("Slack's Web API", DEFAULT_API_URL)] = DEFAULT_API_URL
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
@@ -97,19 +75,6 @@ class SlackSettings(AccountSettings):
             raise ValueError(f"The mode http needs signing_secret (or SLACK_SIGNING_SECRET). {_SIGNING_FIX}")
         return self
 
-
-def _check_token(value: SecretStr, name: str, prefix: str, fix: str) -> SecretStr:
-    token = value.get_secret_value().strip()
-    if not token:
-        raise ValueError(f"The {name} is empty. {fix}")
-    if _PLACEHOLDER.search(token):
-        raise ValueError(f"The {name} is still a placeholder. {fix}")
-    if not token.startswith(prefix) or not _TOKEN.fullmatch(token):
-        raise ValueError(f"This is not a Slack {name}, which starts with {prefix}. {fix}")
-    return SecretStr(token)
-
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.SLACK,

@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
     from palaver.sessions.delivery import Button
 
-
 _REFERENCE: Final = re.compile(r"<([^<>]+)>")
 _ESCAPES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+
+MAX_FALLBACK_CHARS: Final = 3000
+MAX_BUTTON_CHARS: Final = 75
+METADATA_TYPE: Final = "palaver_message"
+
+# An answer must not notify a whole channel, whatever the model writes.
+_BROADCAST: Final = re.compile(r"<(!(?:channel|here|everyone|subteam\^))", re.IGNORECASE)
+_ZERO_WIDTH_SPACE: Final = "\u200b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +93,6 @@ def _unescape(text: str) -> str:
     for escape, character in _ESCAPES:
         text = text.replace(escape, character)
     return text
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_FALLBACK_CHARS: Final = 3000
-MAX_BUTTON_CHARS: Final = 75
-METADATA_TYPE: Final = "palaver_message"
-
-# An answer must not notify a whole channel, whatever the model writes.
-_BROADCAST: Final = re.compile(r"<(!(?:channel|here|everyone|subteam\^))", re.IGNORECASE)
-_ZERO_WIDTH_SPACE: Final = "\u200b"
 
 
 def build_blocks(markdown: str, buttons: Sequence[Button] = ()) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ import aiohttp
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import WebhookRequest
     from palaver.platforms.slack.client import SlackClient
 
-
 HELLO_SECONDS: Final = 15.0
 CLOSE_SECONDS: Final = 2.0
 MAX_WAITING_MESSAGES: Final = 1000  # that were read and not handled yet
 
 log = logging.getLogger(__name__)
+
+MAX_FORM_FIELDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +156,7 @@ class SlackSocket:
             elif frame.type is aiohttp.WSMsgType.PONG:
                 self._on_progress()
             elif frame.type is aiohttp.WSMsgType.TEXT:
-                try:
-                    message = json.loads(frame.data)
-                except ValueError:
-                    message = None
-                if isinstance(message, dict):
+                if (message := parse_json_object(frame.data)) is not None:
                     return message
                 log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
             elif frame.type is not aiohttp.WSMsgType.BINARY:
@@ -170,12 +168,6 @@ class SlackSocket:
             while True:
                 await asyncio.sleep(seconds)
                 await self._websocket.ping()
-
-
-# --------------------------------------------------------------------------------------------------
-# Requests that Slack sends to our webhook: whether they are from Slack, and what they contain. Pure.
-
-MAX_FORM_FIELDS: Final = 50
 
 
 class _FixedClock(Clock):

@@ -1,1 +1,1 @@
-"""Telegram: a bot that people write to, in private chats, groups, topics and channels."""
+"""Telegram bots, through python-telegram-bot: by polling, or by a webhook."""

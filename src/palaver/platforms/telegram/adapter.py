@@ -4,35 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected
+from telegram import (
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputFile,
+    LinkPreviewOptions,
+    Message,
+    MessageEntity,
+    ReactionTypeEmoji,
+    ReplyParameters,
+)
+from telegram.constants import ReactionEmoji
+
+from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, InvalidInput, SendRejected
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.receiving import accept_updates, parse_json_object
 from palaver.platforms.telegram.client import TelegramClient
-from palaver.platforms.telegram.inbound import BotIdentity, parse_update
+from palaver.platforms.telegram.failures import ApiRefusal
+from palaver.platforms.telegram.inbound import GENERAL_TOPIC_ID, BotIdentity, parse_update
 from palaver.platforms.telegram.manifest import CAPABILITIES
-from palaver.platforms.telegram.outbound import MessageBody, choose_menu_commands, compute_draft_id, render_markdown
+from palaver.platforms.telegram.outbound import (
+    MessageBody,
+    choose_file_method,
+    choose_menu_commands,
+    compute_draft_id,
+    render_markdown,
+)
 from palaver.sessions.inbound import ButtonPressed, Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
+    from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.telegram.manifest import TelegramSettings
-    from palaver.sessions.delivery import Address
+    from palaver.sessions.delivery import Address, Button
     from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 
 MAX_WEBHOOK_BYTES: Final = 1024 * 1024
 WEBHOOK_CHECK_SECONDS: Final = 60.0
+BUTTONS_PER_ROW: Final = 3
 BUSY_POLL_SECONDS: Final = 1.0  # between two polls while files are downloaded: a poll returns at once then
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  (the name of a header)
 PRIVACY_WARNING: Final = (
@@ -47,6 +67,9 @@ NO_PUBLIC_URL: Final = (
 NO_GROUPS_WARNING: Final = (
     "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable."
 )
+
+
+_REACTIONS: Final = frozenset(emoji.value for emoji in ReactionEmoji)
 
 
 class TelegramAdapter(Adapter):
@@ -118,22 +141,15 @@ class TelegramAdapter(Adapter):
                 new = {number: each for each in updates if (number := int(each["update_id"])) not in received}
                 for number, update in sorted(new.items()):
                     received.add(number)
-                    await self._accept(intake, update, Cursor(str(number + 1)))
+                    await accept_updates(intake, self._parse(update), Cursor(str(number + 1)))
                 if intake.is_busy and not new:
                     await intake.wait_for_change(BUSY_POLL_SECONDS)
                 if intake.cursor is not None:
                     offset = int(intake.cursor)
                     received = {number for number in received if number >= offset}
 
-    async def _accept(self, intake: Intake, update: dict[str, Any], cursor: Cursor) -> None:
-        """Store an update with its cursor. One that cannot be read is left out, so that it does not stop the rest."""
-        parsed = self._parse(update)
-        for position, each in enumerate(parsed):
-            await intake.accept(each, cursor=cursor if position == len(parsed) - 1 else None)
-        if not parsed:
-            await intake.save_cursor(cursor)
-
     def _parse(self, update: dict[str, Any]) -> Sequence[AnyUpdate]:
+        """Return what an update contains. One that cannot be read is left out, so that it does not stop the rest."""
         assert self._bot is not None  # noqa: S101  (set by `probe`)
         try:
             return parse_update(update, self._bot, self._client.download)
@@ -187,11 +203,7 @@ class TelegramAdapter(Adapter):
             return WebhookResponse(status=404)
         if not hmac.compare_digest(secret.encode(), self._settings.get_webhook_secret().encode()):
             return WebhookResponse(status=401)
-        try:
-            update = json.loads(request.body)
-        except ValueError:
-            update = None
-        if not isinstance(update, dict):
+        if (update := parse_json_object(request.body)) is None:
             return WebhookResponse(status=400)
         is_complete = await self._intake.accept(link, self._parse(update))
         return WebhookResponse(status=200 if is_complete else 503)
@@ -204,43 +216,145 @@ class TelegramAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, as JSON with a text and its entities."""
         return render_markdown(markdown, uses_rich_messages=self._settings.rich_messages)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         _check_address(message.address)
         if message.file is not None:
-            return await self._client.send_file(message.address, message.file, reply_to=message.reply_to)
+            return await self._send_file(message, message.file)
         body = MessageBody.from_json(message.body)
-        return await self._client.send_text(message.address, body, reply_to=message.reply_to, buttons=message.buttons)
+        if body.rich is not None:
+            try:
+                return await self._send_rich(message, body.rich)
+            except DeliveryError as error:
+                if not _is_content_refused(error):
+                    raise
+                log.info("telegram_rich_message_refused", extra={"reason": str(error.__cause__)})
+        sent = await self._client.deliver(
+            message.address,
+            lambda: self._client.bot.send_message(
+                _read_chat(message.address),
+                body.text,
+                entities=_make_entities(body),
+                message_thread_id=_read_thread(message.address),
+                reply_parameters=_make_reply(message.reply_to),
+                reply_markup=_make_keyboard(message.buttons),
+                link_preview_options=LinkPreviewOptions(is_disabled=True),
+            ),
+        )
+        return str(sent.message_id)
+
+    async def _send_rich(self, message: OutgoingMessage, markdown: str) -> str:
+        optional = {
+            "message_thread_id": _read_thread(message.address),
+            "reply_parameters": _make_reply(message.reply_to),
+            "reply_markup": _make_keyboard(message.buttons),
+        }
+        parameters: dict[str, Any] = {"chat_id": _read_chat(message.address), "rich_message": {"markdown": markdown}}
+        parameters |= {name: value for name, value in optional.items() if value is not None}
+        request = self._client.bot.do_api_request
+        sent = await self._client.deliver(
+            message.address, lambda: request("sendRichMessage", api_kwargs=parameters, return_type=Message)
+        )
+        return str(sent.message_id)
+
+    async def _send_file(self, message: OutgoingMessage, file: OutgoingFile) -> str:
+        content = b"".join([chunk async for chunk in file.read()])
+        method = choose_file_method(file.media_type, file.size)
+        try:
+            return await self._send_as(method, message, InputFile(content, filename=file.name))
+        except DeliveryError as error:
+            # A picture that is too long or too wide, or sound in another encoding, can still be sent as a file.
+            if method == "document" or not _is_content_refused(error):
+                raise
+        return await self._send_as("document", message, InputFile(content, filename=file.name))
+
+    async def _send_as(self, method: str, message: OutgoingMessage, file: InputFile) -> str:
+        send: Callable[..., Awaitable[Message]] = getattr(self._client.bot, f"send_{method}")
+        sent = await self._client.deliver(
+            message.address,
+            lambda: send(
+                _read_chat(message.address),
+                file,
+                message_thread_id=_read_thread(message.address),
+                reply_parameters=_make_reply(message.reply_to),
+            ),
+        )
+        return str(sent.message_id)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         """Replace the text and the buttons of a message."""
         body = MessageBody.from_json(message.body)
-        await self._client.edit_text(message.address, message_id, body, message.buttons)
+        try:
+            await self._client.deliver(
+                message.address,
+                lambda: self._client.bot.edit_message_text(
+                    body.text,
+                    _read_chat(message.address),
+                    int(message_id),
+                    entities=_make_entities(body),
+                    reply_markup=_make_keyboard(message.buttons),
+                    link_preview_options=LinkPreviewOptions(is_disabled=True),
+                ),
+                is_repeatable=True,
+            )
+        except SendRejected as error:
+            if not _is_refusal(error, "message is not modified"):
+                raise
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Delete a message of ours."""
-        await self._client.delete_message(address, message_id)
+        delete = self._client.bot.delete_message
+        try:
+            await self._client.deliver(
+                address, lambda: delete(_read_chat(address), int(message_id)), is_repeatable=True
+            )
+        except SendRejected as error:
+            if not _is_refusal(error, "message to delete not found", "message_id_invalid"):
+                raise
 
     async def show_typing(self, address: Address) -> None:
-        """Show "typing…" for five seconds."""
-        await self._client.send_typing(address)
+        show = self._client.bot.send_chat_action
+        await self._client.deliver(
+            address,
+            lambda: show(_read_chat(address), "typing", message_thread_id=_read_thread(address)),
+            is_repeatable=True,
+        )
 
     async def show_draft(self, address: Address, key: str, body: str) -> bool:
-        """Show a growing text; only private chats have drafts, and their ids are positive."""
+        """Show a growing text, which disappears with the next message, or after 30 seconds.
+
+        Only private chats have drafts, and their ids are positive.
+        """
         if not address.chat_id.isdecimal():
             return False
+        draft = MessageBody.from_json(body)
         try:
-            await self._client.send_draft(address, compute_draft_id(key), MessageBody.from_json(body))
+            await self._client.deliver(
+                address,
+                lambda: self._client.bot.send_message_draft(
+                    int(address.chat_id),
+                    compute_draft_id(key),
+                    draft.text,
+                    entities=_make_entities(draft),
+                    message_thread_id=_read_thread(address),
+                ),
+                is_repeatable=True,
+            )
         except SendRejected:
             return False
         return True
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         """React to a message. Telegram allows about 70 emoji, and refuses the others."""
-        await self._client.set_reaction(address, message_id, emoji)
+        plain = emoji.removesuffix("\ufe0f")  # keyboards add it; Telegram's list has some with and some without
+        offered = next((each for each in (emoji, plain) if each in _REACTIONS), None)
+        if emoji and offered is None:
+            raise SendRejected(f"Telegram does not offer {emoji} as a reaction.")
+        reactions = [ReactionTypeEmoji(offered)] if offered else []
+        react = self._client.bot.set_message_reaction
+        await self._client.deliver(
+            address, lambda: react(_read_chat(address), int(message_id), reactions), is_repeatable=True
+        )
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
         """Show a text to the person who pressed a button, or only end the waiting sign."""
@@ -252,6 +366,41 @@ def _check_address(address: Address) -> None:
     for part in ("0" if is_name else address.chat_id, address.thread_id or "0"):
         if not part.removeprefix("-").isdecimal():
             raise SendRejected(f"{address} is not a chat on Telegram: its id is a number, such as -1001234567890.")
+
+
+def _is_content_refused(error: DeliveryError) -> bool:
+    """Whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
+    cause = error.__cause__
+    return isinstance(cause, ApiRefusal) and cause.status in {400, 404} and not cause.is_about_chat
+
+
+def _is_refusal(error: SendRejected, *descriptions: str) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, ApiRefusal) and any(text in cause.description.lower() for text in descriptions)
+
+
+def _make_entities(body: MessageBody) -> list[MessageEntity] | None:
+    return [MessageEntity(**entity) for entity in body.entities] or None
+
+
+def _make_reply(message_id: str | None) -> ReplyParameters | None:
+    # The answer also arrives if the question was deleted meanwhile.
+    return ReplyParameters(int(message_id), allow_sending_without_reply=True) if message_id else None
+
+
+def _read_chat(address: Address) -> int | str:
+    return address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
+
+
+def _read_thread(address: Address) -> int | None:
+    thread = int(address.thread_id) if address.thread_id else None
+    return None if thread == GENERAL_TOPIC_ID else thread
+
+
+def _make_keyboard(buttons: Sequence[Button]) -> InlineKeyboardMarkup | None:
+    keys = [InlineKeyboardButton(button.label, callback_data=button.data) for button in buttons]
+    rows = [keys[start : start + BUTTONS_PER_ROW] for start in range(0, len(keys), BUTTONS_PER_ROW)]
+    return InlineKeyboardMarkup(rows) if rows else None
 
 
 def create_adapter(settings: TelegramSettings, place: AccountPlace) -> Adapter:

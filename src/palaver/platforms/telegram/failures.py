@@ -1,9 +1,8 @@
-"""What a failed request to the Bot API means: Palaver's error, in words, and never with the token."""
+"""Turns failed requests to the Bot API into Palaver's errors, in words, and never with the token."""
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from telegram.error import NetworkError, TelegramError
 
@@ -15,9 +14,10 @@ from palaver.core.errors import (
     PlatformError,
     SendRejected,
     SendRetryable,
-    SendUncertain,
     TargetUnreachable,
 )
+from palaver.platforms.common.failures import make_outage_error, make_wait_error
+from palaver.platforms.common.receiving import parse_json_object
 
 ACCESS_REFUSED: Final = (
     "Telegram refuses the bot token: it was revoked, or it is not complete. Send /mybots to @BotFather, choose your "
@@ -70,12 +70,7 @@ class ApiRefusal(TelegramError):
     @classmethod
     def from_response(cls, status: int, payload: bytes) -> Self:
         """Read an answer that is not a success; it need not come from Telegram itself."""
-        try:
-            fields: Any = json.loads(payload)
-        except ValueError:
-            fields = None
-        if not isinstance(fields, dict):
-            return cls(status, f"HTTP status {status}")
+        fields = parse_json_object(payload) or {}
         parameters = fields.get("parameters") or {}
         return cls(
             status,
@@ -112,10 +107,9 @@ def make_delivery_error(
     if isinstance(error, ApiRefusal) and error.status < 500:
         return _make_refusal_error(error, is_whole_account=is_whole_account)
     reason = remove_token(str(error), token)
-    if is_repeatable or isinstance(error, NotSentError):
-        return SendRetryable(f"Telegram can't be reached right now: {reason}")
     # After a status of 500 and more the message may be there all the same: Telegram only failed to say so.
-    return SendUncertain(f"Telegram did not confirm the message: {reason}")
+    may_have_arrived = not is_repeatable and not isinstance(error, NotSentError)
+    return make_outage_error("Telegram", reason, may_have_arrived=may_have_arrived)
 
 
 def _make_refusal_error(error: ApiRefusal, *, is_whole_account: bool) -> DeliveryError:
@@ -123,9 +117,7 @@ def _make_refusal_error(error: ApiRefusal, *, is_whole_account: bool) -> Deliver
         return ChatMovedAway("The group has become a supergroup with another id.", new_chat_id=str(error.new_chat_id))
     if error.retry_after is not None or error.status == 429:
         seconds = float(error.retry_after or 5)
-        return SendRetryable(
-            f"Telegram asks to wait {seconds:.0f} seconds.", retry_after=seconds, whole_account=is_whole_account
-        )
+        return make_wait_error("Telegram", seconds, whole_account=is_whole_account)
     if error.status in {401, 404}:
         return SendRetryable(ACCESS_REFUSED, whole_account=True)
     if (reason := _find_unreachable(error)) is not None:

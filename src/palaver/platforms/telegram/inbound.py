@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.receiving import list_items
 from palaver.sessions.inbound import (
     ButtonPressed,
     ChatMoved,
@@ -31,24 +32,45 @@ if TYPE_CHECKING:
 
     from palaver.sessions.inbound import AnyUpdate
 
-
 JSON = Mapping[str, Any]
 
-MAX_LISTED_ITEMS = 30
+
+# File id, size as Telegram says → the content, in chunks.
+OpenFile = Callable[[str, int | None], AsyncIterator[bytes]]
+
+# What the bot asks Telegram for; the rest is not sent to it.
+ALLOWED_UPDATES = (
+    "message",
+    "edited_message",
+    "channel_post",
+    "edited_channel_post",
+    "message_reaction",
+    "callback_query",
+    "my_chat_member",
+)
+
+GENERAL_TOPIC_ID = 1  # sending to it by its id fails: it has to be left out
+_CHAT_TYPES = {"private": ChatType.DM, "channel": ChatType.CHANNEL}
+_MEMBER_STATES = frozenset({"creator", "administrator", "member"})
+_COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?")
+# The field of a message, the media type if Telegram does not say it, and the ending of a made-up name.
+_FILE_FIELDS = (
+    ("animation", "video/mp4", "mp4"),
+    ("document", None, ""),
+    ("audio", "audio/mpeg", "mp3"),
+    ("voice", "audio/ogg", "ogg"),
+    ("video", "video/mp4", "mp4"),
+    ("video_note", "video/mp4", "mp4"),
+    ("live_photo", "video/mp4", "mp4"),
+)
 
 
-def describe_content(message: JSON) -> str:
-    """Return a line in brackets, or nothing if the message has no such content."""
-    return _describe(message, _DESCRIPTIONS)
+def describe_content(message: JSON, *, names_files: bool = False) -> str:
+    """Return a line in brackets, or nothing if the message has no such content.
 
-
-def describe_any_content(message: JSON) -> str:
-    """Do the same for a message whose files are not downloaded, such as one that was replied to: name them too."""
-    return _describe(message, _DESCRIPTIONS | _FILE_DESCRIPTIONS)
-
-
-def _describe(message: JSON, descriptions: Mapping[str, Callable[[Any], str]]) -> str:
-    for field, describe in descriptions.items():
+    `names_files` is for a message whose files are not downloaded, such as one that was replied to.
+    """
+    for field, describe in (_DESCRIPTIONS | _FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS).items():
         if content := message.get(field):
             return f"[{describe(content)}]"
     return ""
@@ -82,20 +104,14 @@ def _describe_contact(contact: JSON) -> str:
     return f"Contact: {name}, {contact['phone_number']}"
 
 
-def _list_items(title: str, items: list[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"{title}: {'; '.join(shown)}{more}"
-
-
 # A venue has a location too, and comes first.
 _DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "sticker": lambda sticker: join_words("Sticker", sticker.get("emoji")) or "",
     "venue": lambda venue: f"Place: {venue['title']}, {venue['address']} ({_describe_place(venue['location'])})",
     "location": lambda place: f"Location: {_describe_place(place)}",
     "contact": _describe_contact,
-    "poll": lambda poll: _list_items(f"Poll: {poll['question']}", [option["text"] for option in poll["options"]]),
-    "checklist": lambda checklist: _list_items(
+    "poll": lambda poll: list_items(f"Poll: {poll['question']}", [option["text"] for option in poll["options"]]),
+    "checklist": lambda checklist: list_items(
         f"Checklist: {checklist['title']}", [task["text"] for task in checklist["tasks"]]
     ),
     "dice": lambda dice: f"{dice['emoji']} {dice['value']}",
@@ -111,39 +127,6 @@ _FILE_DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "audio": lambda audio: join_words("Audio:", audio.get("title") or audio.get("file_name")) or "",
     "document": lambda document: join_words("File:", document.get("file_name")) or "",
 }
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-# File id, size as Telegram says → the content, in chunks.
-OpenFile = Callable[[str, int | None], AsyncIterator[bytes]]
-
-# What the bot asks Telegram for; the rest is not sent to it.
-ALLOWED_UPDATES = (
-    "message",
-    "edited_message",
-    "channel_post",
-    "edited_channel_post",
-    "message_reaction",
-    "callback_query",
-    "my_chat_member",
-)
-
-GENERAL_TOPIC_ID = 1  # sending to it by its id fails: it has to be left out
-_CHAT_TYPES = {"private": ChatType.DM, "channel": ChatType.CHANNEL}
-_MEMBER_STATES = frozenset({"creator", "administrator", "member"})
-_COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?")
-# The field of a message, the media type if Telegram does not say it, and the ending of a made-up name.
-_FILE_FIELDS = (
-    ("animation", "video/mp4", "mp4"),
-    ("document", None, ""),
-    ("audio", "audio/mpeg", "mp3"),
-    ("voice", "audio/ogg", "ogg"),
-    ("video", "video/mp4", "mp4"),
-    ("video_note", "video/mp4", "mp4"),
-    ("live_photo", "video/mp4", "mp4"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,14 +271,14 @@ def _read_replied_message(message: JSON, bot: BotIdentity) -> RepliedMessage | N
         return RepliedMessage(
             message_id=str(replied["message_id"]),
             author=_get_sender_name(replied),
-            text=quote or replied.get("text") or replied.get("caption") or describe_any_content(replied),
+            text=quote or replied.get("text") or replied.get("caption") or describe_content(replied, names_files=True),
             is_own=_is_own(replied, bot),
         )
     if external := message.get("external_reply"):
         return RepliedMessage(
             message_id=str(external.get("message_id", "")),
             author=describe_origin(external["origin"]),
-            text=quote or describe_any_content(external),
+            text=quote or describe_content(external, names_files=True),
         )
     return None
 

@@ -1,18 +1,19 @@
-"""What Palaver knows of Telegram before its SDK is loaded."""
+"""The settings, capabilities and manifest of Telegram bots; it loads no SDK."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import re
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import SecretStr, field_validator
+from pydantic import SecretStr  # noqa: TC002  (read at run time)
 
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import check_api_url, check_text, check_token
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_MESSAGE_UNITS: Final = 4096
 MAX_UPLOAD_BYTES: Final = 50 * 1024 * 1024
@@ -37,54 +38,28 @@ CAPABILITIES: Final = Capabilities(
     edit_pace=Pace(3.0),  # private chats have drafts, and a group allows 20 messages and edits a minute
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one Telegram bot.
-
 DEFAULT_API_URL = "https://api.telegram.org"
-
-_TOKEN = re.compile(r"[0-9]{5,20}:[A-Za-z0-9_-]{30,64}")
-_WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
-# The example of Telegram's documentation, and what people leave in templates.
-_PLACEHOLDER = re.compile(r"ABC-DEF|your|token|placeholder|change|example|xxx|\.\.\.|…|[<>$]", re.IGNORECASE)
-_FIX = "Send /mybots to @BotFather on Telegram, choose your bot and then API Token, and copy all of it."
+_CHECK_TOKEN = check_token(
+    "bot token",
+    r"(?!.*ABC-DEF)[0-9]{5,20}:[A-Za-z0-9_-]{30,64}",
+    "This is not a bot token: a token is a number, a colon and about 35 letters, digits, '-' or '_', without spaces.",
+    "Send /mybots to @BotFather on Telegram, choose your bot and then API Token, and copy all of it.",
+)
+_CHECK_WEBHOOK_SECRET = check_text(
+    r"[A-Za-z0-9_-]{16,256}", "The webhook secret needs 16 to 256 letters, digits, '-' or '_'."
+)
 
 
 class TelegramSettings(AccountSettings):
     """One bot. Only the token is needed."""
 
-    bot_token: SecretStr
-    api_url: str = DEFAULT_API_URL  # of another Bot API server, such as one that you run yourself
+    bot_token: Annotated[SecretStr, _CHECK_TOKEN]
+    # Of another Bot API server, such as one that you run yourself.
+    api_url: Annotated[str, check_api_url("a Bot API server", DEFAULT_API_URL)] = DEFAULT_API_URL
     mode: Literal["polling", "webhook"] = "polling"
-    webhook_secret: SecretStr | None = None  # without it, one is derived from the token
+    # Without it, one is derived from the token.
+    webhook_secret: Annotated[SecretStr, _CHECK_WEBHOOK_SECRET] | None = None
     rich_messages: bool = False  # send tables, headings and formulas as rich messages
-
-    @field_validator("bot_token")
-    @classmethod
-    def _check_token(cls, value: SecretStr) -> SecretStr:
-        token = value.get_secret_value().strip()
-        if not token:
-            raise ValueError(f"The bot token is empty. {_FIX}")
-        if _TOKEN.fullmatch(token) and "ABC-DEF" not in token:
-            return SecretStr(token)
-        if _PLACEHOLDER.search(token):
-            raise ValueError(f"The bot token is still a placeholder. {_FIX}")
-        raise ValueError(
-            "This is not a bot token: a token is a number, a colon and about 35 letters, digits, '-' or '_', without "
-            f"spaces. {_FIX}"
-        )
-
-    @field_validator("api_url")
-    @classmethod
-    def _check_api_url(cls, value: str) -> str:
-        return check_api_url(value, "a Bot API server", DEFAULT_API_URL)
-
-    @field_validator("webhook_secret")
-    @classmethod
-    def _check_webhook_secret(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not _WEBHOOK_SECRET.fullmatch(value.get_secret_value()):
-            raise ValueError("The webhook secret needs 16 to 256 letters, digits, '-' or '_'.")
-        return value
 
     def get_webhook_secret(self) -> str:
         """Return what Telegram sends with every request to the webhook; it survives a restart."""
@@ -93,8 +68,6 @@ class TelegramSettings(AccountSettings):
         token = self.bot_token.get_secret_value().encode()
         return hmac.new(token, b"palaver webhook secret", hashlib.sha256).hexdigest()
 
-
-# --------------------------------------------------------------------------------------------------
 
 MANIFEST = PlatformManifest(
     platform=Platform.TELEGRAM,

@@ -19,11 +19,10 @@ from telegramify_markdown.config import RenderConfig
 from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
 
 from palaver.delivery.model import LengthUnit, measure_length
-from palaver.platforms.common.text_tables import draw_table
+from palaver.platforms.common.markdown import draw_table, name_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
 
 MAX_TABLE_COLUMNS: Final = 60  # in characters; what is wider breaks into pieces on a phone
 MAX_MATH_CHARS: Final = 300
@@ -41,6 +40,13 @@ _INLINE_TAGS: Final = {
 Payload = Any  # `{"Start": "Paragraph"}`, `{"Text": "…"}`, "SoftBreak", as the parser returns it
 Range = Mapping[str, int]  # in the UTF-8 of the source
 Event = tuple[Payload, Range | None]
+
+MAX_PIECE_UNITS: Final = 3686  # 90 %: Telegram's own count can differ a little
+MAX_ENTITIES: Final = 100  # of one message; Telegram ignores the rest, so links and code come first
+MAX_RICH_UNITS: Final = 4096  # apps show only the beginning of longer rich messages
+MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
+MAX_PRESS_ANSWER_CHARS: Final = 200
+MIN_PIECE_SHARE: Final = 4  # a piece ends at a paragraph only if it then has at least a quarter of the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,20 +272,9 @@ def _write_wide_row(head: list[str], row: list[str], place: Range) -> Iterator[E
     yield {"Start": "Strong"}, place
     yield {"Text": row[0] if row else ""}, place
     yield {"End": "Strong"}, place
-    for title, cell in zip(head[1:], row[1:], strict=False):
-        if cell:
-            yield "HardBreak", place
-            yield {"Text": f"{title}: {cell}" if title else cell}, place
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_PIECE_UNITS: Final = 3686  # 90 %: Telegram's own count can differ a little
-MAX_ENTITIES: Final = 100  # of one message; Telegram ignores the rest, so links and code come first
-MAX_RICH_UNITS: Final = 4096  # apps show only the beginning of longer rich messages
-MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
-MAX_PRESS_ANSWER_CHARS: Final = 200
-MIN_PIECE_SHARE: Final = 4  # a piece ends at a paragraph only if it then has at least a quarter of the limit
+    for cell in name_cells(head[1:], row[1:]):
+        yield "HardBreak", place
+        yield {"Text": cell}, place
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Signed HTTP requests, for programs: messages come in as webhooks, and answers go out as webhooks."""
+"""Signed HTTP requests in and out, for programs."""

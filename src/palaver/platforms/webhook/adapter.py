@@ -20,10 +20,10 @@ from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, Targ
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
-from palaver.platforms.common.fetching import NOT_SENT_ERRORS, parse_retry_after
+from palaver.platforms.common.failures import parse_retry_after
+from palaver.platforms.common.fetching import NOT_SENT_ERRORS, HttpConnections
 from palaver.platforms.webhook.manifest import (
     CAPABILITIES,
-    LOCAL_HOSTS,
     SignatureRefused,
     read_key,
     sign_request,
@@ -40,9 +40,15 @@ if TYPE_CHECKING:
     from palaver.platforms.webhook.manifest import WebhookSettings
     from palaver.sessions.inbound import AnyUpdate, Receipt
 
-
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name
+
+DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
+
+REQUEST_SECONDS = 30.0
+
+MAX_BODY_BYTES = 1024 * 1024
+REPORT_SECONDS = 30.0
 
 
 class WebhookPayload(BaseModel):
@@ -89,12 +95,6 @@ def make_message(payload: WebhookPayload, message_id: str, *, account: str, user
     return Inbound(source=source, content=payload.text, message_id=message_id)
 
 
-# --------------------------------------------------------------------------------------------------
-# Turns an answer into the body of a request, and the receiver's answer to it into an outcome.
-
-DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
-
-
 def make_body(message: OutgoingMessage) -> bytes:
     """Return the JSON that the receiver gets."""
     fields = {
@@ -129,30 +129,23 @@ def _make_refusal(status: int, answer: str) -> SendRejected:
     return SendRejected(answer)
 
 
-# --------------------------------------------------------------------------------------------------
-# Sends signed requests to the address of one webhook. The only module of this adapter that uses the network.
-
-CONNECT_SECONDS = 10.0
-REQUEST_SECONDS = 30.0
-
-
 class WebhookClient:
     """Requests to one address, which comes from the settings and is never chosen by a message."""
 
-    def __init__(self, url: str, host: str, *, is_local: bool) -> None:
+    def __init__(self, url: str, host: str) -> None:
         self._url = url
         self._host = host
-        self._is_local = is_local
-        self._http: httpx2.AsyncClient | None = None
+        self._connections = HttpConnections(host, REQUEST_SECONDS)
+        self.close = self._connections.close
 
     async def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, float | None]:
         """Make one request; return the status of the answer, and the seconds that it asks to wait.
 
         The body of the answer is not read. Raises SendRetryable and SendUncertain.
         """
-        http = await self._open()
         headers = {**headers, "content-type": "application/json", "user-agent": "palaver"}
         try:
+            http = await self._connections.open()
             async with asyncio.timeout(REQUEST_SECONDS):
                 async with http.stream("POST", self._url, content=body, headers=headers) as response:
                     retry_after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
@@ -161,25 +154,6 @@ class WebhookClient:
             raise SendRetryable(f"{self._host} can't be reached ({type(error).__name__}).") from None
         except (httpx2.RequestError, TimeoutError) as error:
             raise SendUncertain(f"{self._host} did not answer ({type(error).__name__}).") from None
-
-    async def _open(self) -> httpx2.AsyncClient:
-        if self._http is None:
-            self._http = await asyncio.to_thread(self._create)  # it reads all certificates, which takes a while
-        return self._http
-
-    def _create(self) -> httpx2.AsyncClient:
-        timeout = httpx2.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS)
-        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, trust_env=not self._is_local)
-
-    async def close(self) -> None:
-        if self._http is not None:
-            await self._http.aclose()
-
-
-# --------------------------------------------------------------------------------------------------
-
-MAX_BODY_BYTES = 1024 * 1024
-REPORT_SECONDS = 30.0
 
 
 class WebhookAdapter(Adapter):
@@ -197,8 +171,7 @@ class WebhookAdapter(Adapter):
         self._settings = settings
         self._webhook_url = place.webhook_url
         self._get_time = get_time
-        is_local = settings.host in LOCAL_HOSTS
-        self._client = WebhookClient(settings.url, settings.host, is_local=is_local) if settings.url else None
+        self._client = WebhookClient(settings.url, settings.host) if settings.url else None
 
     async def probe(self) -> AccountInfo:
         """Say what people should know; there is nowhere to sign in."""
@@ -263,7 +236,3 @@ def _answer_receipt(receipt: Receipt, conversation: str) -> WebhookResponse:
         return _answer(202, **fields)
     retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
     return _answer(403 if retry_after is None else 429, retry_after=retry_after, **fields)
-
-
-def create_adapter(settings: WebhookSettings, place: AccountPlace) -> Adapter:
-    return WebhookAdapter(settings, place)

@@ -1,4 +1,9 @@
-"""What Palaver knows of webhooks before the adapter is loaded."""
+"""The settings and the manifest of webhooks, and the signatures of requests.
+
+Requests are signed as the specification Standard Webhooks says: `webhook-id` is the id of the message, and the same one
+twice is one message; `webhook-timestamp` is when it was signed, in seconds since 1970; `webhook-signature` is `v1,` and
+the base64 of HMAC-SHA256 over `<id>.<timestamp>.<body>`, or several of them with spaces.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +22,13 @@ from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import is_loopback
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 CAPABILITIES: Final = Capabilities()
-
-
-# --------------------------------------------------------------------------------------------------
-# Signatures of requests, as the specification Standard Webhooks describes them.
-#
-# | header | contents | |---|---| | `webhook-id` | the id of the message: the same one twice is one message | |
-# `webhook-timestamp` | when it was signed, in seconds since 1970 | | `webhook-signature` | `v1,` and the base64 of
-# HMAC-SHA256 over `<id>.<timestamp>.<body>`; or several, with spaces |
 
 ID_HEADER = "webhook-id"
 TIMESTAMP_HEADER = "webhook-timestamp"
@@ -42,6 +40,9 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  (a secret with it is the base64 of the k
 
 _MESSAGE_ID = re.compile(r"[!-~]{1,128}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
+
+MIN_KEY_BYTES = 24
+MAX_SECRET_CHARS = 512
 
 
 class SignatureRefused(Exception):
@@ -93,14 +94,6 @@ def verify_request(key: bytes, headers: Mapping[str, str], body: bytes, now: flo
     return message_id or expected
 
 
-# --------------------------------------------------------------------------------------------------
-# The settings of one webhook.
-
-MIN_KEY_BYTES = 24
-MAX_SECRET_CHARS = 512
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
 class WebhookSettings(AccountSettings):
     """One webhook: who knows its secret may write to the agent."""
 
@@ -143,19 +136,17 @@ class WebhookSettings(AccountSettings):
     @property
     def is_encrypted_or_local(self) -> bool:
         """Whether other people on the network can't read the answers."""
-        return self.url is None or urlsplit(self.url).scheme == "https" or self.host in LOCAL_HOSTS
+        return self.url is None or urlsplit(self.url).scheme == "https" or is_loopback(self.host)
 
     @property
     def key_lifetime(self) -> timedelta:
         return timedelta(hours=self.key_lifetime_hours)
 
 
-# --------------------------------------------------------------------------------------------------
-
 MANIFEST = PlatformManifest(
     platform=Platform.WEBHOOK,
     settings=WebhookSettings,
-    create="palaver.platforms.webhook.adapter:create_adapter",
+    create="palaver.platforms.webhook.adapter:WebhookAdapter",
     capabilities=CAPABILITIES,
     extra="webhook",
     modules=("httpx2",),

@@ -1,1 +1,1 @@
-"""WhatsApp through Meta's Cloud API: one business number."""
+"""WhatsApp business numbers, through Meta's Cloud API and its webhooks."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
 import re
-from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +18,7 @@ from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
+from palaver.platforms.common.receiving import RecentEntries, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient
@@ -74,7 +73,8 @@ class WhatsAppAdapter(Adapter):
         self._client = GraphClient(settings)
         self._check_now = asyncio.Event()  # a send was refused because of our account
         self._intake = WebhookIntake(self._answer_press_of)
-        self._delivered_keys: OrderedDict[str, None] = OrderedDict()  # the latest ones that people have received
+        # Of the latest messages that people have received.
+        self._delivered_keys: RecentEntries[str, None] = RecentEntries(MAX_REMEMBERED_DELIVERIES)
 
     # ---- the account -----------------------------------------------------------------------------------------
 
@@ -214,27 +214,19 @@ class WhatsAppAdapter(Adapter):
             return True
         if status.status != "failed":
             if status.status != "sent":
-                self._remember_delivery(status.key)
+                self._delivered_keys.remember(status.key, None)
             await link.confirm(status.key, status.message_id)
             return True
         if status.key in self._delivered_keys:  # it failed for one of several devices
             return True
         return await link.report_failed(status.key, make_late_error(GraphRefusal.from_error(status.error)))
 
-    def _remember_delivery(self, key: str) -> None:
-        self._delivered_keys[key] = None
-        self._delivered_keys.move_to_end(key)
-        while len(self._delivered_keys) > MAX_REMEMBERED_DELIVERIES:
-            self._delivered_keys.popitem(last=False)
-
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, in WhatsApp's own markup."""
         return render_whatsapp_messages(markdown, self.capabilities)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         outbound.build_address(message.address.chat_id)  # raises before a file is uploaded in vain
         try:
             if message.file is None:
@@ -268,13 +260,5 @@ class WhatsAppAdapter(Adapter):
 
 
 def _parse_payload(body: bytes) -> dict[str, Any] | None:
-    try:
-        payload = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    is_own = isinstance(payload, dict) and payload.get("object") == "whatsapp_business_account"
-    return payload if is_own else None
-
-
-def create_adapter(settings: WhatsAppSettings, place: AccountPlace) -> Adapter:
-    return WhatsAppAdapter(settings, place)
+    payload = parse_json_object(body) or {}
+    return payload if payload.get("object") == "whatsapp_business_account" else None

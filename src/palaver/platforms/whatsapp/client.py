@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from palaver.core.errors import ConnectionLost, DeliveryError, InvalidInput, SendRetryable, SendUncertain
-from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher
+from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable, SendUncertain
+from palaver.platforms.common.failures import make_repeatable
+from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher, HttpConnections
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_platform_error
 
 if TYPE_CHECKING:
@@ -28,11 +30,9 @@ if TYPE_CHECKING:
 
 JSON = dict[str, Any]
 
-CONNECT_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 30.0
 UPLOAD_SECONDS: Final = 180.0
 MAX_ANSWER_BYTES: Final = 1024 * 1024
-MAX_CONNECTIONS: Final = 64
 META_FILE_DOMAINS: Final = ("fbsbx.com", "fbcdn.net", "facebook.com", "whatsapp.net")
 
 
@@ -43,17 +43,9 @@ class GraphClient:
         logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every address, and one of them has the token
         self._settings = settings
         self._base_url = f"{settings.api_url}/{settings.api_version}"
-        self._is_local = settings.api_host in {"localhost", "127.0.0.1", "::1"}
         self._fetcher = FileFetcher({settings.api_host})
-        self._http: httpx2.AsyncClient | None = None
-        self._opening = asyncio.Lock()
-        self._is_closed = False
-
-    async def close(self) -> None:
-        """End every request and close every connection."""
-        self._is_closed = True
-        if self._http is not None:
-            await self._http.aclose()
+        self._connections = HttpConnections(settings.api_host, ANSWER_SECONDS)
+        self.close = self._connections.close
 
     # ---- requests that send nothing --------------------------------------------------------------------------
 
@@ -129,7 +121,7 @@ class GraphClient:
             return str(answer["id"])
         except GraphRefusal as refusal:
             error = make_delivery_error(refusal)
-            raise _make_repeatable(error) from None
+            raise make_repeatable(error) from None
         except (httpx2.RequestError, TimeoutError, KeyError) as error:
             raise SendRetryable(f"The file could not be uploaded to WhatsApp ({type(error).__name__}).") from None
 
@@ -140,8 +132,8 @@ class GraphClient:
             return await self._request("POST", path, content=content, headers={"content-type": "application/json"})
         except GraphRefusal as refusal:
             error = make_delivery_error(refusal)
-            raise (_make_repeatable(error) if is_repeatable else error) from None
-        except (*NOT_SENT_ERRORS, _ClosedError) as error:
+            raise (make_repeatable(error) if is_repeatable else error) from None
+        except NOT_SENT_ERRORS as error:
             raise SendRetryable(f"WhatsApp can't be reached right now ({type(error).__name__}).") from None
         except (httpx2.RequestError, TimeoutError) as error:
             reason = f"WhatsApp did not answer ({type(error).__name__})."
@@ -159,18 +151,15 @@ class GraphClient:
         **options: Any,
     ) -> JSON:
         """Make one request. Raises GraphRefusal, and the errors of the HTTP client."""
-        http = await self._open()
+        http = await self._connections.open()
         sent_headers = {**self._make_headers(), **(headers or {})}
         async with asyncio.timeout(seconds):
             async with http.stream(method, f"{self._base_url}/{path}", headers=sent_headers, **options) as response:
                 payload = await _read_answer(response)
         if response.status_code != httpx2.codes.OK:
             raise GraphRefusal.from_response(response.status_code, payload)
-        try:
-            answer = json.loads(payload)
-        except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict):
+        answer = parse_json_object(payload)
+        if answer is None:
             raise GraphRefusal(502, None, text="the answer is not JSON")
         return answer
 
@@ -180,23 +169,6 @@ class GraphClient:
     def _get_token(self) -> str:
         return self._settings.access_token.get_secret_value()
 
-    async def _open(self) -> httpx2.AsyncClient:
-        async with self._opening:
-            if self._is_closed:
-                raise _ClosedError("the connection is closed")
-            if self._http is None:
-                self._http = await asyncio.to_thread(self._create)  # it reads all certificates, which takes a while
-            return self._http
-
-    def _create(self) -> httpx2.AsyncClient:
-        timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        limits = httpx2.Limits(max_connections=MAX_CONNECTIONS)
-        return httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False, trust_env=not self._is_local)
-
-
-class _ClosedError(httpx2.RequestError):
-    """The client was closed: nothing was sent."""
-
 
 async def _read_answer(response: httpx2.Response) -> bytes:
     payload = b""
@@ -205,11 +177,6 @@ async def _read_answer(response: httpx2.Response) -> bytes:
         if len(payload) > MAX_ANSWER_BYTES:
             raise GraphRefusal(502, None, text="the answer is too long")
     return payload
-
-
-def _make_repeatable(error: DeliveryError) -> DeliveryError:
-    """Return the error of a request that can be repeated, whether Meta has acted or not."""
-    return SendRetryable(str(error)) if isinstance(error, SendUncertain) else error
 
 
 def _frame_upload(boundary: str, name: str, media_type: str) -> tuple[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""What a refusal of the Graph API means: by its code, never by its text, which Meta changes."""
+"""Turns refusals of the Graph API into Palaver's errors: by their codes, never by their texts, which Meta changes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.platforms.common.failures import make_wait_error
 
 ACCESS_REFUSED: Final = (
     "Meta refuses the access token. It has expired, or was revoked. Create a token of a system user that never expires "
@@ -149,9 +150,7 @@ def make_delivery_error(refusal: GraphRefusal) -> DeliveryError:
         return SendRetryable(reason, retry_after=HOUR_WAIT_SECONDS, whole_account=True)
     if code in _WAITS or refusal.status == 429:
         seconds, is_whole_account = _WAITS.get(code or 0, (HOUR_WAIT_SECONDS, True))
-        return SendRetryable(
-            f"WhatsApp asks to wait {seconds:.0f} seconds.", retry_after=seconds, whole_account=is_whole_account
-        )
+        return make_wait_error("WhatsApp", seconds, whole_account=is_whole_account)
     if code in _UNREACHABLE_REASONS:
         return TargetUnreachable(_UNREACHABLE_REASONS[code])
     if code in _UNKNOWN_OUTCOMES or refusal.status >= 500:

@@ -1,5 +1,7 @@
 """Turns a webhook of the Cloud API into what the gateway accepts. Pure: files are only described, not downloaded.
 
+A person has a phone number, written without `+`, or a BSUID, which belongs to one business.
+
 Always true: who writes is what Meta says in `from`, `from_user_id` and the contact that belongs to them; an entry that
 cannot be read is left out, and never stops the others.
 """
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform, SessionSource
+from palaver.platforms.common.receiving import list_items
 from palaver.platforms.whatsapp.failures import GraphRefusal
 from palaver.sessions.inbound import (
     ButtonPressed,
@@ -31,11 +34,24 @@ from palaver.sessions.inbound import (
 if TYPE_CHECKING:
     from palaver.sessions.inbound import AnyUpdate
 
-
 JSON = Mapping[str, Any]
 
-MAX_LISTED_ITEMS: Final = 30
 MAX_FORM_CHARS: Final = 4000
+
+_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
+
+_NUMBER = re.compile(r"[0-9]{5,20}")
+_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
+
+OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its content, in chunks
+
+log = logging.getLogger(__name__)
+
+_FILE_TYPES: Final = ("image", "video", "audio", "document")
+_OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
+_NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
+# OSError and OverflowError: a time that does not exist
+_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, InvalidInput)
 
 
 def describe_content(message: JSON) -> str | None:
@@ -62,7 +78,7 @@ def _describe_contacts(contacts: list[JSON]) -> str:
         mails = [str(each.get("email") or "") for each in contact.get("emails", [])]
         name = str(contact.get("name", {}).get("formatted_name") or "unknown")
         people.append(", ".join([name, *filter(None, [*numbers, *mails])]))
-    return _list_items("Contact" if len(people) == 1 else "Contacts", people)
+    return f"[{list_items('Contact' if len(people) == 1 else 'Contacts', people)}]"
 
 
 def _describe_order(order: JSON) -> str:
@@ -71,7 +87,7 @@ def _describe_order(order: JSON) -> str:
         for item in order.get("product_items", [])
     ]
     text = str(order.get("text") or "")
-    return "\n".join(filter(None, [text, _list_items("Order", items)]))
+    return "\n".join(filter(None, [text, f"[{list_items('Order', items)}]"]))
 
 
 def _describe_interactive(interactive: JSON) -> str:
@@ -90,13 +106,6 @@ def _describe_unsupported(message: JSON) -> str:
     return f"[A message that WhatsApp does not pass on to businesses: {kind}{f'. {reason}' if reason else ''}]"
 
 
-def _list_items(title: str, items: list[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"[{title}: {'; '.join(shown)}{more}]"
-
-
-_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
 _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "location": _describe_place,
     "contacts": _describe_contacts,
@@ -107,13 +116,6 @@ _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# The ids of people on WhatsApp: a phone number without `+`, or a BSUID, which belongs to one business.
-
-_NUMBER = re.compile(r"[0-9]{5,20}")
-_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
-
-
 def is_number(text: object) -> bool:
     return isinstance(text, str) and _NUMBER.fullmatch(text) is not None
 
@@ -122,23 +124,9 @@ def is_bsuid(text: object) -> bool:
     return isinstance(text, str) and _BSUID.fullmatch(text) is not None
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its content, in chunks
-
-log = logging.getLogger(__name__)
-
-_FILE_TYPES: Final = ("image", "video", "audio", "document")
-_OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
-_NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
-# OSError and OverflowError: a time that does not exist
-_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, InvalidInput)
-
-
 @dataclass(frozen=True, slots=True)
 class MessageStatus:
-    """What became of a message of ours."""
+    """The fate of a message of ours."""
 
     message_id: str
     key: str | None  # that it was sent with

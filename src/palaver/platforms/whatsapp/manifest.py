@@ -1,18 +1,20 @@
-"""What Palaver knows of WhatsApp before the adapter is loaded."""
+"""The settings, capabilities and manifest of WhatsApp business numbers."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr, field_validator
+from pydantic import BeforeValidator, SecretStr, field_validator
 
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import check_api_url, check_text
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_TEXT_CHARS: Final = 4096
 MAX_DOCUMENT_BYTES: Final = 100 * 1024 * 1024
@@ -34,79 +36,43 @@ CAPABILITIES: Final = Capabilities(
     pace_per_account=Pace(1 / SENDS_PER_SECOND, burst=SENDS_PER_SECOND),
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one business number.
-
 DEFAULT_API_URL = "https://graph.facebook.com"
 DEFAULT_API_VERSION = "v24.0"
-
-_TOKEN = re.compile(r"[A-Za-z0-9_.|-]{20,1024}")
-_APP_SECRET = re.compile(r"[0-9a-f]{32}")
-_VERIFY_TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,128}")
-_META_ID = re.compile(r"[0-9]{5,25}")
 _API_VERSION = re.compile(r"v[0-9]{1,3}\.[0-9]{1,2}")
-_SYSTEM_USER_FIX = (
-    "In the Meta Business Suite open Settings, System users, choose yours, then Generate token with the permissions "
-    "whatsapp_business_messaging and whatsapp_business_management."
+_CHECK_ACCESS_TOKEN = check_text(
+    r"[A-Za-z0-9_.|-]{20,1024}",
+    "This is not an access token of Meta. In the Meta Business Suite open Settings, System users, choose yours, then "
+    "Generate token with the permissions whatsapp_business_messaging and whatsapp_business_management.",
 )
-_ID_FIX = "It is shown at developers.facebook.com: your app, WhatsApp, API Setup."
+_CHECK_APP_SECRET = check_text(
+    "[0-9a-f]{32}",
+    "This is not an app secret: it has 32 digits and letters from a to f. It is shown at developers.facebook.com: your "
+    "app, App settings, Basic, App secret.",
+    clean=lambda secret: secret.strip().lower(),
+)
+_CHECK_VERIFY_TOKEN = check_text(
+    "[A-Za-z0-9_.~-]{16,128}",
+    "The verify token needs 16 to 128 letters, digits, '-', '_', '.' or '~'. Make one: openssl rand -hex 16",
+)
+_CHECK_ID = check_text(
+    "[0-9]{5,25}",
+    "This id of Meta is a number with 5 to 25 digits. It is shown at developers.facebook.com: your app, WhatsApp, API "
+    "Setup.",
+)
+MetaId = Annotated[str, BeforeValidator(str), _CHECK_ID]
 
 
 class WhatsAppSettings(AccountSettings):
     """One business number of a WhatsApp Business Account."""
 
-    access_token: SecretStr  # of a system user: it does not expire
-    app_secret: SecretStr  # signs what Meta sends to the webhook
-    verify_token: SecretStr  # chosen by you; Meta sends it once, when the webhook is set up
-    phone_number_id: str  # of the number that answers: not the number itself
-    business_account_id: str | None = None  # of the WhatsApp Business Account; to check the webhook's subscription
-    api_url: str = DEFAULT_API_URL  # of another server that speaks the Graph API
+    access_token: Annotated[SecretStr, _CHECK_ACCESS_TOKEN]  # of a system user: it does not expire
+    app_secret: Annotated[SecretStr, _CHECK_APP_SECRET]  # signs what Meta sends to the webhook
+    verify_token: Annotated[SecretStr, _CHECK_VERIFY_TOKEN]  # chosen by you; Meta sends it once, to set up the webhook
+    phone_number_id: MetaId  # of the number that answers: not the number itself
+    business_account_id: MetaId | None = None  # of the WhatsApp Business Account; to check the webhook's subscription
+    # Of another server that speaks the Graph API.
+    api_url: Annotated[str, check_api_url("a Graph API server", DEFAULT_API_URL)] = DEFAULT_API_URL
     api_version: str = DEFAULT_API_VERSION
-
-    @field_validator("access_token")
-    @classmethod
-    def _check_access_token(cls, value: SecretStr) -> SecretStr:
-        token = value.get_secret_value().strip()
-        if not _TOKEN.fullmatch(token):
-            raise ValueError(f"This is not an access token of Meta. {_SYSTEM_USER_FIX}")
-        return SecretStr(token)
-
-    @field_validator("app_secret")
-    @classmethod
-    def _check_app_secret(cls, value: SecretStr) -> SecretStr:
-        secret = value.get_secret_value().strip().lower()
-        if not _APP_SECRET.fullmatch(secret):
-            raise ValueError(
-                "This is not an app secret: it has 32 digits and letters from a to f. It is shown at "
-                "developers.facebook.com: your app, App settings, Basic, App secret."
-            )
-        return SecretStr(secret)
-
-    @field_validator("verify_token")
-    @classmethod
-    def _check_verify_token(cls, value: SecretStr) -> SecretStr:
-        token = value.get_secret_value().strip()
-        if not _VERIFY_TOKEN.fullmatch(token):
-            raise ValueError(
-                "The verify token needs 16 to 128 letters, digits, '-', '_', '.' or '~'. Make one: openssl rand -hex 16"
-            )
-        return SecretStr(token)
-
-    @field_validator("phone_number_id", "business_account_id", mode="before")
-    @classmethod
-    def _check_id(cls, value: object) -> object:
-        if value is None:
-            return None
-        text = str(value).strip()
-        if not _META_ID.fullmatch(text):
-            raise ValueError(f"This id of Meta is a number with 5 to 25 digits. {_ID_FIX}")
-        return text
-
-    @field_validator("api_url")
-    @classmethod
-    def _check_api_url(cls, value: str) -> str:
-        return check_api_url(value, "a Graph API server", DEFAULT_API_URL)
 
     @field_validator("api_version")
     @classmethod
@@ -120,12 +86,10 @@ class WhatsAppSettings(AccountSettings):
         return (urlsplit(self.api_url).hostname or "").lower()
 
 
-# --------------------------------------------------------------------------------------------------
-
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP,
     settings=WhatsAppSettings,
-    create="palaver.platforms.whatsapp.adapter:create_adapter",
+    create="palaver.platforms.whatsapp.adapter:WhatsAppAdapter",
     capabilities=CAPABILITIES,
     extra="whatsapp",
     modules=("httpx2", "markdown_it"),

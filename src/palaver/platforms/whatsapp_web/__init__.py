@@ -1,1 +1,1 @@
-"""A private WhatsApp account, linked like WhatsApp Web."""
+"""WhatsApp accounts of private persons, linked like WhatsApp Web; the library runs in a process of its own."""

@@ -18,6 +18,7 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, Se
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
+from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
     ACCOUNT_FILE,
@@ -194,10 +195,10 @@ class WhatsAppWebAdapter(Adapter):
                 open_file=lambda media: self._files.download(self._get_child(), media),
                 sent_ids=self._recent.sent_ids,
                 group_name=await self._find_group_name(chat) if is_group(chat) else None,
-                removed_emoji=self._recent.note_reaction(event),
+                removed_emoji=self._recent.remember_reaction(event),
             )
             update = parse_event(event, context)
-            self._recent.note_received(event)
+            self._recent.remember_received(event)
         except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError, InvalidInput) as error:
             log.warning(
                 "whatsapp_web_event_unreadable", extra={"account": self.account, "reason": type(error).__name__}
@@ -217,7 +218,7 @@ class WhatsAppWebAdapter(Adapter):
     async def _handle_state(self, state: State, fields: Mapping[str, Any], link: AccountLink) -> None:
         match state:
             case State.CONNECTED:
-                await self._note_connected(fields["identity"], link)
+                await self._handle_connected(fields["identity"], link)
             case State.ALIVE:
                 self._heard_at = time.monotonic()
                 link.report_connected()
@@ -236,7 +237,7 @@ class WhatsAppWebAdapter(Adapter):
             case _:
                 raise_refusal(state, str(fields.get("reason", "")))
 
-    async def _note_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
+    async def _handle_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
         self._is_connected, self._is_linking, self._notice = True, False, ""
         self._heard_at = time.monotonic()
         self._group_names.clear()
@@ -247,10 +248,9 @@ class WhatsAppWebAdapter(Adapter):
 
     def _load_account(self) -> Mapping[str, Any]:
         try:
-            account = json.loads((self._folder / ACCOUNT_FILE).read_bytes())
-        except (OSError, ValueError):
+            return parse_json_object((self._folder / ACCOUNT_FILE).read_bytes()) or {}
+        except OSError:
             return {}
-        return account if isinstance(account, dict) else {}
 
     def _save_account(self) -> None:
         path = self._folder / ACCOUNT_FILE
@@ -263,7 +263,6 @@ class WhatsAppWebAdapter(Adapter):
         return self._child
 
     async def close(self) -> None:
-        """End the child."""
         self._is_fresh = False
         await self._close_child()
 
@@ -276,11 +275,9 @@ class WhatsAppWebAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        """Return the messages that a text becomes, with the marks of WhatsApp."""
         return render_markdown(markdown)
 
     async def send(self, message: OutgoingMessage) -> str:
-        """Send a text or a file; return the id of the message."""
         chat = parse_address(message.address)
         quoted = self._recent.find_quote(chat, message.reply_to) if message.reply_to else None
         fields: dict[str, Any] = {"key": message.key, "chat": chat, "quoted": quoted}
@@ -291,7 +288,7 @@ class WhatsAppWebAdapter(Adapter):
             self._get_connected_child()  # it has made the folder for the file
             async with self._files.lend(message.file) as name:
                 answer = await self._deliver("send_file", FILE_SECONDS, file=name, **fields)
-        self._recent.note_sent(chat, answer["id"], message.body)
+        self._recent.remember_sent(chat, answer["id"], message.body)
         return str(answer["id"])
 
     async def delete(self, address: Address, message_id: str) -> None:
@@ -317,7 +314,6 @@ class WhatsAppWebAdapter(Adapter):
         await self._set_typing(address, is_typing=True)
 
     async def stop_typing(self, address: Address) -> None:
-        """Take it back."""
         await self._set_typing(address, is_typing=False)
 
     async def _set_typing(self, address: Address, *, is_typing: bool) -> None:
@@ -337,7 +333,3 @@ class WhatsAppWebAdapter(Adapter):
             return await self._get_connected_child().request(name, seconds=seconds, **fields)
         except RequestError as error:
             raise make_delivery_error(error, is_repeatable=is_repeatable) from None
-
-
-def create_adapter(settings: WhatsAppWebSettings, place: AccountPlace) -> Adapter:
-    return WhatsAppWebAdapter(settings, place)

@@ -151,17 +151,17 @@ class Child:
         elif fields["do"] == "connect":
             self._reply(fields["id"], lambda: self._connect(fields))
         else:
-            self._note_sending(fields, 1)
+            self._count_sending(fields, 1)
             requests = self._downloads if fields["do"] == "download" else self._requests
             if not requests.try_put(fields):
                 self._reply(fields["id"], _refuse_busy)
-                self._note_sending(fields, -1)
+                self._count_sending(fields, -1)
 
     def _serve(self, fields: dict[str, Any]) -> None:
         self._reply(fields["id"], lambda: self._perform(fields))
-        self._note_sending(fields, -1)
+        self._count_sending(fields, -1)
 
-    def _note_sending(self, fields: dict[str, Any], change: int) -> None:
+    def _count_sending(self, fields: dict[str, Any], change: int) -> None:
         if fields["do"] in SENDING_REQUESTS:
             with self._changed:
                 self._sending += change

@@ -2,6 +2,9 @@
 
 Always true: a person is named by their number where WhatsApp tells it, else by their LID, and both are given where both
 are known. Whether a message in a group is for the agent is decided by mentions and replies, never by its text.
+
+A person has a number (`4917012345678@s.whatsapp.net`) and a LID (`231234567890@lid`), which hides the number; a group
+has `120363041234567890@g.us`. Each device of a person adds its number: `4917012345678:3@s.whatsapp.net`.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.receiving import MAX_LISTED_ITEMS, list_items
 from palaver.sessions.inbound import (
     Inbound,
     InboundFile,
@@ -29,9 +33,39 @@ if TYPE_CHECKING:
 
     from palaver.sessions.inbound import AnyUpdate
 
-
-MAX_LISTED_ITEMS: Final = 30
 MAX_LINE_CHARS: Final = 2000
+_FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "imageMessage": lambda _image: "Photo",
+    "videoMessage": lambda _video: "Video",
+    "ptvMessage": lambda _video: "Video message",
+    "audioMessage": lambda audio: "Voice message" if audio.PTT else "Audio",
+    "documentMessage": lambda document: f"File: {document.fileName or document.title}",
+    "stickerMessage": lambda _sticker: "Sticker",
+}
+# What a person has chosen from a message of a business: their answer.
+_ANSWERS: Final[dict[str, Callable[[Any], str]]] = {
+    "listResponseMessage": lambda answer: answer.title,
+    "buttonsResponseMessage": lambda answer: answer.selectedDisplayText,
+    "templateButtonReplyMessage": lambda answer: answer.selectedDisplayText,
+}
+
+PHONE_SERVER: Final = "s.whatsapp.net"
+LID_SERVER: Final = "lid"
+GROUP_SERVER: Final = "g.us"
+
+_JID = re.compile(r"(?P<user>[^@:.]+)(?:\.\d+)?(?::\d+)?@(?P<server>[a-z.]+)")
+_PHONE_NUMBER = re.compile(r"\+?(?P<digits>[0-9]{5,20})")
+
+JSON = Mapping[str, Any]
+OpenFile = Callable[[JSON], AsyncIterator[bytes]]  # what the child says about a file → its content, in chunks
+
+_USUAL_TYPES = {  # if WhatsApp does not say it
+    "image": "image/jpeg",
+    "sticker": "image/webp",
+    "video": "video/mp4",
+    "ptv": "video/mp4",
+    "audio": "audio/ogg",
+}
 
 
 def describe_content(message: Any, *, names_files: bool = False) -> str:
@@ -48,12 +82,6 @@ def describe_content(message: Any, *, names_files: bool = False) -> str:
         if message.HasField(field):
             return str(read(getattr(message, field)))[:MAX_LINE_CHARS]
     return ""
-
-
-def _list_items(title: str, items: Sequence[str]) -> str:
-    shown = items[:MAX_LISTED_ITEMS]
-    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-    return f"{title}: {'; '.join(shown)}{more}"
 
 
 def _describe_place(place: Any) -> str:
@@ -74,7 +102,7 @@ def _describe_contact(contact: Any) -> str:
 
 
 def _describe_poll(poll: Any) -> str:
-    return _list_items(f"Poll: {poll.name}", [option.optionName for option in poll.options])
+    return list_items(f"Poll: {poll.name}", [option.optionName for option in poll.options])
 
 
 def _describe_event(event: Any) -> str:
@@ -85,41 +113,13 @@ _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "locationMessage": _describe_place,
     "liveLocationMessage": _describe_live_place,
     "contactMessage": _describe_contact,
-    "contactsArrayMessage": lambda array: _list_items("Contacts", [each.displayName for each in array.contacts]),
+    "contactsArrayMessage": lambda array: list_items("Contacts", [each.displayName for each in array.contacts]),
     "pollCreationMessage": _describe_poll,
     "pollCreationMessageV2": _describe_poll,
     "pollCreationMessageV3": _describe_poll,
     "eventMessage": _describe_event,
     "groupInviteMessage": lambda invite: f"Invitation to the group {invite.groupName}",
 }
-_FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
-    "imageMessage": lambda _image: "Photo",
-    "videoMessage": lambda _video: "Video",
-    "ptvMessage": lambda _video: "Video message",
-    "audioMessage": lambda audio: "Voice message" if audio.PTT else "Audio",
-    "documentMessage": lambda document: f"File: {document.fileName or document.title}",
-    "stickerMessage": lambda _sticker: "Sticker",
-}
-# What a person has chosen from a message of a business: their answer.
-_ANSWERS: Final[dict[str, Callable[[Any], str]]] = {
-    "listResponseMessage": lambda answer: answer.title,
-    "buttonsResponseMessage": lambda answer: answer.selectedDisplayText,
-    "templateButtonReplyMessage": lambda answer: answer.selectedDisplayText,
-}
-
-
-# --------------------------------------------------------------------------------------------------
-# Addresses of WhatsApp as texts. Imported by the child, too: only the standard library.
-#
-# A person has a number (`4917012345678@s.whatsapp.net`) and a LID (`231234567890@lid`), which hides the number; a
-# group has `120363041234567890@g.us`. Each device of a person adds its number: `4917012345678:3@s.whatsapp.net`.
-
-PHONE_SERVER: Final = "s.whatsapp.net"
-LID_SERVER: Final = "lid"
-GROUP_SERVER: Final = "g.us"
-
-_JID = re.compile(r"(?P<user>[^@:.]+)(?:\.\d+)?(?::\d+)?@(?P<server>[a-z.]+)")
-_PHONE_NUMBER = re.compile(r"\+?(?P<digits>[0-9]{5,20})")
 
 
 def strip_device(jid: str | None) -> str | None:
@@ -151,20 +151,6 @@ def order_jids(*jids: str | None) -> list[str]:
     """Return the different addresses of one person without devices, a number before a LID."""
     known = dict.fromkeys(filter(None, map(strip_device, jids)))
     return sorted(known, key=lambda jid: not is_phone(jid))
-
-
-# --------------------------------------------------------------------------------------------------
-
-JSON = Mapping[str, Any]
-OpenFile = Callable[[JSON], AsyncIterator[bytes]]  # what the child says about a file → its content, in chunks
-
-_USUAL_TYPES = {  # if WhatsApp does not say it
-    "image": "image/jpeg",
-    "sticker": "image/webp",
-    "video": "video/mp4",
-    "ptv": "video/mp4",
-    "audio": "audio/ogg",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,23 @@ _BANS: Final = {
     "BROADCAST_LIST": "too many messages went to a broadcast list",
 }
 
+_PAGE: Final = b"OggS"
+_OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
+_POSITION_OFFSET: Final = 6
+_HEADER_BYTES: Final = 27
+
+FIRST_CODE_SECONDS: Final = 60
+NEXT_CODE_SECONDS: Final = 20
+PAIRING_CODE_SECONDS: Final = 160
+LINKING_GRACE_SECONDS: Final = 15.0  # after a code has expired without a new one
+MAX_REMEMBERED_IDS: Final = 1000
+_MEDIA_TYPES: Final = {
+    "imageMessage": MediaType.MediaImage,
+    "videoMessage": MediaType.MediaVideo,
+    "audioMessage": MediaType.MediaAudio,
+    "documentMessage": MediaType.MediaDocument,
+}
+
 
 def classify_error(text: str) -> ErrorKind:
     """Return what a failed request means for what was to be sent."""
@@ -114,15 +131,6 @@ def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str,
     return State.UNAVAILABLE, {"reason": f"WhatsApp refuses the connection for now ({name.lower().replace('_', ' ')})."}
 
 
-# --------------------------------------------------------------------------------------------------
-# The length of a voice message: phones show it before it is played. Pure.
-
-_PAGE: Final = b"OggS"
-_OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
-_POSITION_OFFSET: Final = 6
-_HEADER_BYTES: Final = 27
-
-
 def measure_seconds(content: bytes) -> int | None:
     """Return how long the sound in an Ogg file with Opus lasts; None if it is none."""
     if not content.startswith(_PAGE) or b"OpusHead" not in content[:200]:
@@ -134,21 +142,7 @@ def measure_seconds(content: bytes) -> int | None:
     return max(1, round(position / _OPUS_RATE)) if position > 0 else None
 
 
-# --------------------------------------------------------------------------------------------------
-
 library_log.setLevel(logging.CRITICAL)
-
-FIRST_CODE_SECONDS: Final = 60
-NEXT_CODE_SECONDS: Final = 20
-PAIRING_CODE_SECONDS: Final = 160
-LINKING_GRACE_SECONDS: Final = 15.0  # after a code has expired without a new one
-MAX_REMEMBERED_IDS: Final = 1000
-_MEDIA_TYPES: Final = {
-    "imageMessage": MediaType.MediaImage,
-    "videoMessage": MediaType.MediaVideo,
-    "audioMessage": MediaType.MediaAudio,
-    "documentMessage": MediaType.MediaDocument,
-}
 
 
 def _never_raise(handler: Callable[..., None]) -> Callable[..., None]:
@@ -159,7 +153,7 @@ def _never_raise(handler: Callable[..., None]) -> Callable[..., None]:
         try:
             handler(self, *arguments)
         except Exception as error:  # noqa: BLE001  (its text may hold anything)
-            self.note_problem(type(error).__name__)
+            self.report_problem(type(error).__name__)
 
     return call
 
@@ -210,8 +204,8 @@ class NeonizeLibrary:
             neonize.JoinedGroup: self._on_joined_group,
             neonize.Connected: self._on_connected,
             neonize.Disconnected: lambda _: self._report(State.DISCONNECTED, {}),
-            neonize.KeepAliveTimeout: lambda _: self._note_keep_alive(is_missed=True),
-            neonize.KeepAliveRestored: lambda _: self._note_keep_alive(is_missed=False),
+            neonize.KeepAliveTimeout: lambda _: self._set_keep_alive(is_missed=True),
+            neonize.KeepAliveRestored: lambda _: self._set_keep_alive(is_missed=False),
             neonize.LoggedOut: self._on_logged_out,
             neonize.StreamReplaced: lambda _: self._report(State.REPLACED, {}),
             neonize.TemporaryBan: lambda ban: self._report(State.BANNED, {"reason": describe_ban(ban)}),
@@ -232,7 +226,7 @@ class NeonizeLibrary:
         if self._client is not None:
             self._client.stop()
 
-    def note_problem(self, kind: str) -> None:
+    def report_problem(self, kind: str) -> None:
         """Report that something was received which can't be read, without what it was."""
         self._report(State.UNREADABLE, {"reason": kind})
 
@@ -295,7 +289,7 @@ class NeonizeLibrary:
         assert self._client is not None  # noqa: S101  (set before it connects)
         return self._client
 
-    def _note_keep_alive(self, *, is_missed: bool) -> None:
+    def _set_keep_alive(self, *, is_missed: bool) -> None:
         self._misses_answers = is_missed
 
     def _on_logged_out(self, logged_out: neonize.LoggedOut) -> None:

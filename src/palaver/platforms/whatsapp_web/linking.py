@@ -1,21 +1,20 @@
-"""How an account is linked with a phone, and what to do when WhatsApp does not let it in: in words for its owner."""
+"""Tells the owner how to link a phone, and what to do when WhatsApp refuses; remembers the latest messages."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.delivery.model import LinkingPrompt
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.whatsapp_web.inbound import is_group
 from palaver.platforms.whatsapp_web.protocol import SESSION_FILE, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
 
 MAX_LINKING_ROUNDS: Final = 5  # each shows codes for some minutes
 LINKING_EXPIRED: Final = (
@@ -45,6 +44,9 @@ _REFUSALS: Final = {
     State.BANNED: "Stop this account for now (platforms.whatsapp-web.enabled: false), and look into WhatsApp on your "
     "phone.",
 }
+
+MAX_MESSAGES: Final = 1000
+MAX_QUOTE_CHARS: Final = 300
 
 
 def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datetime | None = None) -> LinkingPrompt:
@@ -86,13 +88,6 @@ def put_session_aside(folder: Path) -> None:
             path.replace(folder / f"{_ASIDE}.db{ending}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Remembers the latest messages: WhatsApp wants to be told whose message it is that is replied or reacted to.
-
-MAX_MESSAGES: Final = 1000
-MAX_QUOTE_CHARS: Final = 300
-
-
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
     """What a reply or a reaction needs to know of a message."""
@@ -103,31 +98,35 @@ class SeenMessage:
 
 
 class RecentMessages:
-    """The latest messages and reactions of one account, in memory: after a restart, replies in groups quote nothing."""
+    """The latest messages and reactions of one account: WhatsApp wants to be told whose message is replied to.
+
+    Only in memory: after a restart, replies in groups quote nothing.
+    """
 
     def __init__(self) -> None:
-        self._messages: OrderedDict[str, SeenMessage] = OrderedDict()
-        self._reactions: OrderedDict[tuple[str, str], str] = OrderedDict()  # message and person → emoji
-        self.sent_ids: OrderedDict[str, None] = OrderedDict()
+        self._messages: RecentEntries[str, SeenMessage] = RecentEntries(MAX_MESSAGES)
+        # Message and person → emoji.
+        self._reactions: RecentEntries[tuple[str, str], str] = RecentEntries(MAX_MESSAGES)
+        self.sent_ids: RecentEntries[str, None] = RecentEntries(MAX_MESSAGES)
 
-    def note_received(self, event: Mapping[str, Any]) -> None:
+    def remember_received(self, event: Mapping[str, Any]) -> None:
         """Remember a message that came."""
         if event["kind"] == "message":
             seen = SeenMessage(event["sender"], event["text"][:MAX_QUOTE_CHARS], event["is_self"])
-            _remember(self._messages, event["id"], seen)
+            self._messages.remember(event["id"], seen)
 
-    def note_sent(self, chat: str, message_id: str, text: str) -> None:
+    def remember_sent(self, chat: str, message_id: str, text: str) -> None:
         """Remember a message that was sent."""
-        _remember(self.sent_ids, message_id, None)
-        _remember(self._messages, message_id, SeenMessage(chat, text[:MAX_QUOTE_CHARS], is_own=True))
+        self.sent_ids.remember(message_id, None)
+        self._messages.remember(message_id, SeenMessage(chat, text[:MAX_QUOTE_CHARS], is_own=True))
 
-    def note_reaction(self, event: Mapping[str, Any]) -> str | None:
+    def remember_reaction(self, event: Mapping[str, Any]) -> str | None:
         """Remember a reaction; for one that is taken back, return which it was, if that is known."""
         if event["kind"] != "reaction":
             return None
         key = (event["target"], event["sender"])
         if event["emoji"]:
-            _remember(self._reactions, key, event["emoji"])
+            self._reactions.remember(key, event["emoji"])
             return None
         return self._reactions.pop(key, None)
 
@@ -140,10 +139,3 @@ class RecentMessages:
         if seen is not None:
             return {"id": message_id, "sender": seen.sender, "text": seen.text}
         return None if is_group(chat) else {"id": message_id, "sender": chat, "text": ""}
-
-
-def _remember(known: OrderedDict[Any, Any], key: object, value: object) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > MAX_MESSAGES:
-        known.popitem(last=False)

@@ -1,9 +1,9 @@
-"""What Palaver knows of WhatsApp Web before its library is loaded."""
+"""The settings, capabilities and manifest of linked WhatsApp accounts; it loads no library."""
 
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator
@@ -12,6 +12,8 @@ from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.settings import check_text
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 4096
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024  # the library holds a file in memory several times while it encrypts it
@@ -32,12 +34,12 @@ CAPABILITIES: Final = Capabilities(
     pace_per_account=Pace(1.0, burst=3),
 )
 
-
-# --------------------------------------------------------------------------------------------------
-# The settings of one linked WhatsApp account.
-
-_SEPARATORS = re.compile(r"[ ()./-]")
-_PHONE_NUMBER = re.compile(r"[1-9][0-9]{6,14}")
+_CHECK_PHONE_NUMBER = check_text(
+    "[1-9][0-9]{6,14}",
+    "This is not a phone number in international form. Write it with its country code, such as +49 170 1234567, in "
+    "quotation marks.",
+    clean=lambda number: re.sub("[ ()./-]", "", number.strip()).removeprefix("+"),
+)
 _PROXY_SCHEMES = frozenset({"http", "https", "socks5"})
 _MAX_DEVICE_NAME_CHARS = 32
 
@@ -46,23 +48,11 @@ class WhatsAppWebSettings(AccountSettings):
     """One account. Nothing is needed: without settings, it is linked by a QR code and answers notes to yourself."""
 
     chats: Literal["self", "all"] = "self"  # answer only your messages to yourself, or everybody whom the rules allow
-    phone_number: str | None = None  # of the account: then it is linked by a code to type instead of a QR code
+    # Of the account: then it is linked by a code to type instead of a QR code.
+    phone_number: Annotated[str, _CHECK_PHONE_NUMBER] | None = None
     device_name: str = "Palaver"  # in the list of linked devices on the phone
     proxy_url: SecretStr | None = None  # http://…, https://… or socks5://…; it may contain a password
     child_command: tuple[str, ...] | None = None  # a program that speaks the same lines instead of the built-in one
-
-    @field_validator("phone_number")
-    @classmethod
-    def _check_phone_number(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        digits = _SEPARATORS.sub("", value.strip()).removeprefix("+")
-        if not _PHONE_NUMBER.fullmatch(digits):
-            raise ValueError(
-                "This is not a phone number in international form. Write it with its country code, such as "
-                "+49 170 1234567, in quotation marks."
-            )
-        return digits
 
     @field_validator("device_name")
     @classmethod
@@ -90,12 +80,10 @@ class WhatsAppWebSettings(AccountSettings):
         return value
 
 
-# --------------------------------------------------------------------------------------------------
-
 MANIFEST = PlatformManifest(
     platform=Platform.WHATSAPP_WEB,
     settings=WhatsAppWebSettings,
-    create="palaver.platforms.whatsapp_web.adapter:create_adapter",
+    create="palaver.platforms.whatsapp_web.adapter:WhatsAppWebAdapter",
     capabilities=CAPABILITIES,
     extra="whatsapp-web",
     modules=("markdown_it",),  # not neonize: it is loaded in a process of its own, never in the server

@@ -1,4 +1,4 @@
-"""What Palaver sends, in the fields of the child's requests, and what a failed request means. Pure."""
+"""Builds the fields of the child's requests, and turns failed ones into Palaver's errors. Pure."""
 
 from __future__ import annotations
 

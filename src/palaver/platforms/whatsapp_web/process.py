@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import OutgoingFile
 
-
 CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "palaver.platforms.whatsapp_web.child")
 CLOSE_SECONDS: Final = 6.0  # the child finishes what it is sending
 KILL_SECONDS: Final = 2.0
@@ -52,6 +51,11 @@ PASSED_VARIABLES: Final = re.compile(
 _CRASH_REASON: Final = re.compile(
     rb"^(?:fatal error: [a-z .:'-]{3,80}|panic: runtime error: [a-z -]{3,60})", re.MULTILINE
 )
+
+CHUNK_BYTES: Final = 256 * 1024
+DOWNLOAD_SECONDS: Final = 120.0
+MAX_DOWNLOAD_ATTEMPTS: Final = 3  # that end with a crash of the child
+END_SECONDS: Final = 30.0  # in which a connection whose child has ended is taken down
 
 
 class ChildEnded(ConnectionLost):
@@ -159,7 +163,7 @@ class ChildProcess:
             raise
         finally:
             self._has_ended = True
-            await self._note_end(reason)
+            await self._report_end(reason)
 
     def _handle(self, fields: dict[str, Any]) -> None:
         if "re" not in fields:
@@ -177,7 +181,7 @@ class ChildProcess:
             error = fields["error"]
             reply.set_exception(RequestError(ErrorKind(error["kind"]), str(error["text"])))
 
-    async def _note_end(self, reason: str | None) -> None:
+    async def _report_end(self, reason: str | None) -> None:
         if reason is None:
             code = await self._process.wait()
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
@@ -251,17 +255,11 @@ def describe_exit(code: int, error_output: bytes) -> str:
     return f"The WhatsApp library has crashed ({reason}). It is started again."
 
 
-# --------------------------------------------------------------------------------------------------
-# Passes files between Palaver and the child, as files in the account's folder: a line could not hold them.
-
-CHUNK_BYTES: Final = 256 * 1024
-DOWNLOAD_SECONDS: Final = 120.0
-MAX_DOWNLOAD_ATTEMPTS: Final = 3  # that end with a crash of the child
-END_SECONDS: Final = 30.0  # in which a connection whose child has ended is taken down
-
-
 class FileExchange:
-    """The folder of one account. Every file in it is deleted as soon as it was read, and the rest at the next start."""
+    """Passes files between Palaver and the child, in the account's folder: a line could not hold them.
+
+    Every file there is deleted as soon as it was read, and the rest at the next start.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / FILES_FOLDER

@@ -1,24 +1,28 @@
-"""Draws a table with the characters of a font whose letters are all equally wide."""
+"""Shared by the converters of Markdown: the cells of tables, tables as text, texts that every platform takes.
+
+A table is drawn with the characters of a font whose letters are all equally wide. One that is too wide for a phone
+becomes a list of its rows.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-
-from palaver.core.http_url import is_http_url
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from markdown_it.token import Token
+
+T = TypeVar("T")
 
 _INVISIBLE = frozenset("\ufe0f\u200d")  # inside an emoji
 
 
 @dataclass(frozen=True, slots=True)
 class TableLines:
-    """What stands between the cells."""
+    """The characters between the cells."""
 
     column: str = " │ "
     rule: str = "─"  # below the head
@@ -38,6 +42,31 @@ def draw_table(rows: Sequence[Sequence[str]], max_columns: int, lines: TableLine
     return "\n".join(drawn)
 
 
+def read_rows(tokens: Iterable[Token], read_cell: Callable[[Token], T]) -> Iterator[list[T]]:
+    """Yield the cells of each row of a table, until its end; the first row is the head."""
+    row: list[T] = []
+    for token in tokens:
+        if token.type == "tr_open":
+            row = []
+        elif token.type == "inline":
+            row.append(read_cell(token))
+        elif token.type == "tr_close":
+            yield row
+        elif token.type == "table_close":
+            return
+
+
+def name_cells(head: Sequence[str], row: Sequence[str]) -> list[str]:
+    """Return the cells of a row that are not empty, each with the name of its column."""
+    cells = zip(head, row, strict=False)
+    return [f"{name}: {cell}" if name else cell for name, cell in cells if cell]
+
+
+def replace_invalid_characters(text: str) -> str:
+    """Return a text that can be written as UTF-8 and contains no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def measure_width(text: str) -> int:
     """Return how many columns a text takes: Chinese characters and emoji take two."""
     if text.isascii():
@@ -53,14 +82,3 @@ def _measure_character(character: str) -> int:
 
 def _pad_cell(cell: str, width: int) -> str:
     return cell + " " * (width - measure_width(cell))
-
-
-# --------------------------------------------------------------------------------------------------
-# Checks of settings that several platforms have.
-
-
-def check_api_url(value: str, server: str, example: str) -> str:
-    """Return the address of a platform's server without a slash at its end. Raises ValueError with words for people."""
-    if not is_http_url(value) or urlsplit(value).query or urlsplit(value).fragment:
-        raise ValueError(f"{value!r} is not the address of {server}; use one such as {example}.")
-    return value.rstrip("/")

@@ -1,0 +1,80 @@
+"""Checks of settings that several platforms have, as notes of their types: `Annotated[SecretStr, check_text(…)]`.
+
+What they raise is for people: what is wrong, and where the right value is found. It never contains the value of a
+secret.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, SecretStr
+
+from palaver.core.http_url import is_http_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The example of Telegram's documentation, and what people leave in templates.
+PLACEHOLDER: Final = r"ABC-DEF|your|placeholder|change|example|xxx|\.\.\.|…|[<>$]"
+
+
+def check_text(pattern: str, problem: str, *, clean: Callable[[str], str] = str.strip) -> AfterValidator:
+    """Let a text or a secret match a pattern, after `clean`."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(problem)
+        return text
+
+    return _check_cleaned(check, clean)
+
+
+def check_token(
+    name: str, pattern: str, problem: str, fix: str, *, clean: Callable[[str], str] = str.strip
+) -> AfterValidator:
+    """Let a token match a pattern; say whether it is empty or still a placeholder."""
+
+    def check(token: str) -> str:
+        if not token:
+            raise ValueError(f"The {name} is empty. {fix}")
+        if re.fullmatch(pattern, token):
+            return token
+        if re.search(f"token|{PLACEHOLDER}", token, re.IGNORECASE):
+            raise ValueError(f"The {name} is still a placeholder. {fix}")
+        raise ValueError(f"{problem} {fix}")
+
+    return _check_cleaned(check, clean)
+
+
+def check_api_url(server: str, example: str) -> AfterValidator:
+    """Let an address be that of a platform's server; it becomes one without a slash at its end."""
+
+    def check(url: str) -> str:
+        if not is_http_url(url) or urlsplit(url).query or urlsplit(url).fragment:
+            raise ValueError(f"{url!r} is not the address of {server}; use one such as {example}.")
+        return url.rstrip("/")
+
+    return AfterValidator(check)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_cleaned(check: Callable[[str], str], clean: Callable[[str], str]) -> AfterValidator:
+    def validate(value: str | SecretStr) -> str | SecretStr:
+        if isinstance(value, SecretStr):
+            return SecretStr(check(clean(value.get_secret_value())))
+        return check(clean(value))
+
+    return AfterValidator(validate)
