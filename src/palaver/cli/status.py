@@ -13,7 +13,7 @@ from palaver import __version__
 from palaver.cli.options import confirm_upgrade, json_option, load_cli_settings, open_store, yes_option
 from palaver.cli.output import Column, clean_line, format_count, print_hint, print_json, print_table
 from palaver.core.errors import StoreBusy
-from palaver.delivery.model import STATE_WORDS
+from palaver.delivery.model import STATE_LABELS
 
 if TYPE_CHECKING:
     from palaver.config import Settings
@@ -46,7 +46,7 @@ def status(ctx: click.Context) -> None:
     click.echo(f"Retention      {loaded.settings.turns.retention.describe()}")
     click.echo(f"Agent          {clean_line(agent)}")
     for account in accounts:
-        click.echo(f"{'Platforms' if account is accounts[0] else '':14} {account.label}: {STATE_WORDS[account.state]}")
+        click.echo(f"{'Platforms' if account is accounts[0] else '':14} {account.label}: {STATE_LABELS[account.state]}")
 
 
 def describe_database(settings: Settings) -> str:

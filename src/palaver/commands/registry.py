@@ -72,10 +72,14 @@ class CommandRegistry:
         """Find a command by its name or an alias."""
         return self._by_name.get(name.lower())
 
-    def find_in_text(self, text: str) -> Command | None:
-        """Find the command that a text starts with, without reading its arguments."""
+    def makes_file(self, text: str) -> bool:
+        """Whether a text is a command that makes a file for its reply. The arguments of no other command are read."""
         match = _COMMAND.fullmatch(text)
-        return None if match is None else self.find(match[1])
+        command = None if match is None else self.find(match[1])
+        if command is None or not command.makes_file:
+            return False
+        call = self.parse(text)
+        return isinstance(call, CommandCall) and call.action.function is not _reject_arguments
 
     def parse(self, text: str) -> CommandCall | MessageCall | None:
         """Parse a text that starts with a command; None if it is an ordinary message.

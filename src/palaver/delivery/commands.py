@@ -22,7 +22,7 @@ from palaver.commands.reply_text import escape_markdown, format_age, format_code
 from palaver.core.errors import ChatNotReachable, InvalidInput, NotAllowed
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
 from palaver.delivery.health import read_account_health
-from palaver.delivery.model import STATE_WORDS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountState
 from palaver.delivery.notices import CONTINUES_TEXT, describe_place, send_notice
 from palaver.delivery.wire import account_to_flat_json
 from palaver.people import table as people
@@ -227,7 +227,7 @@ def _describe_home_channels(context: CommandContext) -> Iterator[str]:
 
 
 def _describe_account(context: CommandContext, account: AccountHealth, *, is_owner: bool) -> Iterator[str]:
-    state = STATE_WORDS[account.state]
+    state = STATE_LABELS[account.state]
     status = account.status
     if status is not None and account.state is AccountState.LIVE:
         state += f" ({format_age(status.since, context.now)})"

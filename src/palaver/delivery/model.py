@@ -92,7 +92,7 @@ class AccountState(StrEnum):
     REFUSED = "refused"  # by the platform, or because of its settings: the owner has to fix something
 
 
-STATE_WORDS = {
+STATE_LABELS = {
     AccountState.OFF: "not running",
     AccountState.CONNECTING: "connecting",
     AccountState.LIVE: "connected",

@@ -165,8 +165,7 @@ def _takes_long(update: AnyUpdate) -> bool:
     """Whether others must not wait for an update: its files have to be downloaded, or a file is made for its reply."""
     if not isinstance(update, Inbound):
         return False
-    command = REGISTRY.find_in_text(update.content) if isinstance(update.content, str) else None
-    return bool(update.files) or (command is not None and command.makes_file)
+    return bool(update.files) or (isinstance(update.content, str) and REGISTRY.makes_file(update.content))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.platforms.accounts import account_argument, find_account, load_accounts
 from palaver.cli.platforms.linking_screen import LinkingScreen
 from palaver.core.invocation import format_command
-from palaver.delivery.model import STATE_WORDS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def link(ctx: click.Context, account: str) -> None:
         name = f" as {output.clean_line(status.name)}" if status.name else ""
         click.echo(f"{health.label} is linked and connected{name}.")
         return
-    reason = output.clean_line(status.error or STATE_WORDS[status.state])
+    reason = output.clean_line(status.error or STATE_LABELS[status.state])
     click.echo(f"{health.label} is not linked: {reason}", err=True)
     ctx.exit(1)
 
@@ -93,7 +93,7 @@ def _draw(health: AccountHealth, status: AccountStatus, *, is_terminal: bool) ->
     prompt = status.linking
     if prompt is None:
         error = f"\n{output.clean_line(status.error)}" if status.error else ""
-        return f"{health.label}: {STATE_WORDS[status.state]}…{error}"
+        return f"{health.label}: {STATE_LABELS[status.state]}…{error}"
     return LinkingScreen(health.label, prompt).render(
         shutil.get_terminal_size() if is_terminal else None, has_blocks=output.can_print_unicode()
     )

@@ -13,7 +13,7 @@ from palaver.cli.output import Column
 from palaver.cli.platforms.accounts import account_argument, account_to_json, find_account, load_accounts
 from palaver.cli.running_servers import find_running_server
 from palaver.core.invocation import format_command
-from palaver.delivery.model import STATE_WORDS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,7 @@ def _make_row(account: Account, now: datetime) -> tuple[str, ...]:
     health, status = account.health, account.health.status
     return (
         health.short_name,
-        STATE_WORDS[health.state],
+        STATE_LABELS[health.state],
         output.format_relative_time(status.since, now) if status else "",
         output.format_relative_time(status.last_message_at, now) if status else "never",
         str(health.waiting),
@@ -94,7 +94,7 @@ def _make_row(account: Account, now: datetime) -> tuple[str, ...]:
 
 def _print_account(account: Account) -> None:
     health, status = account.health, account.health.status
-    lines = [("Account", health.label), ("State", STATE_WORDS[health.state])]
+    lines = [("Account", health.label), ("State", STATE_LABELS[health.state])]
     if status is not None:
         lines += [
             ("Since", output.format_timestamp(status.since)),

@@ -15,7 +15,7 @@ from palaver.core.engines.schema_state import get_sqlite_path, load_schema_state
 from palaver.core.engines.sqlite_file import list_backup_paths, refuse_lost_file
 from palaver.core.errors import PalaverError, SchemaTooNew, StoreDamaged
 from palaver.delivery.health import load_health
-from palaver.delivery.model import STATE_WORDS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountState
 from palaver.operation import invariants
 from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
 from palaver.operation.integrity_check import check_integrity
@@ -221,7 +221,7 @@ def _describe_running(
     status = health.status
     assert status is not None  # noqa: S101  (the caller has checked it)
     error = account.hide_secrets(status.error or "")
-    words, command = STATE_WORDS[status.state], commands.format("platforms")
+    words, command = STATE_LABELS[status.state], commands.format("platforms")
     if status.state in _BAD_STATES:
         yield make_problem(
             FindingCode.ACCOUNT_FAILED,
