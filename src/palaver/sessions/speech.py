@@ -53,7 +53,7 @@ _SENTENCE_END = re.compile(r"[.!?…:;。!?]\s|\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechRules:
-    """Which engines turn speech into text and text into speech."""
+    """The engines that turn speech into text and text into speech."""
 
     transcription: str = AUTO  # auto, off, command, or provider:model
     speaking: str = AUTO  # the same
@@ -183,7 +183,7 @@ class FileQuotaReached(LimitReached):
 
 @dataclass(frozen=True, slots=True)
 class FileUsage:
-    """How much space the files of a person take. Equal files are stored, and counted, once."""
+    """The space that the files of a person take. Equal files are stored, and counted, once."""
 
     size: int  # in bytes
     file_count: int  # also equal ones

@@ -1,4 +1,4 @@
-"""Sessions: creates, finds and changes them. Lists are in `session_lists.py`, deleting in `session_deletion.py`."""
+"""Sessions: creates, finds and changes them. `list_table.py` lists, `deletion_table.py` deletes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_SAME_TITLES = 50
 
 
 class SessionColumns(NamedTuple):
-    """What is read of a session."""
+    """The columns of a session."""
 
     no: int
     audience_no: int
@@ -147,7 +147,7 @@ def session_from_columns(row: SessionColumns) -> Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlace:
-    """Where a new session takes place, and who may see it."""
+    """The place of a new session, and the people who may see it."""
 
     key: SessionKey
     source: SessionSource

@@ -71,7 +71,7 @@ class TurnLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """Which worker claims, until when its leases last, and the limits."""
+    """The worker that claims, the end of its leases, and the limits."""
 
     owner: str
     lease_until: int
@@ -83,7 +83,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSummary:
-    """What a worker needs to know: what it could claim, has claimed, and should stop."""
+    """The turns that a worker could claim, has claimed, and should stop."""
 
     has_queued: bool  # a turn could be claimed now
     next_due_at: int | None  # when the next of the turns that wait for their time is due

@@ -75,7 +75,7 @@ _TEXT_SETTINGS: tuple[session_settings.TextSetting, ...] = (
 
 
 class SessionChanges(TypedDict, total=False):
-    """What to change in a conversation; a key that is missing changes nothing."""
+    """Changes of a conversation; a key that is missing changes nothing."""
 
     title: str | None
     pinned: bool
