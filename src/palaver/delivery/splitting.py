@@ -21,12 +21,24 @@ if TYPE_CHECKING:
 
     from palaver.delivery.model import Capabilities
 
+_MARK_STARTS = frozenset(" \t`~-*+#0123456789")  # what a fence, a list item, a heading starts with
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)")
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_HEADING = re.compile(r"#{1,6}[ \t]")
+# A word, or what must not be split at its spaces: a link, code. Nothing in it can start another match, so that the
+# time stays in proportion to the text.
+_ATOM = re.compile(r"(?:\[[^\[\]\n]*\]\((?:[^()\s]|\([^()\s]*\))*\)|`[^`\n]*`|[^\s\[`]+|[\[`])+\s*|\s+")
+_SENTENCE_END = (".", "!", "?", ":", ";", "…", "。", "！", "？", "；")
+_CJK_BREAKS = re.compile(r"[。！？；，、]")
+_MAX_CJK_TAIL_SHARE = 2  # a word without spaces ends after a punctuation mark in its second half
+
 FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
 MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
 
 
 class BreakQuality(IntEnum):
-    """The rank of a place to split: the higher, the better."""
+    """How good it is to split before a piece."""
 
     WORD = 0
     SENTENCE = 1  # or a line of code

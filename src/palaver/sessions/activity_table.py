@@ -1,6 +1,6 @@
 """Recent activity in a session: when a person was last there, and the latest events that are not messages.
 
-Automatic titles of sessions: the first words, set with the first message (`message_log.py`), later a model's title.
+Automatic titles of sessions: the first words, set with the first message (`message_table.py`), later a model's title.
 
 They are not unique and never change a title that a person chose. `auto_title_asked` is set before a model is asked, so
 that it is asked at most once for a session, whatever happens to the process.

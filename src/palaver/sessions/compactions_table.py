@@ -3,7 +3,7 @@
 Each is an event in the log that points to the one before it, so undoing one brings that one back.
 
 Always true: the summary in effect covers visible messages only; an undo or rewrite of one of them ends it
-(`events.py`).
+(`log_table.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starting and forking conversations for a person on Palaver's own surfaces: the web page and the API.
+"""Starting and forking conversations for a person on the web page and in the API.
 
 On a chat platform the place a person writes from decides which conversation it is. Here each conversation has a lane of
 its own, so a person has several side by side. Their messages go through the inbox, like all others.
@@ -52,7 +52,7 @@ START_NAMESPACE = "beginnings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewConversation:
-    """What to set in a new conversation."""
+    """The settings of a new conversation."""
 
     title: str | None = None
     project: str | None = None

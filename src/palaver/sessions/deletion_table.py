@@ -31,7 +31,7 @@ _OPEN_DELIVERIES: Final = "session_no = $1 AND state IN ('pending', 'sending')"
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """What a deletion has taken, or will take with its pieces."""
+    """The rows that a deletion has taken, or will take with its pieces."""
 
     messages: int  # those that people saw
     deliveries: int

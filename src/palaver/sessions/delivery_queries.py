@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
-from palaver.core.ids import DeliveryId, SessionId, TurnId
+from palaver.core.engines.base import build_placeholders, fetch_value, list_columns, name_columns
+from palaver.core.ids import DeliveryId, SessionId
 from palaver.core.source import Platform
 from palaver.sessions.delivery import Address, Button, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
 from palaver.sessions.targets import format_target
@@ -44,23 +44,17 @@ DELIVERY_COLUMNS = list_columns(
 )
 
 
-class _StatusColumns(NamedTuple):
-    no: int
-    id: str
-    turn_id: str | None
-    input_seq: int | None
-    facts: str | None
-    platform: str
-    state: str
-    error: str | None
-    created_at: int
-    ended_at: int | None
-    message_seq: int | None
-    address: str
-
-
-_STATUS_COLUMNS = list_columns(_StatusColumns, "d", turn_id="t.id", input_seq="t.input_seq", facts="t.facts")
-_SELECT_STATUS = f"""SELECT {_STATUS_COLUMNS} FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
+# Those of an answer's turn; what a job or the agent has sent is no answer, and has a number in the log instead.
+_OF_ANSWER = "CASE WHEN d.message_seq IS NULL THEN t.{} END"
+_STATUS_COLUMNS = list_columns(
+    DeliveryStatus,
+    "d",
+    turn_id=_OF_ANSWER.format("id"),
+    input_seq=_OF_ANSWER.format("input_seq"),
+    quoted_seqs=_OF_ANSWER.format("facts"),
+    target="d.address",
+)
+_SELECT_STATUS = f"""SELECT d.no, {_STATUS_COLUMNS} FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
     WHERE (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL)"""
 
 
@@ -194,22 +188,18 @@ def delivery_from_row(columns: Row) -> Delivery:
     )
 
 
-def _numbered_status_from_row(columns: Row) -> tuple[int, DeliveryStatus]:
-    row = _StatusColumns._make(columns)
-    is_answer = row.message_seq is None
-    return row.no, DeliveryStatus(
-        id=DeliveryId(row.id),
-        turn_id=TurnId(row.turn_id) if is_answer and row.turn_id else None,
-        input_seq=row.input_seq if is_answer else None,
-        message_seq=row.message_seq,
-        quoted_seqs=get_quoted_seqs(json.loads(row.facts)) if row.facts and is_answer else (),
-        platform=Platform(row.platform),
-        state=DeliveryState(row.state),
-        error=row.error,
-        created_at=from_micros(row.created_at),
-        ended_at=from_micros_or_none(row.ended_at),
-        target=_format_target(Address.from_text(row.address)),
-    )
+def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
+    no, *columns = row
+    values = name_columns(DeliveryStatus, columns)
+    values |= {
+        "quoted_seqs": get_quoted_seqs(json.loads(values["quoted_seqs"] or "{}")),
+        "platform": Platform(values["platform"]),
+        "state": DeliveryState(values["state"]),
+        "created_at": from_micros(values["created_at"]),
+        "ended_at": from_micros_or_none(values["ended_at"]),
+        "target": _format_target(Address.from_text(values["target"])),
+    }
+    return no, DeliveryStatus(**values)
 
 
 def _format_target(address: Address) -> str:

@@ -59,7 +59,7 @@ _EMPTY_VALUES = {
 
 
 class Position(NamedTuple):
-    """How far a reader has read: the number of complete pieces, and of characters in the next one."""
+    """The position of a reader: the number of complete pieces, and of characters in the next one."""
 
     pieces: int = 0
     characters: int = 0

@@ -62,7 +62,7 @@ class OpenSession:
 
 
 class ExpiryOutcome(Enum):
-    """What has become of a session that may have expired."""
+    """The result of a check whether a session has expired."""
 
     ENDED = auto()
     PINNED = auto()  # it has expired and ends when the work in it does

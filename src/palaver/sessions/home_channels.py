@@ -1,7 +1,4 @@
-"""Home channels that owners chose with /sethome: one chat for each platform.
-
-Home channels: the default chat of each platform. What an owner chose with /sethome wins over config.yaml.
-"""
+"""Home channels: the default chat of each platform. What an owner chose with /sethome wins over config.yaml."""
 
 from __future__ import annotations
 

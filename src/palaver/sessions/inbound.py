@@ -39,7 +39,7 @@ def find_delivery_address(source: SessionSource) -> Address | None:
 
 
 class ReplyTo(StrEnum):
-    """Where the answer to a message from the web, the terminal or the API goes."""
+    """The destination of the answer to a message from the web, the terminal or the API."""
 
     SESSION = "session"  # it only appears in the conversation
     ORIGIN = "origin"  # it is also sent to the chat where the conversation takes place
@@ -75,7 +75,7 @@ class Inbound:
     content: str | Sequence[Any]
     attachment_ids: Sequence[str] = ()  # files that the sender uploaded before
     message_id: str | None = None  # the platform's id or the sender's key: the same one twice is one message
-    message_id_namespace: str = ""  # on Palaver's own surfaces: what the sender's key is for
+    message_id_namespace: str = ""  # on the page and in the API: what the sender's key is for
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
     reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
@@ -90,7 +90,7 @@ class Inbound:
 
     @property
     def answer_address(self) -> Address | None:
-        """Where the gateway sends its replies; None if they are read in the conversation itself."""
+        """The address of the gateway's replies; None if they are read in the conversation itself."""
         return find_delivery_address(self.source)
 
     @property
@@ -100,7 +100,7 @@ class Inbound:
 
     @property
     def message_id_owner(self) -> str:
-        """Who chose `message_id`: on Palaver's own surfaces the sender, whose keys say nothing about those of others.
+        """The owner of `message_id`: on the page and in the API its sender, whose keys say nothing of those of others.
 
         It is empty for an id that a platform chose: such an id belongs to the chat, not to a person.
         """

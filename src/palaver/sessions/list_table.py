@@ -46,7 +46,7 @@ _STATE_CONDITIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """Which sessions a page contains: the newest ones in a state, after a cursor."""
+    """The conditions of a page: the newest sessions in a state, after a cursor."""
 
     state: str = "active"  # active, archived, pinned or expired
     limit: int = 50

@@ -1,6 +1,6 @@
 """The log of each session: reads it, appends events that are not messages, hides and shows messages.
 
-Hidden messages stay stored; an event is deleted only with its whole session. Messages are appended in `message_log.py`.
+Hidden messages stay stored; an event is deleted only with its whole session. `message_table.py` appends messages.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def get_last_seq(tx: Transaction, session_no: int) -> int:
 
 
 class ExchangeEnd(NamedTuple):
-    """Where an exchange ends: before `seq`, except for its answers, which end before `answers_before`.
+    """The end of an exchange: before `seq`, except for its answers, which end before `answers_before`.
 
     A message that arrives during an answer is stored before that answer, so `answers_before` may be greater.
     """
@@ -525,7 +525,7 @@ def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str
 
 
 class CopiedMessages(NamedTuple):
-    """What `copy_messages` has copied."""
+    """The result of `copy_messages`."""
 
     message_count: int
     is_shortened: bool  # the oldest messages were left out

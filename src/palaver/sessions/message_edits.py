@@ -24,7 +24,7 @@ _MAX_ANSWER_MESSAGES = 200
 
 
 class Actor(NamedTuple):
-    """Where something was done on a platform, and who did it, if that is known."""
+    """The platform on which something was done, and the person who did it, if that is known."""
 
     platform: str
     person_id: PersonId | None

@@ -36,7 +36,7 @@ EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content
 
 
 class EventColumns(NamedTuple):
-    """What is read of an entry of the log."""
+    """The columns of an entry of the log."""
 
     seq: int
     kind: str

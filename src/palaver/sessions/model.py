@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class EndReason(StrEnum):
-    """Why a session stopped being its lane's current one. The first reason is kept."""
+    """The reason for which a session stopped being its lane's current one. The first one is kept."""
 
     IDLE = "idle"  # reset by the policy
     DAILY = "daily"  # reset by the policy
@@ -54,7 +54,7 @@ class EndReason(StrEnum):
 
 
 class StartReason(StrEnum):
-    """Why a session was started."""
+    """The reason for which a session was started."""
 
     FIRST = "first"  # the lane had none
     IDLE = "idle"
@@ -179,7 +179,7 @@ class Session:
 
     @property
     def origin(self) -> SessionSource:
-        """Where it was started."""
+        """The source of its first message."""
         return _parse_source(self.source_json)
 
     @property
@@ -280,7 +280,7 @@ class RecordedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoResult:
-    """What an undo or a redo changed."""
+    """The turns and messages that an undo or a redo changed."""
 
     turns: int
     messages: int
@@ -321,7 +321,7 @@ class SearchHit:
 
 
 class SearchHits(list[SearchHit]):
-    """What a search has found, newest first."""
+    """The messages that a search has found, newest first."""
 
     def __init__(self, hits: Iterable[SearchHit], *, is_indexing: bool = False) -> None:
         super().__init__(hits)
@@ -353,7 +353,7 @@ MAX_VERSIONS: Final = 200  # of one message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionInfo:
-    """Which version of a message is shown, and how many there are."""
+    """The version of a message that is shown, and the number of versions."""
 
     group: int  # the number of the first version's message in the log
     number: int  # of the chosen version, from 1

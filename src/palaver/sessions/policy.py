@@ -28,7 +28,7 @@ MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years; for longer, us
 
 
 class ResetMode(StrEnum):
-    """What triggers an automatic reset."""
+    """The triggers of an automatic reset."""
 
     NONE = "none"  # nothing: only a person resets a conversation
     IDLE = "idle"  # no message for a while

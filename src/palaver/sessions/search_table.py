@@ -4,7 +4,7 @@ The index follows the log in batches, outside of turns; `indexed_seq` of each se
 search first lets it catch up for a moment with what its reader may see, and tells whether something is left.
 `indexed_seq` changes in the same transaction as the index, so a crash leaves no hole. Every indexed message carries its
 audience, so a search reads nothing that its reader may not see. Newest first; nothing is ranked, nothing is scanned.
-Filters are words of the index too (`search_scope.py`).
+Filters are words of the index too.
 
 Merges SQLite's search index a few pages at a time, so that no writer waits for a merge.
 
@@ -47,7 +47,7 @@ _MAX_MICROS = 200 * 366 * 86_400 * 1_000_000  # after the last year, and before 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConditions:
-    """What a message must have, besides the words, to be found; None stands for no condition."""
+    """Conditions, besides the words, for messages to be found; None stands for no condition."""
 
     session_no: int | None = None
     platform: str | None = None

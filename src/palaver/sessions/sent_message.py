@@ -1,7 +1,6 @@
-"""Who has sent a message to a chat that is no answer: a job, or the agent at the request of another conversation.
+"""The sender of a message to a chat that is no answer: a job, or the agent at the request of another conversation.
 
-It is stored with the message, so that people, exports and the agent itself know where it came from. `sender_words` says
-it in words.
+It is stored with the message, so that people, exports and the agent itself know where it came from.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _COLUMNS: dict[TextSetting, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """What was set for one session; None means that the gateway's settings apply."""
+    """The settings of one session; None means that the gateway's settings apply."""
 
     model: str | None = None
     profile: str | None = None  # its name; config.yaml may no longer have it

@@ -152,7 +152,7 @@ _GROUP_CONTENT = "Only an owner can share a conversation of several people, or a
 
 @dataclass(frozen=True, slots=True)
 class _CopySource:
-    """What a copy is made from."""
+    """The session and the messages that a copy is made from."""
 
     title: str | None
     log: Sequence[Event]

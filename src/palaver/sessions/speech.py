@@ -169,7 +169,7 @@ class FileQuotaReached(LimitReached):
 
 @dataclass(frozen=True, slots=True)
 class FileUsage:
-    """How much space the files of a person take. Equal files are stored, and counted, once."""
+    """The space that the files of a person take. Equal files are stored, and counted, once."""
 
     size: int  # in bytes
     file_count: int  # also equal ones

@@ -1,4 +1,4 @@
-"""Sessions: creates, finds and changes them. Lists are in `session_lists.py`, deleting in `session_deletion.py`."""
+"""Sessions: creates, finds and changes them. `list_table.py` lists, `deletion_table.py` deletes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_SAME_TITLES = 50
 
 
 class SessionColumns(NamedTuple):
-    """What is read of a session."""
+    """The columns of a session."""
 
     no: int
     audience_no: int
@@ -149,7 +149,7 @@ def session_from_columns(row: SessionColumns) -> Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlace:
-    """Where a new session takes place, and who may see it."""
+    """The place of a new session, and the people who may see it."""
 
     key: SessionKey
     source: SessionSource
@@ -301,26 +301,14 @@ def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
 
 def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[SessionRow]:
     """Return the newest sessions whose id begins with a prefix, in these audiences (None: in all)."""
-    end_of_range = prefix + "\uffff"
+    select = f"{SELECT_SESSION} WHERE s.id >= $1 AND s.id < $2 AND s.is_deleted = 0"
+    newest_first, params = "ORDER BY s.id DESC LIMIT $3", (prefix, prefix + "\uffff", limit)
     if audiences is None:
-        rows = tx.fetch_all(
-            f"{SELECT_SESSION} WHERE s.id >= $1 AND s.id < $2 AND s.is_deleted = 0 ORDER BY s.id DESC LIMIT $3",
-            prefix,
-            end_of_range,
-            limit,
-        )
-        return [make_session_row(row) for row in rows]
-    session_rows: list[SessionRow] = []
-    for audience_no in audiences:
-        rows = tx.fetch_all(
-            f"{SELECT_SESSION} WHERE s.audience_no = $4 AND s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
-            prefix,
-            end_of_range,
-            limit,
-            audience_no,
-        )
-        session_rows += [make_session_row(row) for row in rows]
-    return session_rows[:limit]
+        rows = tx.fetch_all(f"{select} {newest_first}", *params)
+    else:
+        in_audience = f"{select} AND s.audience_no = $4 {newest_first}"
+        rows = [row for audience_no in audiences for row in tx.fetch_all(in_audience, *params, audience_no)]
+    return [make_session_row(row) for row in rows[:limit]]
 
 
 def list_by_title(
@@ -467,39 +455,20 @@ def fork(
     *,
     person_id: PersonId | None,
     audience_no: int,
+    is_empty: bool = False,
 ) -> SessionRow:
-    """Create a session with a copy of this one's messages, up to the end of the exchange that `at_seq` belongs to."""
-    end = events.WHOLE_LOG if at_seq is None else events.find_exchange_end(tx, session_row.no, at_seq)
+    """Create a session with a copy of this one's messages, up to the end of the exchange that `at_seq` belongs to.
+
+    With `is_empty` it has none, for another version of the first message, `at_seq`. The line that says where it comes
+    from stands after the copied messages; the person who forks has read it all.
+    """
+    end: events.ExchangeEnd | None = events.WHOLE_LOG
+    if is_empty:
+        end = events.ExchangeEnd(0, 0)
+    elif at_seq is not None:
+        end = events.find_exchange_end(tx, session_row.no, at_seq)
     if end is None:
         raise InvalidInput(f"There is no message number {at_seq} in this conversation.", at=at_seq)
-    return _create_fork(tx, session_row, at_seq, end, now, person_id=person_id, audience_no=audience_no)
-
-
-def fork_without_messages(
-    tx: Transaction,
-    session_row: SessionRow,
-    at_seq: int | None,
-    now: int,
-    *,
-    person_id: PersonId | None,
-    audience_no: int,
-) -> SessionRow:
-    """Create a fork for another version of the first message, `at_seq`."""
-    nothing = events.ExchangeEnd(0, 0)
-    return _create_fork(tx, session_row, at_seq, nothing, now, person_id=person_id, audience_no=audience_no)
-
-
-def _create_fork(
-    tx: Transaction,
-    session_row: SessionRow,
-    at_seq: int | None,
-    end: events.ExchangeEnd,
-    now: int,
-    *,
-    person_id: PersonId | None,
-    audience_no: int,
-) -> SessionRow:
-    """Create a fork. The line that says so stands after the copied messages; the person who forks has read it all."""
     session = session_row.session
     place = SessionPlace(
         key=session.key,

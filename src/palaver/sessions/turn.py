@@ -55,7 +55,7 @@ class TurnKind(StrEnum):
 
 
 class BusyPolicy(StrEnum):
-    """What happens to a message that arrives while the agent is answering another one."""
+    """The treatment of a message that arrives while the agent is answering another one."""
 
     QUEUE = "queue"  # it waits for its own turn
     STEER = "steer"  # the running agent gets it after its next tool call
@@ -71,7 +71,7 @@ class StopRequest(StrEnum):
 
 
 class InterruptReason(StrEnum):
-    """Why a turn was interrupted. The page and the terminal say it in their own words."""
+    """The reason for which a turn was interrupted. The page and the terminal say it in their own words."""
 
     STOPPED = "stopped"  # a person stopped it
     NEW_MESSAGE = "interrupted_by_message"
@@ -119,7 +119,7 @@ class Turn:
 
 
 class CrashedTurnAction(StrEnum):
-    """What to do with a running turn whose worker died."""
+    """The decision on a running turn whose worker died."""
 
     RETRY = "retry"
     INTERRUPT = "interrupt"
@@ -146,7 +146,7 @@ def compute_requeue_delay(attempt: int) -> timedelta:
 
 
 class FailureCode(StrEnum):
-    """Why a model did not answer; the fact `code` of an agent error and of the event `turn_failed`."""
+    """The reason for which a model did not answer; the fact `code` of an agent error and of the event `turn_failed`."""
 
     TOO_LONG = "too_long_for_model"
     RATE_LIMITED = "rate_limited"  # seconds: when to try again, if the provider says so
@@ -174,7 +174,7 @@ class FailureCode(StrEnum):
 
 
 class NoticeCode(StrEnum):
-    """What a run reports; the code of a notice."""
+    """The code of a notice that a run gives."""
 
     SUMMARIZING = "summarizing"
     NEARLY_FULL = "nearly_full"

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.engines.base import fetch_value, list_columns, name_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.ids import PersonId, SessionId, TurnId
 from palaver.core.text import make_storable
@@ -71,7 +71,7 @@ class TurnLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """Which worker claims, until when its leases last, and the limits."""
+    """The worker that claims, the end of its leases, and the limits."""
 
     owner: str
     lease_until: int
@@ -83,7 +83,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSummary:
-    """What a worker needs to know: what it could claim, has claimed, and should stop."""
+    """The turns that a worker could claim, has claimed, and should stop."""
 
     has_queued: bool  # a turn could be claimed now
     next_due_at: int | None  # when the next of the turns that wait for their time is due
@@ -173,34 +173,18 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
     return claimed
 
 
-class _LeaseColumns(NamedTuple):
-    no: int
-    id: str
-    session_no: int
-    session_id: str
-    platform: str
-    audience_no: int
-    lease_owner: str
-    attempt: int
-    kind: str
-    input_seq: int
-    person_id: PersonId | None
-    address: str | None
-    reply_to: str | None
-    facts: str | None
-    crash_count: int
-    person_role: str | None
-
-
 _OF_SESSION = "(SELECT s.{} FROM session s WHERE s.no = turn.session_no)"
-_LEASE_EXPRESSIONS = {
-    "session_id": _OF_SESSION.format("id"),
-    "platform": _OF_SESSION.format("platform"),
-    "audience_no": _OF_SESSION.format("audience_no"),
-    "person_role": "(SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
+_LEASE_COLUMNS = list_columns(
+    TurnLease,
+    turn_no="no",
+    turn_id="id",
+    owner="lease_owner",
+    session_id=_OF_SESSION.format("id"),
+    platform=_OF_SESSION.format("platform"),
+    audience_no=_OF_SESSION.format("audience_no"),
+    person_role="(SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
     " WHERE p.id = turn.person_id)",
-}
-_LEASE_COLUMNS = list_columns(_LeaseColumns, **_LEASE_EXPRESSIONS)
+)
 
 
 def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> TurnLease | None:
@@ -217,26 +201,13 @@ def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> Tu
     return _lease_from_row(row) if row else None
 
 
-def _lease_from_row(columns: Sequence[Any]) -> TurnLease:
-    row = _LeaseColumns._make(columns)
-    return TurnLease(
-        turn_no=row.no,
-        turn_id=TurnId(row.id),
-        session_no=row.session_no,
-        session_id=SessionId(row.session_id),
-        platform=row.platform,
-        audience_no=row.audience_no,
-        owner=row.lease_owner,
-        attempt=row.attempt,
-        kind=TurnKind(row.kind),
-        input_seq=row.input_seq,
-        person_id=row.person_id,
-        address=row.address,
-        reply_to=row.reply_to,
-        facts=json.loads(row.facts) if row.facts else {},
-        crash_count=row.crash_count,
-        person_role=None if row.person_role is None else Role(row.person_role),
-    )
+def _lease_from_row(row: Sequence[Any]) -> TurnLease:
+    values = name_columns(TurnLease, row)
+    values["kind"] = TurnKind(values["kind"])
+    values["facts"] = json.loads(values["facts"] or "{}")
+    if values["person_role"] is not None:
+        values["person_role"] = Role(values["person_role"])
+    return TurnLease(**values)
 
 
 # -- under a lease ------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import fetch_value, list_columns
-from palaver.core.ids import PersonId, SessionId, TurnId, new_turn_id
+from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
 from palaver.sessions.turn import (
@@ -311,25 +311,8 @@ def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-class _TurnColumns(NamedTuple):
-    no: int
-    id: str
-    session_id: str
-    kind: str
-    state: str
-    input_seq: int
-    attempt: int
-    person_id: PersonId | None
-    created_at: int
-    ended_at: int | None
-    error: str | None
-    is_steering: int
-    address: str | None
-    facts: str | None
-
-
-_SELECT = f"""SELECT {list_columns(_TurnColumns, "t", session_id="s.id")} FROM turn t
-    JOIN session s ON s.no = t.session_no"""
+_SELECT = f"""SELECT t.no, {list_columns(Turn, "t", session_id="s.id", delivers_to="t.address", quoted_seqs="t.facts")}
+    FROM turn t JOIN session s ON s.no = t.session_no"""
 
 
 def find(tx: Transaction, turn_id: str) -> Turn | None:
@@ -384,23 +367,20 @@ def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
     return no or 0
 
 
-def _numbered_turn_from_row(columns: Row) -> tuple[int, Turn]:
-    row = _TurnColumns._make(columns)
-    return row.no, Turn(
-        id=TurnId(row.id),
-        session_id=SessionId(row.session_id),
-        kind=TurnKind(row.kind),
-        state=TurnState(row.state),
-        input_seq=row.input_seq,
-        attempt=row.attempt,
-        person_id=row.person_id,
-        created_at=from_micros(row.created_at),
-        ended_at=from_micros_or_none(row.ended_at),
-        error=row.error,
-        is_steering=bool(row.is_steering),
-        delivers_to=Address.from_text(row.address).platform if row.address else None,
-        quoted_seqs=_parse_quoted_seqs(row.facts),
-    )
+def _numbered_turn_from_row(row: Row) -> tuple[int, Turn]:
+    no, *columns = row
+    values = name_columns(Turn, columns)
+    address = values["delivers_to"]
+    values |= {
+        "kind": TurnKind(values["kind"]),
+        "state": TurnState(values["state"]),
+        "created_at": from_micros(values["created_at"]),
+        "ended_at": from_micros_or_none(values["ended_at"]),
+        "is_steering": bool(values["is_steering"]),
+        "delivers_to": Address.from_text(address).platform if address else None,
+        "quoted_seqs": _parse_quoted_seqs(values["quoted_seqs"]),
+    }
+    return no, Turn(**values)
 
 
 def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:

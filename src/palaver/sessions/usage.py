@@ -29,7 +29,7 @@ TOKEN_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_w
 
 
 class CostStatus(StrEnum):
-    """How reliable a cost is."""
+    """The reliability of a cost."""
 
     UNKNOWN = "unknown"
     ESTIMATED = "estimated"

@@ -129,7 +129,7 @@ def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -
 
 
 class UsageSource(Protocol):
-    """Where something was used: a `TurnLease`, or the row of a call."""
+    """The turn and session that used something: a `TurnLease`, or the row of a call."""
 
     @property
     def turn_id(self) -> str | None: ...

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum, auto
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from palaver.core.errors import StoreClosed
 
@@ -226,14 +227,24 @@ def build_placeholders(count: int, first: int = 1) -> str:
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-def list_columns(columns: type[NamedTuple], alias: str = "", **expressions: str) -> str:
-    """Return the fields of a NamedTuple as a statement selects them: columns of the table with this alias, or an
-    expression that gives the field.
+def list_columns(columns: type, alias: str = "", **expressions: str) -> str:
+    """Return the fields of a NamedTuple or dataclass as a statement selects them: columns of the table with this
+    alias, or an expression that gives the field.
     """
     prefix = f"{alias}." if alias else ""
     return ", ".join(
-        f"{expressions[name]} AS {name}" if name in expressions else f"{prefix}{name}" for name in columns._fields
+        f"{expressions[name]} AS {name}" if name in expressions else f"{prefix}{name}" for name in _list_names(columns)
     )
+
+
+def name_columns(columns: type, row: Sequence[Any]) -> dict[str, Any]:
+    """Return a row of `list_columns` by name, to convert some of its values and build the dataclass."""
+    return dict(zip(_list_names(columns), row, strict=True))
+
+
+@cache
+def _list_names(columns: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(columns)) if is_dataclass(columns) else columns._fields  # type: ignore[attr-defined]
 
 
 def fetch_value(tx: Transaction, sql: str, *params: object) -> Any:

@@ -11,9 +11,8 @@ from pydantic import SecretStr, field_validator, model_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
-from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 from palaver.platforms.common.settings import check_text
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_CONTENT_BYTES: Final = 44_000  # of a rendered message; splitting leaves a tenth of it free
 TYPING_SECONDS: Final = 30.0

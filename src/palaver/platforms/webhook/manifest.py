@@ -21,9 +21,8 @@ from pydantic import Field, SecretStr, field_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities
-from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 from palaver.platforms.common.settings import is_loopback
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

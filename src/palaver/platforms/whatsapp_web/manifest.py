@@ -11,9 +11,8 @@ from pydantic import SecretStr, field_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
-from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 from palaver.platforms.common.settings import check_text
-from palaver.platforms.manifest import AccountSettings, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 4096
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024  # the library holds a file in memory several times while it encrypts it

@@ -89,7 +89,7 @@ def _build_ambiguous_match(problem: str, matches: Sequence[Session]) -> Ambiguou
 
 
 class ListCriteria(TypedDict, total=False):
-    """Which sessions a list contains; None stands for no condition."""
+    """The conditions of a list of sessions; None stands for no condition."""
 
     state: str  # active, archived, pinned or expired
     project: str | None  # id or name

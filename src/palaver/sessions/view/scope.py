@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class SessionScope(Protocol):
-    """What operations on sessions ask their scope."""
+    """The questions that operations on sessions ask their scope."""
 
     @property
     def person_id(self) -> PersonId | None:
-        """Who does it, for the log."""
+        """The person who does it, for the log."""
         ...
 
     def now(self) -> int: ...
@@ -76,7 +76,7 @@ class TrustedScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewScope:
-    """Who looks, and which sessions they may see.
+    """A principal, and the sessions that they may see.
 
     Always true: a session outside the scope and a session that does not exist raise the same `SessionNotFound`;
     only an owner can have a scope with `everything`.

@@ -75,7 +75,7 @@ _TEXT_SETTINGS: tuple[session_settings.TextSetting, ...] = (
 
 
 class SessionChanges(TypedDict, total=False):
-    """What to change in a conversation; a key that is missing changes nothing."""
+    """Changes of a conversation; a key that is missing changes nothing."""
 
     title: str | None
     pinned: bool
@@ -384,9 +384,8 @@ def fork_session(
     tx: Transaction, scope: SessionScope, row: SessionRow, at: int | None, now: int, *, is_empty: bool = False
 ) -> SessionRow:
     """Start a session as a copy of another with its settings, up to the turn of message `at`; or without messages."""
-    fork = sessions.fork_without_messages if is_empty else sessions.fork
     audience_no = scope.find_fork_audience(tx, row)
-    fork_row = fork(tx, row, at, now, person_id=scope.person_id, audience_no=audience_no)
+    fork_row = sessions.fork(tx, row, at, now, person_id=scope.person_id, audience_no=audience_no, is_empty=is_empty)
     session_settings.copy_settings(tx, row.no, fork_row.no, now, scope.person_id)
     return fork_row
 
