@@ -111,6 +111,7 @@ class ConversationWriter:
         self._chars = 0
         self._file_ids: list[str] = []
         self._has_started = False
+        self._is_growth = False  # entries are appended to a conversation that is here already
         platform = run.reader.platform if conversation.source is None else conversation.source.platform
         facts: dict[str, object] = {"reason": self._start_reason.value, "imported_from": run.reader.format}
         self._log = ConversationLog(
@@ -171,12 +172,12 @@ class ConversationWriter:
     def _append_growth(self, session_no: int, first: ImportedEntry, entries: Iterator[ImportedEntry]) -> None:
         before = self._log.counters.stored_messages
         self._queue.add(lambda _tx, batch: batch.set(SESSION, CURRENT, (self._session_id, session_no)))
-        self._has_started = True
-        self._add_entry(first, is_growth=True)
+        self._has_started = self._is_growth = True
+        self._add_entry(first)
         for entry in entries:
-            self._add_entry(entry, is_growth=True)
+            self._add_entry(entry)
         self._rows += self._log.finish(None, None)
-        self._flush_rows(is_growth=True)
+        self._flush_rows()
         count = self._log.counters.stored_messages - before
         self._queue.add(lambda tx, batch: self._finish_growth(tx, batch, count))
 
@@ -242,7 +243,7 @@ class ConversationWriter:
             self._report_problem(problem)
         return rows
 
-    def _add_entry(self, entry: ImportedEntry, *, is_growth: bool = False) -> None:
+    def _add_entry(self, entry: ImportedEntry) -> None:
         author, person_id = self._find_author(entry)
         parts: list[dict[str, Any]] = []
         if isinstance(entry, ImportedMessage) and entry.files:
@@ -253,7 +254,7 @@ class ConversationWriter:
         self._rows += rows
         self._chars += sum(len(row[4] or "") + len(row[5] or "") for row in rows)
         if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
-            self._flush_rows(is_growth=is_growth)
+            self._flush_rows()
 
     def _find_author(self, entry: ImportedEntry) -> tuple[Author | None, PersonId | None]:
         """Return who wrote a message in a conversation of several people."""
@@ -299,12 +300,12 @@ class ConversationWriter:
             self._place = self._places.find(self._conversation, self._session_id)
         return self._place
 
-    def _flush_rows(self, *, is_growth: bool = False) -> None:
+    def _flush_rows(self) -> None:
         """Queue the rows that are ready, with the progress that they mean.
 
         The session of a conversation that grows is in lists, so its counters change together with its log.
         """
-        counters = self._make_growth_counters() if is_growth else {}
+        counters = self._make_growth_counters() if self._is_growth else {}
         if not self._has_started:
             self._has_started = True
             self._queue.add(self._start, rows=2)
@@ -320,7 +321,7 @@ class ConversationWriter:
                 attachments.use_in_session(tx, no, [each for each, _ in attachments.list_by_id(tx, file_ids)])
             if counters:
                 import_rows.update_session(tx, no, counters)
-            imports.save_progress(tx, self._key, *progress, is_done=is_growth)
+            imports.save_progress(tx, self._key, *progress, is_done=self._is_growth)
 
         self._queue.add(append, rows=len(rows) + 1, chars=chars)
 
@@ -478,8 +479,10 @@ class ConversationWriter:
                 created = projects.create(tx, place.person_id, name, project.color, self._run.now)
             except InvalidInput:  # a color that is none
                 created = projects.create(tx, place.person_id, name, None, self._run.now)
-            found = (projects.get_by_id(tx, created.id)[0], created.id)
-        return found[0]
+            project_no, _ = projects.get_by_id(tx, created.id)
+        else:
+            project_no, _ = found
+        return project_no
 
 
 def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read
 from palaver.core.errors import PalaverError
@@ -31,13 +30,12 @@ from palaver.transfer.html_export import iterate_html
 from palaver.transfer.own_format import format_lines, keep_visible_records
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from palaver.core.engines.base import Engine, Transaction
     from palaver.core.ids import SessionId
     from palaver.media.attachments import Attachments
     from palaver.people.model import Principal
-    from palaver.sessions.events import Event
     from palaver.sessions.model import Session
     from palaver.sessions.speech import Attachment
     from palaver.sessions.store import SessionStore
@@ -131,30 +129,29 @@ def iterate_json(view: SessionView, session: Session) -> Iterator[str]:
     last_seq = view.summaries.get(session.id).last_seq
     fields = json.dumps({"format": EXPORT_FORMAT, **session.to_dict()}, ensure_ascii=False, indent=2)
     yield fields.removesuffix("\n}") + ',\n  "events": ['
-    separator = "\n    "
-    for page, event in _iterate_events(partial(view.transcripts.load_log_page, session.id), last_seq):
-        yield separator + json.dumps(event.to_dict(page.person_names), ensure_ascii=False)
-        separator = ",\n    "
+    after, separator, has_more = 0, "\n    ", True
+    while has_more and after < last_seq:
+        page = view.transcripts.load_log_page(session.id, after=after, limit=PAGE_EVENTS)
+        for event in page.events:
+            if event.seq > last_seq:
+                break
+            yield separator + json.dumps(event.to_dict(page.person_names), ensure_ascii=False)
+            after, separator = event.seq, ",\n    "
+        has_more = page.has_more_after and after < last_seq
     yield "\n  ]\n}\n"
 
 
 def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[DocumentEntry]:
-    """Yield the events of a conversation that are not hidden, as it is now."""
+    """Yield what people see of a conversation as it is now: the events that are not hidden."""
     newest = view.transcripts.load_page(session_id, limit=1).events
     last_seq = newest[-1].seq if newest else 0
-    for page, event in _iterate_events(partial(view.transcripts.load_page, session_id), last_seq):
-        yield DocumentEntry(event, page.versions.get(event.seq))
-
-
-def _iterate_events(load_page: Callable[..., Any], last_seq: int) -> Iterator[tuple[Any, Event]]:
-    """Yield the events up to the last one, each with the page that it is on."""
     after, has_more = 0, True
     while has_more and after < last_seq:
-        page = load_page(after=after, limit=PAGE_EVENTS)
+        page = view.transcripts.load_page(session_id, after=after, limit=PAGE_EVENTS)
         for event in page.events:
             if event.seq > last_seq:
                 return
-            yield page, event
+            yield DocumentEntry(event, page.versions.get(event.seq))
             after = event.seq
         has_more = page.has_more_after and bool(page.events)
 

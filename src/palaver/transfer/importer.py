@@ -220,7 +220,18 @@ class Importer:
         on_progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
         """Import everything, for the operator; conversations that name no people belong to `person`."""
-        return self._import(reader, person, self._options, on_progress, is_trusted=True, is_dry_run=dry_run)
+        return _run_import(
+            ImportRun(
+                store=self._store,
+                attachments=self._attachments,
+                reader=reader,
+                person=person,
+                is_trusted=True,
+                is_dry_run=dry_run,
+                options=self._options,
+                on_progress=on_progress,
+            )
+        )
 
     async def import_for_person(
         self,
@@ -242,42 +253,21 @@ class Importer:
         options = replace(
             self._options, max_conversations=MAX_PERSONAL_CONVERSATIONS, max_messages=MAX_PERSONAL_MESSAGES
         )
-        return await asyncio.to_thread(
-            self._import, reader, person.person, options, on_progress, on_entry, is_trusted=False, is_dry_run=dry_run
-        )
-
-    def _import(
-        self,
-        reader: ImportReader,
-        person: Person,
-        options: ImportOptions,
-        on_progress: Callable[[int], None] | None,
-        on_entry: Callable[[], None] = lambda: None,
-        *,
-        is_trusted: bool,
-        is_dry_run: bool,
-    ) -> ImportReport:
         run = ImportRun(
             store=self._store,
             attachments=self._attachments,
             reader=reader,
-            person=person,
-            is_trusted=is_trusted,
-            is_dry_run=is_dry_run,
+            person=person.person,
+            is_trusted=False,
+            is_dry_run=dry_run,
             options=options,
-            report=ImportReport(reader.format, is_dry_run=is_dry_run),
             on_progress=on_progress,
             on_entry=on_entry,
-            now=to_micros(self._store.clock.now()),
-            config=self._store.config,
         )
-        _run_import(run)
-        if not is_dry_run:
-            self._store.indexer.notify()
-        return run.report
+        return await asyncio.to_thread(_run_import, run)
 
 
-def _run_import(run: ImportRun) -> None:
+def _run_import(run: ImportRun) -> ImportReport:
     def add_outcome(outcome: Any) -> None:
         if isinstance(outcome, ImportProblem):
             run.report.add_problem(outcome)
@@ -302,6 +292,9 @@ def _run_import(run: ImportRun) -> None:
         else:
             others.add(item)
     queue.flush()
+    if not run.is_dry_run:
+        run.store.indexer.notify()
+    return run.report
 
 
 def _make_check(run: ImportRun) -> Callable[[Transaction], None]:

@@ -122,5 +122,8 @@ def delete_unfinished(tx: Transaction, before: int, limit: int) -> int:
 
 def delete_session(tx: Transaction, session_id: str) -> int:
     """Delete the session of a conversation that is not complete, if it is there; return how many entries."""
-    no = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
-    return 0 if no is None else session_deletion.delete(tx, sessions.get_by_no(tx, no[0])).rows
+    row = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
+    if row is None:
+        return 0
+    (no,) = row
+    return session_deletion.delete(tx, sessions.get_by_no(tx, no)).rows

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Write
-from palaver.sessions.gateway_config import GatewayConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Engine, Transaction
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
+    from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.store import SessionStore
     from palaver.transfer.imported import ImportProblem, ImportReader
 
@@ -145,11 +146,16 @@ class ImportRun:
     is_trusted: bool
     is_dry_run: bool
     options: ImportOptions
-    report: ImportReport
     on_progress: Callable[[int], None] | None = None  # called with the number of conversations so far
     on_entry: Callable[[], None] = lambda: None  # called after each entry of a conversation
-    now: int = 0
-    config: GatewayConfig = field(default_factory=GatewayConfig)
+    report: ImportReport = field(init=False)
+    now: int = field(init=False)
+    config: GatewayConfig = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.report = ImportReport(self.reader.format, is_dry_run=self.is_dry_run)
+        self.now = to_micros(self.store.clock.now())
+        self.config = self.store.config
 
     def get_owner(self, *, has_source: bool) -> str:
         """Return for whom an item is recorded: it is the same one only for the same person."""
