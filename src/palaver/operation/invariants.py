@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import fetch_value
 from palaver.sessions import log_table as events
 
 if TYPE_CHECKING:
@@ -71,10 +72,9 @@ class WrongSession:
 
 def find_next_session_no(tx: Transaction, after: int, count: int) -> int | None:
     """Return the number of the session that ends a range of `count` sessions; None if there are none."""
-    row = tx.fetch_one(
-        "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
+    return fetch_value(
+        tx, "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
     )
-    return None if row is None else row[0]
 
 
 def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> list[WrongSession]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform
 from palaver.people import table as people
@@ -116,8 +117,7 @@ def find_credentials(tx: Transaction, name: str) -> Credentials | None:
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
-    row = tx.fetch_one("SELECT password_hash FROM account WHERE person_id = $1", person_id)
-    return row[0] if row else None
+    return fetch_value(tx, "SELECT password_hash FROM account WHERE person_id = $1", person_id)
 
 
 def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:

@@ -236,3 +236,9 @@ def build_placeholders(count: int, first: int = 1) -> str:
 def list_columns(columns: type[NamedTuple], alias: str = "") -> str:
     """Return the fields of a NamedTuple as a statement selects them, of the table with this alias."""
     return ", ".join(f"{alias}.{name}" if alias else name for name in columns._fields)
+
+
+def fetch_value(tx: Transaction, sql: str, *params: object) -> Any | None:
+    """Return the only column of the first row; None if there is no row."""
+    row = tx.fetch_one(sql, *params)
+    return None if row is None else row[0]

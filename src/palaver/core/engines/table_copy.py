@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.engines.migrate import COPY_MARKER, list_seeded_tables
 
 if TYPE_CHECKING:
@@ -242,8 +243,7 @@ def find_rows(tx: Transaction, tables: Sequence[Table]) -> str | None:
 
 
 def count_rows(tx: Transaction, table: Table) -> int:
-    row = tx.fetch_one(f'SELECT COUNT(*) FROM "{table.name}"')
-    return 0 if row is None else int(row[0])
+    return int(fetch_value(tx, f'SELECT COUNT(*) FROM "{table.name}"') or 0)
 
 
 def is_started(tx: Transaction) -> bool:
@@ -265,8 +265,7 @@ def start_copy(tx: Transaction, tables: Sequence[Table], source: str, now: int) 
 
 def read_source(tx: Transaction) -> str:
     """Return the name of the store from which a copy has begun."""
-    row = tx.fetch_one(f"SELECT last_key FROM {PROGRESS_TABLE} WHERE name = ''")
-    return "" if row is None else str(row[0])
+    return str(fetch_value(tx, f"SELECT last_key FROM {PROGRESS_TABLE} WHERE name = ''") or "")
 
 
 def end_copy(tx: Transaction) -> None:
