@@ -13,7 +13,7 @@ unlinked or erased meanwhile; each operation runs inside the caller's transactio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import linking, merge_table as person_merge
@@ -87,19 +87,7 @@ class PendingLink:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the link as JSON-ready data."""
-        return {
-            "other_name": self.other_name,
-            "other_platform": self.other_platform,
-            "other_account": self.other_account,
-            "is_issuer": self.is_issuer,
-            "is_confirmed": self.is_confirmed,
-            "is_other_confirmed": self.is_other_confirmed,
-            "shares": dict(self.shares),
-            "gets": None if self.gets is None else dict(self.gets),
-            "role": None if self.role is None else self.role.value,
-            "kept_by": self.kept_by,
-            "expires_at": self.expires_at.isoformat(),
-        }
+        return {**asdict(self), "expires_at": self.expires_at.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,8 @@ def repair_session(tx: Transaction, session_no: int) -> list[str]:
     counts = tx.fetch_one(_COUNT_EVENTS, session_no)
     if row is None or counts is None:
         return []
-    session_id, stored = row[0], dict(zip(_COLUMNS, row[1:], strict=True))
+    session_id, *values = row
+    stored = dict(zip(_COLUMNS, values, strict=True))
     event_count, first, last, visible, last_message = counts
     if first != 1 or last != event_count or stored["last_seq"] > last:
         return []  # entries are missing

@@ -121,12 +121,12 @@ def _load_model_usage(tx: Transaction, after: int, until: int) -> list[ModelUsag
     )
     return [
         ModelUsage(
-            row[0] or "unknown",
-            {name.removesuffix("_tokens"): int(count) for name, count in zip(TOKEN_COUNTERS, row[1:6], strict=True)},
-            Decimal(row[6]) / 1_000_000_000,
-            int(row[7]),
+            model or "unknown",
+            {name.removesuffix("_tokens"): int(count) for name, count in zip(TOKEN_COUNTERS, tokens, strict=True)},
+            Decimal(nanos) / 1_000_000_000,
+            int(unpriced),
         )
-        for row in rows
+        for model, *tokens, nanos, unpriced in rows
     ]
 
 

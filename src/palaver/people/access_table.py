@@ -137,8 +137,8 @@ def _load_members(
     tx: Transaction, audiences: Sequence[int] | None, limit: int, person_id: str | None = None
 ) -> list[NamedPerson]:
     found: dict[str, NamedPerson] = {}
-    for row in _iterate_rows(tx, audiences, limit, person_id or ""):
-        found[row[0]] = NamedPerson(PersonId(row[0]), row[1])
+    for member_id, name in _iterate_rows(tx, audiences, limit, person_id or ""):
+        found[member_id] = NamedPerson(PersonId(member_id), name)
         if len(found) == limit:
             break
     return list(found.values())
