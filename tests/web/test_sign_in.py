@@ -676,9 +676,10 @@ async def test_a_refusal_comes_late_and_nobody_else_waits_for_it(
     await set_password(web)
     assert await guess_at(web, "127.0.0.2", 10) == [401] * 10
     refusals: list[asyncio.Task[NoReturn]] = []
+    refuse = sign_in.refuse_attempt
 
     async def refuse_attempt(wait_seconds: float) -> None:
-        refusals.append(asyncio.create_task(sign_in.refuse_attempt(wait_seconds)))
+        refusals.append(asyncio.create_task(refuse(wait_seconds)))
         await refusals[0]
 
     monkeypatch.setattr(sign_in, "REFUSAL_DELAY_SECONDS", 3600)

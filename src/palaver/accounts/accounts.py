@@ -196,7 +196,7 @@ _DAY_MICROS = 86_400_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInOptions:
-    """What a sign-in page can offer: whether anyone has a password, or a passkey for this host."""
+    """The ways to sign in that a page offers: by password or passkey, if anyone has one for this host."""
 
     password: bool
     passkey: bool

@@ -92,7 +92,7 @@ class PendingLink:
 
 @dataclass(frozen=True, slots=True)
 class LinkResult:
-    """What came of a code or of an answer: what to tell the person, and the link that waits now."""
+    """The result of a code or of an answer: the text for the person, and the link that waits now."""
 
     text: str
     pending: PendingLink | None = None

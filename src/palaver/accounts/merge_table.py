@@ -40,7 +40,7 @@ _PERSON_STATEMENTS = (
 
 
 def can_sign_in(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
+    """Return whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
     return (
         tx.fetch_one(
             "SELECT 1 FROM account WHERE person_id = $1 UNION ALL SELECT 1 FROM identity WHERE person_id = $1"
@@ -153,7 +153,7 @@ def _move_memberships(tx: Transaction, to_id: PersonId, from_id: PersonId, now: 
 
 
 def _move_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Where both have read, the one who has read further counts."""
+    """Give the read marks of one person to another; in a conversation that both have read, the further mark counts."""
     tx.execute(
         "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)"
         " SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2"

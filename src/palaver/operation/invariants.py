@@ -1,4 +1,4 @@
-"""What must be true in every store, as queries that find where it is not. They run on both engines.
+"""Finds where a store breaks what must always be true. The queries run on both engines.
 
 The database itself refuses most of what must not be (unique indexes, foreign keys, checks); these queries find what a
 damaged index or a fault in Palaver would leave behind. Each looks at a range of sessions or files, so that a check of a

@@ -212,7 +212,7 @@ def list_old(
 
 
 def has_old(tx: Transaction, before: int) -> bool:
-    """Whether there is a conversation without activity since a moment, exempt or not."""
+    """Return whether there is a conversation without activity since a moment, exempt or not."""
     select = "SELECT 1 FROM session s WHERE {} AND s.active_at < $1 LIMIT 1"
     return any(tx.fetch_one(select.format(condition), before) is not None for condition in _IS_LISTED.values())
 

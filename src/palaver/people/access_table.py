@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_granted(tx: Transaction, source: SessionSource, person_id: PersonId | None) -> bool:
-    """Whether everybody in the chat of this source may talk to the agent, or this guest may."""
+    """Return whether everybody in the chat of this source may talk to the agent, or this guest may."""
     row = tx.fetch_one(
         "SELECT 1 FROM chat_access WHERE platform = $1 AND account = $2 AND chat_id = $3"
         " AND (person_id IS NULL OR person_id = $4)",

@@ -52,7 +52,7 @@ COUNT_WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
-    """How much was erased, or would be, of each kind."""
+    """Counts of what was erased, or would be, by kind."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     ended_at: datetime | None = None  # None: it is not done yet

@@ -40,7 +40,7 @@ REPLIES_PER_STRANGER: Final = RateLimit(5, timedelta(minutes=1))  # after that, 
 
 
 class Grant(StrEnum):
-    """What the approval of a request gives to the account that asked."""
+    """The access that an approval gives to the account that asked."""
 
     MEMBER = "member"  # may talk to the agent in direct messages and in groups
     GUEST = "guest"  # may talk to the agent in these direct messages only

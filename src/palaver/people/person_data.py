@@ -44,7 +44,7 @@ class ErasureStep(StrEnum):
 
 
 class EraseAt(Enum):
-    """When rows go that need no step of their own."""
+    """The moment at which rows are erased that need no step of their own."""
 
     START = auto()  # deleted in the first transaction, which takes all access away
     START_CLEARED = auto()  # in the first transaction, the column becomes NULL

@@ -204,7 +204,6 @@ def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
 
 
 def has_other_owner(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether another person is an owner."""
     return tx.fetch_one("SELECT 1 FROM person WHERE role = 'owner' AND id <> $1 LIMIT 1", person_id) is not None
 
 

@@ -166,7 +166,7 @@ def find_shared_audience(tx: Transaction, key: str) -> int | None:
 
 
 def is_first_contact(tx: Transaction, audience_no: int) -> bool:
-    """Whether an audience has no session with messages yet."""
+    """Return whether an audience has no session with messages yet."""
     return (
         tx.fetch_one("SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1", audience_no)
         is None
@@ -174,7 +174,7 @@ def is_first_contact(tx: Transaction, audience_no: int) -> bool:
 
 
 def has_changed_since(tx: Transaction, session_no: int, seq: int) -> bool:
-    """Whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
+    """Return whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
     row = tx.fetch_one(
         "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message', 'undone', 'redone',"
         " 'rewritten', 'version_started', 'version_chosen', 'message_edited', 'message_deleted', 'compacted',"

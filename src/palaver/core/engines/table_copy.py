@@ -46,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """How far a table has been copied."""
+    """The progress of copying one table."""
 
     last_key: tuple[object, ...] | None = None
     row_count: int = 0
@@ -227,7 +227,7 @@ def write_serial(tx: Transaction, table: Table, number: int) -> None:
 
 
 def _is_counted(tx: Transaction, table: str) -> bool:
-    """Whether SQLite never gives a number of this table a second time."""
+    """Return whether SQLite never gives a number of this table a second time."""
     row = tx.fetch_one("SELECT sql FROM sqlite_master WHERE name = $1", table)
     return row is not None and "AUTOINCREMENT" in row[0]
 
@@ -247,7 +247,7 @@ def count_rows(tx: Transaction, table: Table) -> int:
 
 
 def is_started(tx: Transaction) -> bool:
-    """Whether a copy into this database has begun and not ended."""
+    """Return whether a copy into this database has begun and not ended."""
     return tx.fetch_one("SELECT 1 FROM migration WHERE name = $1", COPY_MARKER) is not None
 
 
@@ -327,7 +327,7 @@ def choose_batch_size(size: int, rows: Sequence[Row]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TargetContent:
-    """What a database holds that is not empty."""
+    """The content of a database that is not empty."""
 
     is_unfinished: bool  # an unfinished copy of a store
     table: str  # one of those that have rows
