@@ -119,7 +119,7 @@ def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, ru
 
 
 def _is_open(platform: Platform, rules: TurnRules) -> bool:
-    """Return whether everybody may talk to the agent there: the operator has given the secret of a webhook to a program."""
+    """Return whether everybody may talk to the agent there, such as programs that know the secret of a webhook."""
     return platform in rules.open_platforms or platform == Platform.WEBHOOK
 
 
