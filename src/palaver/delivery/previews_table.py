@@ -235,6 +235,4 @@ def _preview_from_row(row: Row, *, has_delivery: bool = False) -> Preview:
     )
 
 
-PERSON_DATA: Final = (
-    PersonColumn(table="preview", column="address", merge=Stays("belongs to an address"), erase=EraseAt.START),
-)
+PERSON_DATA: Final = (PersonColumn("preview", "address", merge=Stays("belongs to an address"), erase=EraseAt.START),)

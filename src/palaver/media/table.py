@@ -162,9 +162,7 @@ def _attachment_from_row(row: Row) -> Attachment:
     )
 
 
-PERSON_DATA: Final = (
-    PersonColumn(table="attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),
-)
+PERSON_DATA: Final = (PersonColumn("attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),)
 EXPORT: Final = ExportedTable(
     table="attachment",
     fields=(

@@ -251,17 +251,17 @@ def change_main_id(tx: Transaction, platform: str, old_id: str, new_id: str) -> 
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="chat_access",
+        "chat_access",
         merge=Moved("platform || ':' || account || ':' || chat_id || ':' || granted_at"),
         erase=EraseAt.START,
     ),
     PersonColumn(
-        table="chat_access",
-        column="granted_by",
+        "chat_access",
+        "granted_by",
         merge=Stays("says who granted it, under the id of that time"),
         erase=EraseAt.START_CLEARED,
     ),
-    PersonColumn(table="message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
+    PersonColumn("message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
 )
 SENDER_ID_EXPORT: Final = ExportedTable(
     table="sender_id",

@@ -441,6 +441,6 @@ def _to_micros(duration: timedelta) -> int:
 
 
 PERSON_DATA: Final = tuple(
-    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    PersonColumn(table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
     for table, count in (("account", ""), ("api_token", "tokens"), ("sign_in", "sign_ins"), ("sign_in_link", ""))
 )

@@ -312,6 +312,6 @@ def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: b
 
 
 PERSON_DATA: Final = tuple(
-    PersonColumn(table="link_code", column=column, merge=Stays("is deleted"), erase=EraseAt.START)
+    PersonColumn("link_code", column, merge=Stays("is deleted"), erase=EraseAt.START)
     for column in ("person_id", "claim_person_id")
 )

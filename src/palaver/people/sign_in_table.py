@@ -242,6 +242,6 @@ def _compute_interval_micros(limit: RateLimit) -> int:
 
 
 PERSON_DATA: Final = tuple(
-    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    PersonColumn(table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
     for table, count in (("passkey", "passkeys"), ("passkey_challenge", ""), ("known_device", ""))
 )

@@ -126,7 +126,7 @@ def _prompt_from_row(row: Row) -> SavedPrompt:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(table="saved_prompt", merge=Moved(has_unique_names=True), erase=EraseAt.CASCADE, belonging="prompts"),
+    PersonColumn("saved_prompt", merge=Moved(has_unique_names=True), erase=EraseAt.CASCADE, belonging="prompts"),
 )
 EXPORT: Final = ExportedTable(
     table="saved_prompt",

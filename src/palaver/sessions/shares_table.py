@@ -161,11 +161,5 @@ def _share_from_row(row: Row) -> Share:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(
-        table="share",
-        merge=Moved(follows_session=True),
-        erase=EraseAt.START,
-        count="shares",
-        belonging="shares",
-    ),
+    PersonColumn("share", merge=Moved(follows_session=True), erase=EraseAt.START, count="shares", belonging="shares"),
 )
