@@ -74,7 +74,7 @@ def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Sp
 
 
 def can_guest_be_answered(tx: Transaction, person_id: PersonId, address: str | None, rules: TurnRules) -> bool:
-    """Whether the agent may still answer a guest where their answer goes: they may have lost access since they wrote.
+    """Return whether the agent may still answer a guest at this address: they may have lost access since they wrote.
 
     Without an address the answer would be read on the page or in a program, where guests can't sign in.
     """
@@ -119,12 +119,12 @@ def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, ru
 
 
 def _is_open(platform: Platform, rules: TurnRules) -> bool:
-    """Whether everybody may talk to the agent there: on a webhook, the operator has given the secret to the program."""
+    """Return whether everybody may talk to the agent there, such as programs that know the secret of a webhook."""
     return platform in rules.open_platforms or platform == Platform.WEBHOOK
 
 
 def _is_allowed_user(tx: Transaction, source: SessionSource, allowed: frozenset[str] | None) -> bool:
-    """Whether the operator has allowed the account of the person who writes, under any of its ids."""
+    """Return whether the operator has allowed the account of the person who writes, under any of its ids."""
     account = people.find_account(source) if allowed else None
     if account is None or allowed is None:
         return False

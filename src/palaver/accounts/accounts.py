@@ -141,10 +141,10 @@ class AccountLinks(Operations[AsyncRunner]):
         return Write(run)
 
 
-def _get_person(tx: Transaction, person_id: PersonId) -> Person:
+def _get_person(tx: Transaction, person_id: PersonId, problem: str = "This account is closed.") -> Person:
     row = people.find_by_id(tx, person_id)
     if row is None:
-        raise NotFound("This account is closed.")
+        raise NotFound(problem)
     return row.person
 
 
@@ -196,7 +196,7 @@ _DAY_MICROS = 86_400_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInOptions:
-    """What a sign-in page can offer: whether anyone has a password, or a passkey for this host."""
+    """The ways to sign in that a page offers: by password or passkey, if anyone has one for this host."""
 
     password: bool
     passkey: bool
@@ -349,7 +349,7 @@ class Accounts(Operations[AsyncRunner]):
         def run(tx: Transaction) -> Person:
             accounts.check_exists(tx, person_id)
             accounts.rename_person(tx, person_id, clean)
-            return _accounts_get_person(tx, person_id)
+            return _get_person(tx, person_id)
 
         return Write(run)
 
@@ -360,7 +360,7 @@ class Accounts(Operations[AsyncRunner]):
 
         def run(tx: Transaction) -> Person:
             people.set_timezone(tx, person_id, zone)
-            return _accounts_get_person(tx, person_id)
+            return _get_person(tx, person_id)
 
         return Write(run)
 
@@ -480,15 +480,8 @@ class Accounts(Operations[AsyncRunner]):
         return to_micros(self._clock.now())
 
 
-def _accounts_get_person(tx: Transaction, person_id: PersonId) -> Person:
-    row = people.find_by_id(tx, person_id)
-    if row is None:
-        raise NotFound(f"There is no person {person_id}.")
-    return row.person
-
-
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
-    person = _accounts_get_person(tx, person_id)
+    person = _get_person(tx, person_id, f"There is no person {person_id}.")
     if person.role is Role.GUEST:
         raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
     return person

@@ -13,7 +13,7 @@ unlinked or erased meanwhile; each operation runs inside the caller's transactio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import linking, merge_table as person_merge
@@ -90,7 +90,7 @@ class PendingLink:
 
 @dataclass(frozen=True, slots=True)
 class LinkResult:
-    """What came of a code or of an answer: what to tell the person, and the link that waits now."""
+    """The result of a code or of an answer: the text for the person, and the link that waits now."""
 
     text: str
     pending: PendingLink | None = None

@@ -3,7 +3,7 @@
 Linking moves what refers to the person: accounts, memberships of audiences, read marks, projects, jobs, budgets, files,
 shares and open turns. No session, event or memory is touched: they belong to audiences, and the surviving person
 becomes a member of them all. The other person's row stays and points at the survivor, so that names in old messages can
-be found. What moves is marked, so that `person_unmerge.py` can undo it.
+be found. What moves is marked, so that `unmerge` can undo it.
 
 Always true: the other person has no account, no membership and no role left, so nothing can be done in their name.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from palaver.accounts.person_tables import PERSON_DATA, list_following, list_moved
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Conflict, build_placeholders
+from palaver.core.engines.base import Conflict, build_placeholders, fetch_value
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform, decode_source
 from palaver.core.text import make_name_key
@@ -40,7 +40,7 @@ _PERSON_STATEMENTS = (
 
 
 def can_sign_in(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
+    """Return whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
     return (
         tx.fetch_one(
             "SELECT 1 FROM account WHERE person_id = $1 UNION ALL SELECT 1 FROM identity WHERE person_id = $1"
@@ -98,15 +98,16 @@ def count_belongings(tx: Transaction, person_id: PersonId | None) -> dict[str, i
     }
     if person_id is None:
         return dict.fromkeys(counted, 0)
-    rows = {kind: tx.fetch_one(f"SELECT COUNT(*) FROM {table}", person_id) for kind, table in counted.items()}
-    return {kind: int(row[0]) if row else 0 for kind, row in rows.items()}
+    return {
+        kind: int(fetch_value(tx, f"SELECT COUNT(*) FROM {rows}", person_id) or 0) for kind, rows in counted.items()
+    }
 
 
 def lock_people(tx: Transaction, merged_into: Mapping[PersonId, PersonId | None]) -> None:
     """Lock people; raises Conflict, so that everything is read again, if one is linked to another than this."""
     for person_id in sorted(merged_into):  # one order, so that two transactions don't wait for each other
         row = tx.fetch_one(f"SELECT merged_into FROM person WHERE id = $1 {tx.for_update}", person_id)
-        if row is None or row[0] != merged_into[person_id]:
+        if row != (merged_into[person_id],):
             raise Conflict
 
 
@@ -152,7 +153,7 @@ def _move_memberships(tx: Transaction, to_id: PersonId, from_id: PersonId, now: 
 
 
 def _move_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
-    """Where both have read, the one who has read further counts."""
+    """Give the read marks of one person to another; in a conversation that both have read, the further mark counts."""
     tx.execute(
         "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)"
         " SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2"

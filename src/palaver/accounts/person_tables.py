@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 # The tables of rooms above this one.
 _SETTING_DATA: Final = (
-    PersonColumn(table="setting", column="set_by", merge=Moved("key || ':' || set_at"), erase=EraseAt.CASCADE),
-    PersonColumn(table="setting_change", merge=Moved("CAST(no AS TEXT)"), erase=EraseAt.CASCADE),
+    PersonColumn("setting", "set_by", merge=Moved("key || ':' || set_at"), erase=EraseAt.CASCADE),
+    PersonColumn("setting_change", merge=Moved("CAST(no AS TEXT)"), erase=EraseAt.CASCADE),
 )
 IMPORTED_ITEM_OWNER: Final = PersonColumn(
-    table="imported_item",
-    column="owner",
+    "imported_item",
+    "owner",
     only="owner <> ''",
     merge=Moved(
         "format || ':' || kind || ':' || origin_id",

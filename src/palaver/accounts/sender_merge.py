@@ -216,7 +216,7 @@ class _SenderMerge:
 
 
 def _has_new_number(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> bool:
-    """Whether a person is stored under a number, and the platform names another one together with their lasting id."""
+    """Return whether a person is stored under a number, and the platform names another one with their lasting id."""
     has_other = not ids[0].is_lasting and ids[0].id != main_id and any(each.is_lasting for each in ids)
     return has_other and _is_number(source.platform, main_id)
 

@@ -1,4 +1,4 @@
-"""What all sign-in methods share: the visitor, the rate limits, and the sign-in itself.
+"""The parts that all sign-in methods share: the visitor, the rate limits, and the sign-in itself.
 
 Always true: an attempt is counted before it is checked, and uncounted only if it succeeds. Guesses of strangers count
 neither against a browser in which the person has signed in before nor against a person who is signed in.

@@ -240,6 +240,4 @@ def _preview_from_row(values: Iterable[Any], *, has_delivery: bool = False) -> P
     return Preview(**row._asdict() | {"address": Address.from_text(row.address)}, has_delivery=has_delivery)
 
 
-PERSON_DATA: Final = (
-    PersonColumn(table="preview", column="address", merge=Stays("belongs to an address"), erase=EraseAt.START),
-)
+PERSON_DATA: Final = (PersonColumn("preview", "address", merge=Stays("belongs to an address"), erase=EraseAt.START),)

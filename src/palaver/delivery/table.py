@@ -506,5 +506,5 @@ def delete_ended_notices(tx: Transaction, before: int, limit: int) -> int:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(table="dead_target", column="address", merge=Stays("belongs to an address"), erase=EraseAt.START),
+    PersonColumn("dead_target", "address", merge=Stays("belongs to an address"), erase=EraseAt.START),
 )

@@ -514,7 +514,7 @@ def delete_expired(tx: Transaction, before: int, limit: int) -> int:
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="job",
+        "job",
         merge=Moved(has_unique_names=True),
         erase=ErasureStep.JOBS,
         count="jobs",

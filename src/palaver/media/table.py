@@ -172,9 +172,7 @@ def _numbered_attachment_from_row(values: Row) -> tuple[int, Attachment]:
     return row.no, attachment
 
 
-PERSON_DATA: Final = (
-    PersonColumn(table="attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),
-)
+PERSON_DATA: Final = (PersonColumn("attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),)
 EXPORT: Final = ExportedTable(
     table="attachment",
     fields=(

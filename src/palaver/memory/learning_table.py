@@ -181,10 +181,5 @@ def _list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool
 
 
 PERSON_DATA: Final = (
-    PersonColumn(
-        table="memory_turn",
-        merge=Follows("ended_at IS NULL"),
-        erase=EraseAt.START,
-        erase_only="ended_at IS NULL",
-    ),
+    PersonColumn("memory_turn", merge=Follows("ended_at IS NULL"), erase=EraseAt.START, erase_only="ended_at IS NULL"),
 )

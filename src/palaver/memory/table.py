@@ -409,17 +409,9 @@ def _load_audiences(tx: Transaction, audience_nos: Sequence[int], reader: Person
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="memory",
-        column="audience_no",
-        merge=Stays("belongs to an audience"),
-        erase=ErasureStep.MEMORIES,
-        count="memories",
+        "memory", "audience_no", merge=Stays("belongs to an audience"), erase=ErasureStep.MEMORIES, count="memories"
     ),
-    PersonColumn(
-        table="memory",
-        merge=Stays("says who asked for it; it belongs to an audience"),
-        erase=ErasureStep.MEMORIES,
-    ),
+    PersonColumn("memory", merge=Stays("says who asked for it; it belongs to an audience"), erase=ErasureStep.MEMORIES),
 )
 EXPORT: Final = ExportedTable(
     table="memory",

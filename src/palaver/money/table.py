@@ -198,14 +198,14 @@ def find_people(tx: Transaction, id_or_name: str) -> list[tuple[str, str]]:
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="budget_limit",
-        column="set_by",
+        "budget_limit",
+        "set_by",
         merge=Moved("scope || ':' || subject || ':' || period || ':' || unit || ':' || set_at"),
         erase=EraseAt.START_CLEARED,
     ),
     PersonColumn(  # after the one above, whose marks name the subject
-        table="budget_limit",
-        column="subject",
+        "budget_limit",
+        "subject",
         only="scope = 'person'",
         merge=Moved(
             "period || ':' || unit || ':' || set_at",

@@ -189,8 +189,8 @@ def delete_older(tx: Transaction, before: int, limit: int) -> int:
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="budget_window",
-        column="subject",
+        "budget_window",
+        "subject",
         only="scope = 'person'",
         merge=Stays("what was used is added, and taken away again: see `move_to_person`"),
         erase=EraseAt.END,

@@ -64,7 +64,7 @@ _PART_SUFFIX: Final = ".part"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """What a backup contains, as `backup.json` says."""
+    """The contents of a backup, as `backup.json` lists them."""
 
     created_at: str
     palaver_version: str

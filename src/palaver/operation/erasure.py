@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ErasurePreview:
-    """Who would be erased, and how much would go."""
+    """A person who would be erased, with counts of what would be deleted."""
 
     person_id: PersonId
     name: str

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """What was found, and when."""
+    """The findings of one run of the checks."""
 
     findings: Sequence[Finding]
     checked_at: datetime

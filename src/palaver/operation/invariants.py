@@ -1,4 +1,4 @@
-"""What must be true in every store, as queries that find where it is not. They run on both engines.
+"""Finds where a store breaks what must always be true. The queries run on both engines.
 
 The database itself refuses most of what must not be (unique indexes, foreign keys, checks); these queries find what a
 damaged index or a fault in Palaver would leave behind. Each looks at a range of sessions or files, so that a check of a
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import fetch_value
 from palaver.sessions import log_table as events
 
 if TYPE_CHECKING:
@@ -71,10 +72,9 @@ class WrongSession:
 
 def find_next_session_no(tx: Transaction, after: int, count: int) -> int | None:
     """Return the number of the session that ends a range of `count` sessions; None if there are none."""
-    row = tx.fetch_one(
-        "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
+    return fetch_value(
+        tx, "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
     )
-    return None if row is None else row[0]
 
 
 def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> list[WrongSession]:
@@ -212,7 +212,8 @@ def repair_session(tx: Transaction, session_no: int) -> list[str]:
     counts = tx.fetch_one(_COUNT_EVENTS, session_no)
     if row is None or counts is None:
         return []
-    session_id, stored = row[0], dict(zip(_COLUMNS, row[1:], strict=True))
+    session_id, *values = row
+    stored = dict(zip(_COLUMNS, values, strict=True))
     event_count, first, last, visible, last_message = counts
     if first != 1 or last != event_count or stored["last_seq"] > last:
         return []  # entries are missing

@@ -121,12 +121,12 @@ def _load_model_usage(tx: Transaction, after: int, until: int) -> list[ModelUsag
     )
     return [
         ModelUsage(
-            row[0] or "unknown",
-            {name.removesuffix("_tokens"): int(count) for name, count in zip(TOKEN_COUNTERS, row[1:6], strict=True)},
-            Decimal(row[6]) / 1_000_000_000,
-            int(row[7]),
+            model or "unknown",
+            {name.removesuffix("_tokens"): int(count) for name, count in zip(TOKEN_COUNTERS, tokens, strict=True)},
+            Decimal(nanos) / 1_000_000_000,
+            int(unpriced),
         )
-        for row in rows
+        for model, *tokens, nanos, unpriced in rows
     ]
 
 
@@ -212,7 +212,7 @@ def list_old(
 
 
 def has_old(tx: Transaction, before: int) -> bool:
-    """Whether there is a conversation without activity since a moment, exempt or not."""
+    """Return whether there is a conversation without activity since a moment, exempt or not."""
     select = "SELECT 1 FROM session s WHERE {} AND s.active_at < $1 LIMIT 1"
     return any(tx.fetch_one(select.format(condition), before) is not None for condition in _IS_LISTED.values())
 

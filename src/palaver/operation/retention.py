@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """What was deleted, or would be."""
+    """Counts of what was deleted, or would be."""
 
     sessions: int = 0
     messages: int = 0

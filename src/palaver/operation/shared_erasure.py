@@ -119,7 +119,7 @@ def _concerns(person: ErasedPerson, kind: str, person_id: str | None, facts: dic
 
 
 def _is_author(person: ErasedPerson, facts: dict[str, Any]) -> bool:
-    """Whether an entry names the person as its author by an id of a platform, as entries without a person do."""
+    """Return whether an entry names the person as its author by an id of a platform, as entries without a person do."""
     author = facts.get("author")
     return isinstance(author, dict) and author.get("id") in person.account_ids
 

@@ -100,7 +100,7 @@ class StoreMigration:
         with ExitStack() as stack:
             source = self._open_source(stack)
             tables = source.run(Read(table_copy.list_tables))
-            counts = [source.run(Read(partial(_count, table), is_long=True)) for table in tables]
+            counts = [source.run(Read(partial(table_copy.count_rows, table=table), is_long=True)) for table in tables]
         return [TableReport(table.name, count, "") for table, count in zip(tables, counts, strict=True)]
 
     def run(self) -> list[TableReport]:
@@ -167,19 +167,28 @@ class StoreMigration:
     def _copy_table(self, source: Engine, target: Engine, table: Table, *, is_second_pass: bool = False) -> None:
         step = f"{table.name} again" if is_second_pass else table.name
         write = table_copy.update_own_references if is_second_pass else table_copy.insert_rows
-        progress = target.run(Read(partial(_load_progress, step)))
+        progress = target.run(Read(partial(table_copy.load_progress, name=step)))
         limit = FIRST_BATCH_ROWS
         while not progress.is_done:
-            rows = source.run(Read(partial(_read_rows, table, progress.last_key, limit), is_long=True))
+            rows = source.run(
+                Read(partial(table_copy.read_rows, table=table, after=progress.last_key, limit=limit), is_long=True)
+            )
             progress = table_copy.advance(progress, table, rows)
             crash_point("migrate.before_batch")
-            store_batch(target, Write(partial(_write_batch, write, table, rows, step, progress), is_long=True))
+
+            def store(tx: Transaction, rows: Sequence[Row] = rows, progress: TableProgress = progress) -> None:
+                write(tx, table, rows)
+                table_copy.save_progress(tx, step, progress)
+
+            store_batch(target, Write(store, is_long=True))
             crash_point("migrate.batch_copied")
             self._on_progress(table.name, progress.row_count)
             limit = table_copy.choose_batch_size(limit, rows)
 
     def _finish_numbers(self, source: Engine, target: Engine, tables: Sequence[Table]) -> None:
-        serials = [(table, source.run(Read(partial(_read_serial, table)))) for table in tables if table.serial]
+        serials = [
+            (table, source.run(Read(partial(table_copy.read_serial, table=table)))) for table in tables if table.serial
+        ]
 
         def finish(tx: Transaction) -> None:
             for table, number in serials:
@@ -209,43 +218,9 @@ def _is_server(url: str) -> bool:
 
 def _summarize(engine: Engine, table: Table) -> TableSummary:
     summary, last_key, limit = TableSummary(), None, FIRST_BATCH_ROWS
-    while rows := engine.run(Read(partial(_read_rows_to_compare, table, last_key, limit), is_long=True)):
+    read = partial(table_copy.read_rows_to_compare, table=table)
+    while rows := engine.run(Read(partial(read, after=last_key, limit=limit), is_long=True)):
         summary = summary.add([row[: len(table.columns)] for row in rows])
         last_key = table_copy.get_key(table, rows[-1])
         limit = table_copy.choose_batch_size(limit, rows)
     return summary
-
-
-# Units of work with their arguments first, for `partial`.
-
-
-def _count(table: Table, tx: Transaction) -> int:
-    return table_copy.count_rows(tx, table)
-
-
-def _read_rows(table: Table, after: tuple[object, ...] | None, limit: int, tx: Transaction) -> list[Row]:
-    return table_copy.read_rows(tx, table, after, limit)
-
-
-def _read_rows_to_compare(table: Table, after: tuple[object, ...] | None, limit: int, tx: Transaction) -> list[Row]:
-    return table_copy.read_rows_to_compare(tx, table, after, limit)
-
-
-def _read_serial(table: Table, tx: Transaction) -> int:
-    return table_copy.read_serial(tx, table)
-
-
-def _load_progress(step: str, tx: Transaction) -> TableProgress:
-    return table_copy.load_progress(tx, step)
-
-
-def _write_batch(
-    write: Callable[[Transaction, Table, Sequence[Row]], None],
-    table: Table,
-    rows: Sequence[Row],
-    step: str,
-    progress: TableProgress,
-    tx: Transaction,
-) -> None:
-    write(tx, table, rows)
-    table_copy.save_progress(tx, step, progress)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_granted(tx: Transaction, source: SessionSource, person_id: PersonId | None) -> bool:
-    """Whether everybody in the chat of this source may talk to the agent, or this guest may."""
+    """Return whether everybody in the chat of this source may talk to the agent, or this guest may."""
     row = tx.fetch_one(
         "SELECT 1 FROM chat_access WHERE platform = $1 AND account = $2 AND chat_id = $3"
         " AND (person_id IS NULL OR person_id = $4)",
@@ -137,8 +137,8 @@ def _load_members(
     tx: Transaction, audiences: Sequence[int] | None, limit: int, person_id: str | None = None
 ) -> list[NamedPerson]:
     found: dict[str, NamedPerson] = {}
-    for row in _iterate_rows(tx, audiences, limit, person_id or ""):
-        found[row[0]] = NamedPerson(PersonId(row[0]), row[1])
+    for member_id, name in _iterate_rows(tx, audiences, limit, person_id or ""):
+        found[member_id] = NamedPerson(PersonId(member_id), name)
         if len(found) == limit:
             break
     return list(found.values())
@@ -251,17 +251,17 @@ def change_main_id(tx: Transaction, platform: str, old_id: str, new_id: str) -> 
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="chat_access",
+        "chat_access",
         merge=Moved("platform || ':' || account || ':' || chat_id || ':' || granted_at"),
         erase=EraseAt.START,
     ),
     PersonColumn(
-        table="chat_access",
-        column="granted_by",
+        "chat_access",
+        "granted_by",
         merge=Stays("says who granted it, under the id of that time"),
         erase=EraseAt.START_CLEARED,
     ),
-    PersonColumn(table="message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
+    PersonColumn("message_rate", merge=Stays("is deleted"), erase=EraseAt.START),
 )
 SENDER_ID_EXPORT: Final = ExportedTable(
     table="sender_id",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform
 from palaver.people import table as people
@@ -116,8 +117,7 @@ def find_credentials(tx: Transaction, name: str) -> Credentials | None:
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
-    row = tx.fetch_one("SELECT password_hash FROM account WHERE person_id = $1", person_id)
-    return row[0] if row else None
+    return fetch_value(tx, "SELECT password_hash FROM account WHERE person_id = $1", person_id)
 
 
 def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:
@@ -143,7 +143,7 @@ def get_sign_in_methods(tx: Transaction, person_id: PersonId) -> SignInMethods:
 
 
 def needs_welcome(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether a person has no password and no passkey, and has not skipped choosing one."""
+    """Return whether a person has no password and no passkey, and has not skipped choosing one."""
     row = tx.fetch_one(
         "SELECT 1 FROM account a WHERE a.person_id = $1 AND a.is_welcomed = 0 AND a.password_hash IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)",
@@ -172,12 +172,11 @@ def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, i
 
 
 def has_any_password(tx: Transaction) -> bool:
-    """Whether any person has a password."""
     return tx.fetch_one("SELECT 1 FROM account WHERE password_hash IS NOT NULL LIMIT 1") is not None
 
 
 def can_owner_sign_in_without_link(tx: Transaction) -> bool:
-    """Whether some owner has a password or a passkey."""
+    """Return whether some owner has a password or a passkey."""
     row = tx.fetch_one(
         "SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1 AND (a.password_hash IS NOT NULL"
         " OR EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)) LIMIT 1",
@@ -283,7 +282,6 @@ def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson
 
 
 def is_sign_in_open(created_at: int, last_seen_at: int, now: int) -> bool:
-    """Whether a sign-in has not expired."""
     oldest_created_at, oldest_seen_at = _compute_oldest_open_times(now)
     return created_at > oldest_created_at and last_seen_at > oldest_seen_at
 
@@ -413,7 +411,7 @@ def revoke_token(tx: Transaction, person_id: PersonId, token_id: str) -> bool:
 
 
 def is_still_signed_in(tx: Transaction, signed_in: SignedInPerson, now: int) -> bool:
-    """Whether a sign-in or token that was valid a while ago still is, and the person still has the same role."""
+    """Return whether a sign-in or token that was valid a while ago still is, and the person still has the same role."""
     if signed_in.credential_type == "token":
         row = tx.fetch_one(
             "SELECT p.role FROM api_token t JOIN person p ON p.id = t.person_id"
@@ -443,6 +441,6 @@ def _to_micros(duration: timedelta) -> int:
 
 
 PERSON_DATA: Final = tuple(
-    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    PersonColumn(table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
     for table, count in (("account", ""), ("api_token", "tokens"), ("sign_in", "sign_ins"), ("sign_in_link", ""))
 )

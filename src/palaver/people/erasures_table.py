@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.people.person_data import ErasureStep
 
@@ -51,7 +52,7 @@ COUNT_WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
-    """How much was erased, or would be, of each kind."""
+    """Counts of what was erased, or would be, by kind."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     ended_at: datetime | None = None  # None: it is not done yet
@@ -174,8 +175,7 @@ def list_open(tx: Transaction) -> list[str]:
 
 def load_last_no(tx: Transaction) -> int:
     """Return the number of the newest erasure; 0 if there is none."""
-    row = tx.fetch_one("SELECT MAX(no) FROM erasure")
-    return int(row[0] or 0) if row else 0
+    return int(fetch_value(tx, "SELECT MAX(no) FROM erasure") or 0)
 
 
 def save(tx: Transaction, row: ErasureRow) -> None:

@@ -48,7 +48,7 @@ ROLE_RANKS: Final = {Role.GUEST: 0, Role.MEMBER: 1, Role.OWNER: 2}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who makes a request: a person, or a job on a person's behalf."""
+    """The one who makes a request: a person, or a job on a person's behalf."""
 
     person_id: PersonId
     role: Role = Role.MEMBER
@@ -88,7 +88,7 @@ class NamedPerson:
 
 
 class Action(StrEnum):
-    """What a principal can do with a conversation that they see."""
+    """An action of a principal on a conversation that they see."""
 
     READ = "read"
     RENAME = "rename"
@@ -155,7 +155,7 @@ class SetupStep(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a token may be used for."""
+    """A right of a token."""
 
     READ = "read"  # read conversations
     WRITE = "write"  # change conversations and send messages
@@ -346,7 +346,7 @@ def check_password(password: str, name: str) -> None:
 
 
 def _is_key_sequence(text: str) -> bool:
-    """Whether at least two thirds of a text follow a keyboard row or the alphabet, forwards or backwards."""
+    """Return whether at least two thirds of a text follow a keyboard row or the alphabet, forwards or backwards."""
     triples = [text[start : start + 3] for start in range(len(text) - 2)]
     in_sequence = sum(any(triple in row or triple in row[::-1] for row in _KEY_SEQUENCES) for triple in triples)
     return in_sequence * 3 >= len(triples) * 2
@@ -399,7 +399,7 @@ def group_ip_address(address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server that listens at this host is reachable only from this machine."""
+    """Return whether a server that listens at this host is reachable only from this machine."""
     if host.casefold() == "localhost":
         return True
     try:
@@ -459,7 +459,7 @@ OWNER_COMMANDS = frozenset({"pair", "sethome"})
 
 
 def can_use_command(role: Role, command: str, guest_commands: Collection[str] = DEFAULT_GUEST_COMMANDS) -> bool:
-    """Whether people with this role may use a command. `guest_commands` are those that the operator gives guests."""
+    """Return whether people with this role may use a command; `guest_commands` are those that guests may use."""
     if command in OWNER_COMMANDS:
         return role is Role.OWNER
     return role is not Role.GUEST or command in guest_commands

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros
+from palaver.core.engines.base import fetch_value
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform, decode_source, encode_source
 from palaver.core.text import make_storable
@@ -39,7 +40,7 @@ REPLIES_PER_STRANGER: Final = RateLimit(5, timedelta(minutes=1))  # after that, 
 
 
 class Grant(StrEnum):
-    """What the approval of a request gives to the account that asked."""
+    """The access that an approval gives to the account that asked."""
 
     MEMBER = "member"  # may talk to the agent in direct messages and in groups
     GUEST = "guest"  # may talk to the agent in these direct messages only
@@ -125,8 +126,7 @@ def list_pending(tx: Transaction, now: int, limit: int) -> list[PairingRequest]:
 
 
 def count_pending(tx: Transaction) -> int:
-    row = tx.fetch_one("SELECT COUNT(*) FROM pairing_request WHERE denied_at IS NULL")
-    return int(row[0]) if row else 0
+    return int(fetch_value(tx, "SELECT COUNT(*) FROM pairing_request WHERE denied_at IS NULL") or 0)
 
 
 def save(tx: Transaction, source: SessionSource, digest: str, now: int, expires_at: int) -> None:
@@ -312,6 +312,6 @@ def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: b
 
 
 PERSON_DATA: Final = tuple(
-    PersonColumn(table="link_code", column=column, merge=Stays("is deleted"), erase=EraseAt.START)
+    PersonColumn("link_code", column, merge=Stays("is deleted"), erase=EraseAt.START)
     for column in ("person_id", "claim_person_id")
 )

@@ -10,7 +10,7 @@ Always true: every column that names a person is declared (a test compares the d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -46,7 +46,7 @@ class ErasureStep(StrEnum):
 
 
 class EraseAt(Enum):
-    """When rows go that need no step of their own."""
+    """The moment at which rows are erased that need no step of their own."""
 
     START = auto()  # deleted in the first transaction, which takes all access away
     START_CLEARED = auto()  # in the first transaction, the column becomes NULL
@@ -83,12 +83,13 @@ class Stays(NamedTuple):
 STAYS_WITH_ACCOUNT: Final = Stays("belongs to the account, and a person with an account is never linked to another")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PersonColumn:
     """A column that names a person (`audience_no`: the audience, `address`: the direct messages of one)."""
 
     table: str
     column: str = "person_id"
+    _: KW_ONLY
     only: str = "1 = 1"  # the rows in which it names one
     merge: Moved | Follows | Stays
     erase: EraseAt | ErasureStep

@@ -139,7 +139,7 @@ def list_credentials(tx: Transaction, person_id: PersonId, site: str) -> Sequenc
 
 
 def has_any(tx: Transaction, site: str) -> bool:
-    """Whether any person has a passkey for a host."""
+    """Return whether any person has a passkey for a host."""
     return tx.fetch_one("SELECT 1 FROM passkey WHERE site = $1 LIMIT 1", site) is not None
 
 
@@ -177,7 +177,7 @@ def remember(tx: Transaction, person_id: PersonId, old_digest: str, new_digest: 
 
 
 def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
-    """Whether the person with this sign-in name has signed in before with the browser that has this cookie."""
+    """Return whether the person with this sign-in name has signed in before with the browser that has this cookie."""
     row = tx.fetch_one(
         "SELECT 1 FROM known_device d JOIN account a ON a.person_id = d.person_id"
         " WHERE d.digest = $1 AND a.name_key = $2 AND d.signed_in_at > $3",
@@ -242,6 +242,6 @@ def _compute_interval_micros(limit: RateLimit) -> int:
 
 
 PERSON_DATA: Final = tuple(
-    PersonColumn(table=table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
+    PersonColumn(table, merge=STAYS_WITH_ACCOUNT, erase=EraseAt.CASCADE, count=count)
     for table, count in (("passkey", "passkeys"), ("passkey_challenge", ""), ("known_device", ""))
 )

@@ -204,7 +204,6 @@ def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
 
 
 def has_other_owner(tx: Transaction, person_id: PersonId) -> bool:
-    """Whether another person is an owner."""
     return tx.fetch_one("SELECT 1 FROM person WHERE role = 'owner' AND id <> $1 LIMIT 1", person_id) is not None
 
 
@@ -359,15 +358,15 @@ def _make_member(tx: Transaction, row: Row) -> Member:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(table="person", column="merged_into", merge=Moved(), erase=ErasureStep.PERSON),
-    PersonColumn(table="identity", merge=Moved(linked_rows.IDENTITY_KEY), erase=EraseAt.START, count="accounts"),
+    PersonColumn("person", "merged_into", merge=Moved(), erase=ErasureStep.PERSON),
+    PersonColumn("identity", merge=Moved(linked_rows.IDENTITY_KEY), erase=EraseAt.START, count="accounts"),
     PersonColumn(
-        table="audience_member",
+        "audience_member",
         merge=Stays("a person can be a member for two reasons: see `move_memberships`"),
         erase=EraseAt.START,
     ),
-    PersonColumn(table="linked_row", merge=Stays("says whom a row came from"), erase=EraseAt.CASCADE),
-    PersonColumn(table="erasure", merge=Stays("an erased person is not linked"), erase=ErasureStep.PERSON),
+    PersonColumn("linked_row", merge=Stays("says whom a row came from"), erase=EraseAt.CASCADE),
+    PersonColumn("erasure", merge=Stays("an erased person is not linked"), erase=ErasureStep.PERSON),
 )
 AUDIENCE_FIELDS: Final = make_fields("created_at!", FieldKind.TIME)
 MEMBER_EXPORT: Final = ExportedTable(

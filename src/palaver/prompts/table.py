@@ -146,7 +146,7 @@ def _check_name_free(tx: Transaction, person_id: PersonId, columns: Mapping[str,
 
 
 PERSON_DATA: Final = (
-    PersonColumn(table="saved_prompt", merge=Moved(has_unique_names=True), erase=EraseAt.CASCADE, belonging="prompts"),
+    PersonColumn("saved_prompt", merge=Moved(has_unique_names=True), erase=EraseAt.CASCADE, belonging="prompts"),
 )
 EXPORT: Final = ExportedTable(
     table="saved_prompt",

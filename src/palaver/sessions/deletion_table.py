@@ -131,7 +131,5 @@ def _delete_events(tx: Transaction, session_no: int, limit: int) -> int:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(
-        table="deleted_session", column="audience_no", merge=Stays("belongs to an audience"), erase=EraseAt.END
-    ),
+    PersonColumn("deleted_session", "audience_no", merge=Stays("belongs to an audience"), erase=EraseAt.END),
 )

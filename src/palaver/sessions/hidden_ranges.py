@@ -140,7 +140,7 @@ def list_read_seqs(tx: Transaction, session_no: int) -> dict[PersonId, int]:
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="read_mark",
+        "read_mark",
         merge=Stays("the one who has read further counts: see `move_read_marks`"),
         erase=ErasureStep.READ_MARKS,
         batch_key="session_no, person_id",

@@ -82,11 +82,7 @@ def _load_statuses(tx: Transaction, config: GatewayConfig) -> dict[Platform, Hom
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="home_channel",
-        column="set_by",
-        merge=Moved("platform || ':' || set_at"),
-        erase=EraseAt.START,
-        count="home_channels",
+        "home_channel", "set_by", merge=Moved("platform || ':' || set_at"), erase=EraseAt.START, count="home_channels"
     ),
 )
 EXPORT: Final = ExportedTable(

@@ -609,7 +609,7 @@ def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(table="event", merge=Stays("says who wrote it, under the id of that time"), erase=ErasureStep.SHARED),
+    PersonColumn("event", merge=Stays("says who wrote it, under the id of that time"), erase=ErasureStep.SHARED),
 )
 
 

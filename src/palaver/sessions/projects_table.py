@@ -188,7 +188,7 @@ def _project_from_row(columns: Row) -> tuple[int, Project]:
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="project",
+        "project",
         merge=Moved(has_unique_names=True),
         erase=ErasureStep.PROJECTS,
         batch_key="no",

@@ -164,11 +164,5 @@ def _share_from_row(columns: Row) -> Share:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(
-        table="share",
-        merge=Moved(follows_session=True),
-        erase=EraseAt.START,
-        count="shares",
-        belonging="shares",
-    ),
+    PersonColumn("share", merge=Moved(follows_session=True), erase=EraseAt.START, count="shares", belonging="shares"),
 )

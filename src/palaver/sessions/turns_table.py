@@ -388,11 +388,8 @@ def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:
 
 
 PERSON_DATA: Final = (
-    PersonColumn(table="turn", merge=Follows("state IN ('queued', 'running')"), erase=ErasureStep.SHARED),
+    PersonColumn("turn", merge=Follows("state IN ('queued', 'running')"), erase=ErasureStep.SHARED),
     PersonColumn(
-        table="turn",
-        column="stopped_by",
-        merge=Stays("says who stopped it, under the id of that time"),
-        erase=ErasureStep.SHARED,
+        "turn", "stopped_by", merge=Stays("says who stopped it, under the id of that time"), erase=ErasureStep.SHARED
     ),
 )

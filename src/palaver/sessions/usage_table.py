@@ -268,11 +268,7 @@ def _add_label(usage_row: UsageRow, grouping: UsageGrouping, labels: Mapping[str
 
 PERSON_DATA: Final = (
     PersonColumn(
-        table="usage",
-        column="audience_no",
-        merge=Stays("belongs to an audience"),
-        erase=ErasureStep.USAGE,
-        count="usage_rows",
+        "usage", "audience_no", merge=Stays("belongs to an audience"), erase=ErasureStep.USAGE, count="usage_rows"
     ),
 )
 EXPORT: Final = ExportedTable(

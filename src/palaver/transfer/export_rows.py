@@ -72,7 +72,7 @@ class AudienceRow:
 
     @property
     def sort_key(self) -> tuple[object, ...]:
-        """What orders audiences in every export in the same way, also after an import."""
+        """The order of audiences in every export, also after an import."""
         return (self.owner_id or "", f"{self.created_at:020}", self.session_id, self.lane_key, self.memory_id)
 
 

@@ -52,7 +52,7 @@ _EVERYTHING: Final = "1 = 1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportScope:
-    """What to export. The caller has checked who asks: an export reads what it is told to."""
+    """The part of a store to export. The caller has checked who asks: an export reads what it is told to."""
 
     kind: ScopeKind
     person_id: PersonId | None = None  # everything of this person

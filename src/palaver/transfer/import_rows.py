@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.core.engines.base import build_placeholders, list_columns
+from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
 from palaver.core.ids import PersonId
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
@@ -65,8 +65,7 @@ def has_row(tx: Transaction, table: str, column: str, value: object) -> bool:
 def find_value(tx: Transaction, table: str, wanted: str, keys: Mapping[str, object]) -> Any:
     """Return one column of the row with these values; None if there is none."""
     condition = " AND ".join(f"{name} = ${number}" for number, name in enumerate(keys, 1))
-    row = tx.fetch_one(f"SELECT {wanted} FROM {table} WHERE {condition} LIMIT 1", *keys.values())
-    return row[0] if row else None
+    return fetch_value(tx, f"SELECT {wanted} FROM {table} WHERE {condition} LIMIT 1", *keys.values())
 
 
 # ---- sessions ----------------------------------------------------------------------------------------------
@@ -128,10 +127,14 @@ def find_title_for(tx: Transaction, row: SessionRow, title: str, audiences: Sequ
 
 
 def count_visible_messages(tx: Transaction, session_no: int) -> int:
-    row = tx.fetch_one(
-        "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL", session_no
+    return int(
+        fetch_value(
+            tx,
+            "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL",
+            session_no,
+        )
+        or 0
     )
-    return int(row[0]) if row else 0
 
 
 def repair_session(tx: Transaction, session_no: int) -> None:
@@ -163,7 +166,7 @@ def find_shared_audience(tx: Transaction, key: str) -> int | None:
 
 
 def is_first_contact(tx: Transaction, audience_no: int) -> bool:
-    """Whether an audience has no session with messages yet."""
+    """Return whether an audience has no session with messages yet."""
     return (
         tx.fetch_one("SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1", audience_no)
         is None
@@ -171,7 +174,7 @@ def is_first_contact(tx: Transaction, audience_no: int) -> bool:
 
 
 def has_changed_since(tx: Transaction, session_no: int, seq: int) -> bool:
-    """Whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
+    """Return whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
     row = tx.fetch_one(
         "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message', 'undone', 'redone',"
         " 'rewritten', 'version_started', 'version_chosen', 'message_edited', 'message_deleted', 'compacted',"

@@ -141,7 +141,7 @@ def _find_person(tx: Transaction, person_id: str, accounts: Sequence[tuple[dict[
 
 
 def _has_other_owner(tx: Transaction, batch: Batch) -> bool:
-    """Whether this store has an owner who is not from the file."""
+    """Return whether this store has an owner who is not from the file."""
     return any(batch.get(PERSON, owner) != owner for owner in import_rows.list_owner_ids(tx))
 
 

@@ -61,7 +61,7 @@ class SessionRestore:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every event of the log was in the file: the last one, too, which nothing can have hidden."""
+        """Return whether every event of the log was in the file: the last one, too, which nothing can have hidden."""
         return bool(self._event_count == self._columns["last_seq"] == self._last_seq) and not self._ends_hidden
 
     def start(self, tx: Transaction, batch: Batch) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.engines.migrate import COPY_MARKER, list_seeded_tables
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """How far a table has been copied."""
+    """The progress of copying one table."""
 
     last_key: tuple[object, ...] | None = None
     row_count: int = 0
@@ -226,7 +227,7 @@ def write_serial(tx: Transaction, table: Table, number: int) -> None:
 
 
 def _is_counted(tx: Transaction, table: str) -> bool:
-    """Whether SQLite never gives a number of this table a second time."""
+    """Return whether SQLite never gives a number of this table a second time."""
     row = tx.fetch_one("SELECT sql FROM sqlite_master WHERE name = $1", table)
     return row is not None and "AUTOINCREMENT" in row[0]
 
@@ -242,12 +243,11 @@ def find_rows(tx: Transaction, tables: Sequence[Table]) -> str | None:
 
 
 def count_rows(tx: Transaction, table: Table) -> int:
-    row = tx.fetch_one(f'SELECT COUNT(*) FROM "{table.name}"')
-    return 0 if row is None else int(row[0])
+    return int(fetch_value(tx, f'SELECT COUNT(*) FROM "{table.name}"') or 0)
 
 
 def is_started(tx: Transaction) -> bool:
-    """Whether a copy into this database has begun and not ended."""
+    """Return whether a copy into this database has begun and not ended."""
     return tx.fetch_one("SELECT 1 FROM migration WHERE name = $1", COPY_MARKER) is not None
 
 
@@ -265,8 +265,7 @@ def start_copy(tx: Transaction, tables: Sequence[Table], source: str, now: int) 
 
 def read_source(tx: Transaction) -> str:
     """Return the name of the store from which a copy has begun."""
-    row = tx.fetch_one(f"SELECT last_key FROM {PROGRESS_TABLE} WHERE name = ''")
-    return "" if row is None else str(row[0])
+    return str(fetch_value(tx, f"SELECT last_key FROM {PROGRESS_TABLE} WHERE name = ''") or "")
 
 
 def end_copy(tx: Transaction) -> None:
@@ -328,7 +327,7 @@ def choose_batch_size(size: int, rows: Sequence[Row]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TargetContent:
-    """What a database holds that is not empty."""
+    """The content of a database that is not empty."""
 
     is_unfinished: bool  # an unfinished copy of a store
     table: str  # one of those that have rows

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorOptions:
-    """How much is checked."""
+    """Choices of the operator that make the checks longer or shorter."""
 
     is_full: bool = False  # read the whole database
     is_online: bool = False  # sign in with the accounts that no server runs
@@ -38,7 +38,7 @@ class DoctorOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorEnvironment:
-    """What the checks use; `palaver.app` builds it."""
+    """The installation that is checked; `palaver.app` builds it."""
 
     home: Path
     environ: Mapping[str, str]
