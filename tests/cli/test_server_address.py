@@ -15,7 +15,7 @@ import pytest
 from palaver.cli import running_servers as server_address
 from palaver.cli.running_servers import build_server_urls, describe_port_user, find_network_address
 from palaver.config import load_settings
-from palaver.web.server import open_socket
+from palaver.web.sockets import open_socket
 from support.process import find_free_port
 
 if TYPE_CHECKING:
