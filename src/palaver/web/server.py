@@ -1,9 +1,9 @@
 """The HTTP server: uvicorn inside our own event loop.
 
 We open the socket ourselves (`sockets.py`), and accept the connections ourselves: the number of connections is limited
-(`Connections`), and a process that can open no more files pauses, where asyncio would try and log the same error thousands of times a
-second. The server ignores signals; the code that runs the process handles them. A server without requests never wakes
-up.
+(`Connections`), and a process that can open no more files pauses, where asyncio would try and log the same error
+thousands of times a second. The server ignores signals; the code that runs the process handles them. A server without
+requests never wakes up.
 """
 
 from __future__ import annotations
