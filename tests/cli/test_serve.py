@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from palaver.web.server import DEFAULT_PORT, MAX_PORTS_TRIED
+from palaver.web.sockets import DEFAULT_PORT, MAX_PORTS_TRIED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

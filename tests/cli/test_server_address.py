@@ -16,7 +16,7 @@ from palaver.cli import running_servers as server_address
 from palaver.cli.running_servers import describe_port_user
 from palaver.cli.server_address import build_server_urls, find_network_address
 from palaver.config import load_settings
-from palaver.web.server import open_socket
+from palaver.web.sockets import open_socket
 from support.process import find_free_port
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from palaver.platforms.loopback import LOOPBACK
 from palaver.sessions import table as sessions
 from palaver.testing import ScriptedAgent
 from palaver.web.app import PAGE_FOLDER, create_app
-from palaver.web.server import open_socket, run_server
+from palaver.web.server import run_server
+from palaver.web.sockets import open_socket
 from support.gateway import TIMEOUT_SECONDS, wait_for_turn
 
 if TYPE_CHECKING:

@@ -279,7 +279,8 @@ def test_a_closed_connection_leaves_nothing_behind() -> None:
 _SERVER_WITHOUT_FILES = """
     import asyncio, logging, os, resource, sys
     from palaver.web.http_protocol import ConnectionLimits
-    from palaver.web.server import open_socket, run_server
+    from palaver.web.server import run_server
+    from palaver.web.sockets import open_socket
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})

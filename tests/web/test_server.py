@@ -22,7 +22,8 @@ from palaver.operation import metrics
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.testing import ScriptedAgent
 from palaver.web.errors import STATUS_BY_ERROR
-from palaver.web.server import open_socket, run_server
+from palaver.web.server import run_server
+from palaver.web.sockets import open_socket
 from support.job_runs import insert_job
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
 def _find_server_url(settings: Settings) -> str:
     """Return the address under which others reach the server, or would reach it if it was running."""
     from palaver.cli.running_servers import find_page_url
-    from palaver.web.server import DEFAULT_PORT
+    from palaver.web.sockets import DEFAULT_PORT
 
     return find_page_url(settings) or f"http://localhost:{settings.web.port or DEFAULT_PORT}"
 

@@ -8,14 +8,18 @@ Always true: every key is there, null if it has no value. Times are in ISO 8601 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on
-
 from palaver.core.text import make_storable
+
+if sys.version_info >= (3, 12):
+    from typing import TypedDict
+else:
+    from typing_extensions import TypedDict  # pydantic does not take that of `typing`
 
 __all__ = ["Doc", "Time", "TypedDict", "build_json", "format_time"]
 
