@@ -57,9 +57,7 @@ def make_tool(name: str, toolset: str) -> Tool:
 
 AGENT_PROFILE = AgentProfile(
     profiles={
-        "work": Profile(
-            instructions="You are a clerk.", model="scripted-large", toolsets=("history", "mcp:files")
-        ),
+        "work": Profile(instructions="You are a clerk.", model="scripted-large", toolsets=("history", "mcp:files")),
         "quiet": Profile(toolsets=()),
     },
     personalities={"pirate": "Talk like a pirate."},
