@@ -678,8 +678,6 @@ async def test_a_refusal_comes_late_and_nobody_else_waits_for_it(
     refusals: list[asyncio.Task[NoReturn]] = []
     refuse = sign_in.refuse_attempt
 
-    refuse = sign_in.refuse_attempt
-
     async def refuse_attempt(wait_seconds: float) -> None:
         refusals.append(asyncio.create_task(refuse(wait_seconds)))
         await refusals[0]

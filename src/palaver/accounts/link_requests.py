@@ -13,7 +13,7 @@ unlinked or erased meanwhile; each operation runs inside the caller's transactio
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import linking, merge_table as person_merge

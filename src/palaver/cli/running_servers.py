@@ -13,11 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.core.errors import PortInUse
-from palaver.core.invocation import format_command
-from palaver.people.model import is_loopback
-from palaver.web.sockets import DEFAULT_PORT, open_socket, open_socket_on_free_port
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

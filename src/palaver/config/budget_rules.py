@@ -169,11 +169,9 @@ def get_window_bounds(period: BudgetPeriod, now: datetime, timezone: str) -> tup
     return start, end
 
 
-# --------------------------------------------------------------------------------------------------
-# Amounts of budgets as people write and read them: `$5`, `$0.25`, `200k tokens`, `1.5M tokens`, `none`.
-#
-# Money is never a float: it is whole nano-dollars from the moment it is read.
+# -- amounts as people write and read them: `$5`, `200k tokens`, `none` -------------------------------------
 
+# Money is never a float: it is whole nano-dollars from the moment it is read.
 AMOUNT_EXAMPLES: Final = "`$5`, `$0.25`, `200k tokens`, `1.5M tokens` or `none`"
 MAX_DOLLAR_DECIMALS: Final = 6
 MAX_DOLLARS: Final = 1_000_000

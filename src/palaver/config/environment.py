@@ -133,8 +133,7 @@ def _set_key(section: Any, path: list[str], value: object) -> Any:
     return replace(section, **{head: _set_key(getattr(section, head), rest, value) if rest else value})
 
 
-# --------------------------------------------------------------------------------------------------
-# Finds the time zone that this machine is set to, by its IANA name.
+# -- the time zone of this machine --------------------------------------------------------------------------
 
 _UTC = "UTC"
 _DATABASE_FOLDER = "zoneinfo/"  # the names of zones are paths in a folder of this name

@@ -89,8 +89,7 @@ class ConnectionLink:
             raise LeaseLost("This connection has ended. The platform sends the update again to the next one.")
 
 
-# --------------------------------------------------------------------------------------------------
-# An account on a platform that the operator has set up, before it is connected.
+# -- accounts before they are connected ---------------------------------------------------------------------
 
 HIDDEN = "…"
 _MIN_SECRET_CHARS = 4  # a shorter one would hide parts of ordinary words
@@ -105,6 +104,7 @@ class ConfiguredAccount:
     create: Callable[[], Awaitable[Adapter]] = field(repr=False)  # raises AccountRefused if its settings do not work
     capabilities: Capabilities = field(default_factory=Capabilities, repr=False)  # before the platform has said more
     problem: str | None = None  # why it can't be connected with these settings, in words
+    problem_path: tuple[str, ...] = field(default=(), repr=False)  # of the setting that is wrong, if it is one
     secrets: tuple[str, ...] = field(default=(), repr=False)  # of its settings: no error or log line shows them
     fingerprint: str = field(default="", repr=False)  # of its settings: if it differs, it has to be connected again
 

@@ -98,8 +98,6 @@ class AccountLeases:
         return to_micros(self._store.clock.now())
 
 
-# --------------------------------------------------------------------------------------------------
-
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 60.0  # without a message, after which the next one is shown at once
@@ -196,7 +194,7 @@ class AccountRunner:
         """The adapter to send with; None unless the account is live in this process."""
         return self._connection.adapter if self._connection and self._status.state is AccountState.LIVE else None
 
-    def note_test_request(self, number: int) -> None:
+    def start_test(self, number: int) -> None:
         """Test the connection for a request that is stored, unless it was noted before or another process runs this.
 
         A live account signs in again. Otherwise it is connected now, and the outcome of that counts.
@@ -316,7 +314,7 @@ class AccountRunner:
         async with asyncio.timeout(self._timing.probe):
             adapter = await self.account.create()
         events = ConnectionEvents(
-            on_connected=self._note_connected, on_linking=self._note_linking, on_message=self._note_message
+            on_connected=self._mark_connected, on_linking=self._mark_linking, on_message=self._record_message_time
         )
         link = self._make_link(fence, events)
         try:
@@ -397,7 +395,7 @@ class AccountRunner:
 
     # -- the status ----------------------------------------------------------------------------------------
 
-    def _note_connected(self) -> None:
+    def _mark_connected(self) -> None:
         self._heard_at = time.monotonic()
         if self._status.state is not AccountState.LIVE:
             was_linking = self._status.state is AccountState.LINKING
@@ -409,14 +407,14 @@ class AccountRunner:
             if was_linking and not is_testing and (adapter := self.live_adapter) is not None:
                 self._test_task = asyncio.create_task(self._learn_name(adapter), name=self._name_task("name"))
 
-    def _note_linking(self, prompt: LinkingPrompt) -> None:
+    def _mark_linking(self, prompt: LinkingPrompt) -> None:
         self._heard_at = time.monotonic()
         if self._status.state is not AccountState.LINKING:
             log.info("platform_account_waits_to_be_linked", extra=self._fields)
         self._set_state(AccountState.LINKING, prompt)
         self._finish_test()
 
-    def _note_message(self) -> None:
+    def _record_message_time(self) -> None:
         """Note the time. It is stored at once after a quiet while, otherwise with the next renewal of the lease."""
         now, last = self._clock.now(), self._status.last_message_at
         self._status = replace(self._status, last_message_at=now)

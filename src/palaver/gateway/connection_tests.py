@@ -1,7 +1,7 @@
 """Tests the connection of an account when an owner asks for it, and says how it went.
 
 Usually another process runs the account. The request is a number in its row: the process that runs it notices the
-number within a second or two, tests, and stores the outcome (`AccountRunner.note_test_request`).
+number within a second or two, tests, and stores the outcome (`AccountRunner.start_test`).
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class Gateway:
         if agent is not self.agent:
             task = asyncio.create_task(self._shared_agent.close_when_unused(), name="palaver-old-agent")
             self._retired_agents.add(task)
-            task.add_done_callback(self._note_closed_agent)
+            task.add_done_callback(self._report_closed_agent)
             self.agent, self._shared_agent = agent, SharedAgent(agent)
             if self._warm_up is not None:
                 self._warm_up.cancel()
@@ -220,7 +220,7 @@ class Gateway:
         self._account_changes.add(task)
         task.add_done_callback(self._account_changes.discard)
 
-    def _note_closed_agent(self, task: asyncio.Task[None]) -> None:
+    def _report_closed_agent(self, task: asyncio.Task[None]) -> None:
         self._retired_agents.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("agent_close_failed", exc_info=error)

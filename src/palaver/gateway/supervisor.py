@@ -90,8 +90,6 @@ class ConnectedPlatforms:
             self._on_test_request((row.platform, row.account), row.test_no)
 
 
-# --------------------------------------------------------------------------------------------------
-
 WEBHOOK_SECONDS = 30.0  # for one request
 STOP_SECONDS = 30.0  # for closing all accounts, which happens at once
 
@@ -116,7 +114,7 @@ class Supervisor:
         self._inbox = inbox
         self._sent_messages = sent_messages
         self._on_change = on_change  # called when an account has become live, or is no longer
-        self._connected = ConnectedPlatforms(store, feed, self._note_test_request)
+        self._connected = ConnectedPlatforms(store, feed, self._start_test)
         self._runners: dict[AccountKey, AccountRunner] = {
             account.key: self._make_runner(account) for account in accounts
         }
@@ -210,9 +208,9 @@ class Supervisor:
         self._connected.wake()
         self._on_change()
 
-    def _note_test_request(self, key: AccountKey, number: int) -> None:
+    def _start_test(self, key: AccountKey, number: int) -> None:
         if number and key in self._runners:
-            self._runners[key].note_test_request(number)
+            self._runners[key].start_test(number)
 
     # -- webhooks ------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from palaver.config import Settings
+    from palaver.config.layers import SettingProblem
     from palaver.config.settings import FixedLayers
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
@@ -95,21 +96,24 @@ def configure_account(
     secrets = tuple(_list_raw_secrets(manifest, values))
     exposure = _find_exposure(entry, manifest, variables, settings.fixed_layers)
     if exposure is not None:
-        return _refuse(entry, exposure, secrets)
+        return _refuse(entry, str(exposure), secrets, exposure.path[-1])
     missing = _find_missing_module(manifest)
     if missing is not None:
         return _refuse(entry, _describe_missing_module(manifest, missing), secrets)
     try:
         account_settings = manifest.settings.model_validate(values)
     except ValidationError as errors:
-        problems = [_describe_problem(error, entry, manifest, variables) for error in _list_errors(errors)]
-        return _refuse(entry, hide_values(" ".join(problems), secrets), secrets)
+        found = _list_errors(errors)
+        problems = [_describe_problem(error, entry, manifest, variables) for error in found]
+        names = (str(error["loc"][0]) for error in found if error["loc"])
+        wrong = next((name for name in names if name.isidentifier()), None)  # another one may be a secret
+        return _refuse(entry, hide_values(" ".join(problems), secrets), secrets, wrong)
     placeholder = next(
         (name for name, text in _iterate_secrets(account_settings) if _PLACEHOLDER.fullmatch(text)), None
     )
     if placeholder is not None:
         key = _name_source(placeholder, entry, manifest, variables)
-        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets)
+        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets, placeholder)
     place = AccountPlace(
         account=entry.name,
         folder=settings.home / FOLDER / (f"{entry.platform}@{entry.name}" if entry.name else str(entry.platform)),
@@ -130,8 +134,10 @@ def configure_account(
     )
 
 
-def _refuse(entry: AccountEntry, problem: str, secrets: tuple[str, ...] = ()) -> ConfiguredAccount:
-    """Return an account that cannot be connected; whatever tries is told why."""
+def _refuse(
+    entry: AccountEntry, problem: str, secrets: tuple[str, ...] = (), setting: str | None = None
+) -> ConfiguredAccount:
+    """Return an account that cannot be connected, because of a setting or as such; whatever tries is told why."""
 
     async def create() -> Adapter:
         raise AccountRefused(problem)
@@ -141,6 +147,7 @@ def _refuse(entry: AccountEntry, problem: str, secrets: tuple[str, ...] = ()) ->
         account=entry.name,
         create=create,
         problem=problem,
+        problem_path=() if setting is None else (*entry.settings_path, setting),
         secrets=secrets,
         fingerprint=problem,
     )
@@ -178,12 +185,12 @@ def _read_variables(manifest: PlatformManifest, environ: Mapping[str, str]) -> d
 
 def _find_exposure(
     entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str], fixed: FixedLayers
-) -> str | None:
+) -> SettingProblem | None:
     """Return why a secret of the environment or config.yaml must not be used: it would be sent to another address.
 
     Such an address was stored on the page, or is only tested. What the operator sets beside the secret is used.
     """
-    prefix = ("platforms", str(entry.platform), *(("accounts", entry.name) if entry.name else ()), "settings")
+    prefix = entry.settings_path
     by_variable = {manifest.environment[name]: name for name in variables}
 
     def is_fixed(name: str) -> bool:
@@ -197,7 +204,7 @@ def _find_exposure(
     if secret is None or address is None:
         return None
     pin = by_variable.get(secret) or fixed.find_pin((*prefix, secret))
-    return str(make_exposure_problem((*prefix, address), f"{entry.settings_key}.{secret}", pin))
+    return make_exposure_problem((*prefix, address), f"{entry.settings_key}.{secret}", pin)
 
 
 def _build_webhook_url(public_url: str | None, entry: AccountEntry) -> str | None:

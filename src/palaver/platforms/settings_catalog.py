@@ -5,7 +5,6 @@ Importing it imports nothing heavy: a terminal chat has it, and hardly ever uses
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import Adapter
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.platforms.manifest import PlatformManifest
-
-_KEY_IN_TEXT = re.compile(r"platforms\.[\w.-]*\w")
 
 
 class InstalledPlatforms:
@@ -114,8 +111,7 @@ class InstalledPlatforms:
 
 def _make_problem(account: ConfiguredAccount) -> SettingProblem:
     """Return the problem of an account at the setting that it names."""
-    named = _KEY_IN_TEXT.search(account.problem or "")
-    path = tuple(named[0].split(".")) if named else ("platforms", str(account.platform))
+    path = account.problem_path or ("platforms", str(account.platform))
     return SettingProblem(path=path, text=account.problem or "", is_sentence=True)
 
 

@@ -83,8 +83,7 @@ def _bind(name: str) -> bytes:
     return b"palaver setting\0" + name.encode()
 
 
-# --------------------------------------------------------------------------------------------------
-# The JSON of a setting in the database: a plain value, or an encrypted one.
+# -- the JSON of a setting in the database: a plain value, or an encrypted one ------------------------------
 
 
 def write_plain(value: object) -> str:
@@ -132,8 +131,7 @@ def read_hint(text: str) -> str | None:
     return None if hint is None else str(hint)
 
 
-# --------------------------------------------------------------------------------------------------
-# The history of settings as people may see it: secrets are masked.
+# -- the history as people may see it: secrets are masked ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,8 +158,7 @@ def log_problems(loaded: LoadedSettings) -> None:
         log.warning("setting_ignored", extra={"problem": str(problem)})
 
 
-# --------------------------------------------------------------------------------------------------
-# Tests an account with values that are not stored: signs in and out again, without connecting it.
+# -- testing an account with values that are not stored -----------------------------------------------------
 
 PROBE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 10.0

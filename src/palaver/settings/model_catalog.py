@@ -97,8 +97,7 @@ async def _list_models(access: ProviderAccess) -> OfferedModels:
     return OfferedModels(provider=access.name, title=title, models=tuple(f"{access.name}:{name}" for name in names))
 
 
-# --------------------------------------------------------------------------------------------------
-# Whether the agent can be made with settings that are about to be stored.
+# -- whether the agent can be made --------------------------------------------------------------------------
 
 MODEL_SECTIONS = frozenset({"model", "fallback_models", "providers", "mcp_servers"})
 
