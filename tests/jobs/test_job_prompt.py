@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from palaver.core.source import SessionSource
-from palaver.jobs.model import JobRunContext, JobRunKind, build_job_run_prompt
+from palaver.jobs.active_run import JobRunContext, build_job_run_prompt
+from palaver.jobs.model import JobRunKind
 
 RUN = JobRunContext(
     job_name="Morning news",

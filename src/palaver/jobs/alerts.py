@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 
 MAX_REASON_CHARS: Final = 300
+NOTICE_WAIT: Final = timedelta(hours=6)  # if the next run is sooner, its person is not told of a missed one
+MAX_RUNS_PER_NOTICE: Final = 500
+MAX_LISTED_JOBS: Final = 10
+_REASON: Final = "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs."
 
 
 def handle_failure(
@@ -133,16 +137,11 @@ def format_time(job: Job, moment: datetime) -> str:
         return f"{moment:%Y-%m-%d %H:%M} (UTC)"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- missed runs ------------------------------------------------------------------------------------------------
 # Tells people of runs of their jobs that were missed: one notice for all that Palaver missed while it did not run.
 #
 # Whether a person is to be told is recorded with the run. The notice is queued later, in the transaction that takes
 # the record back, so it is sent once, whatever happens in between.
-
-NOTICE_WAIT: Final = timedelta(hours=6)  # if the next run is sooner, its person is not told of a missed one
-MAX_RUNS_PER_NOTICE: Final = 500
-MAX_LISTED_JOBS: Final = 10
-_REASON: Final = "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs."
 
 
 @dataclass(frozen=True, slots=True)

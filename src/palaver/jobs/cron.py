@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LAST: Final = -1  # as a day: the last of the month; as the `nth` of a weekday: its last in the month
 LAST_WEEKDAY: Final = -2  # as a day: the last Monday to Friday of the month
 MAX_CRON_CHARS: Final = 200
+MAX_LISTED_TIMES: Final = 6
 
 _MONTH_NAMES: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAY_NAMES: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -171,10 +172,8 @@ def _make_error(field: _Field, text: str) -> InvalidInput:
     return InvalidInput(f"the {field.name} {text!r} is not valid ({field.low} to {field.high}{names})")
 
 
-# --------------------------------------------------------------------------------------------------
-# Says in words when a cron expression applies: `every weekday at 07:00`.
+# ---- in words ---------------------------------------------------------------------------------------------------
 
-MAX_LISTED_TIMES: Final = 6
 
 _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _MONTHS: Final = (

@@ -43,6 +43,17 @@ if TYPE_CHECKING:
     from palaver.people.model import Person, Principal
 
 
+SHOWN_SLOTS: Final = 3
+# What a run sends besides its prompt and the configured instructions, and what it answers: typical numbers.
+TYPICAL_CONTEXT_TOKENS: Final = 1500
+TYPICAL_ANSWER_TOKENS: Final = 700
+_TOKENS_PER_PRICE: Final = 10**6
+_DAYS_COUNTED: Final = 28  # whole weeks
+_DAYS_COUNTED_IF_RARE: Final = 4 * 365 + 1
+_MAX_COUNTED_DAYS: Final = 250  # fewer than once a week in the longer time
+_ONE_DAY: Final = timedelta(days=1)
+
+
 def check_can_manage_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see and manage the jobs of all people."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
@@ -95,19 +106,7 @@ def check_confirmed(job: Job) -> None:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-# Builds what a person confirms: a job in words, its next times, how often it runs and what that may cost.
-
-SHOWN_SLOTS: Final = 3
-# What a run sends besides its prompt and the configured instructions, and what it answers: typical numbers.
-TYPICAL_CONTEXT_TOKENS: Final = 1500
-TYPICAL_ANSWER_TOKENS: Final = 700
-
-_TOKENS_PER_PRICE: Final = 10**6
-_DAYS_COUNTED: Final = 28  # whole weeks
-_DAYS_COUNTED_IF_RARE: Final = 4 * 365 + 1
-_MAX_COUNTED_DAYS: Final = 250  # fewer than once a week in the longer time
-_ONE_DAY: Final = timedelta(days=1)
+# ---- previews ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +199,7 @@ def _estimate_cost_per_run(
     return dollars / _TOKENS_PER_PRICE, CostBasis.ESTIMATE
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- changes ----------------------------------------------------------------------------------------------------
 
 
 class JobEditor:

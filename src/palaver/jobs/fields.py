@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 ORIGIN = "origin"
 _OWN_CONVERSATION = "only the conversation of the run"
+_MAX_NAME_WORDS: Final = 6
+_MAX_DEFAULT_NAME_CHARS: Final = 40
 
 
 def check_target(
@@ -139,11 +141,9 @@ def _describe_chat(chat: ReachableChat) -> str:
     return f"{source.platform.label}{name}{thread}"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- fields -----------------------------------------------------------------------------------------------------
 
 DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)
-_MAX_NAME_WORDS: Final = 6
-_MAX_DEFAULT_NAME_CHARS: Final = 40
 _CHECKED_APART: Final = {"schedule", "timezone", "repeat"}  # they depend on each other
 
 

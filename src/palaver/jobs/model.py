@@ -17,14 +17,10 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime  # noqa: TC003
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
-from zoneinfo import ZoneInfo
 
-from palaver.core.errors import InvalidInput
 from palaver.core.ids import JobId, JobRunId, PersonId, SessionId  # noqa: TC001
 from palaver.core.source import SessionSource  # noqa: TC001
-from palaver.sessions.context import quote_chat_text
 from palaver.sessions.delivery import DeliveryStatus  # noqa: TC001
-from palaver.sessions.targets import parse_target
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -358,64 +354,3 @@ def format_cost_per_day(dollars: Decimal | None) -> str:
     if dollars == 0:
         return "free"
     return f"about ${dollars:.2f} per day" if dollars * 100 >= 1 else "less than $0.01 per day"
-
-
-# --------------------------------------------------------------------------------------------------
-# What the agent is told in a run of a job: that no person is there, and what its answer is for.
-#
-# Always true: equal contexts give equal bytes, so the text is the same during a run. Names are inside double quotes
-# that they cannot break out of, and ids of chats are left out.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRunContext:
-    """The run of a job that the agent works on."""
-
-    job_name: str
-    person_name: str
-    slot: datetime  # the scheduled time; of a manual run, when it was asked for
-    timezone: str
-    kind: JobRunKind
-    targets: tuple[str, ...]
-    origin: SessionSource  # where the job was made
-
-
-def build_job_run_prompt(context: JobRunContext) -> str:
-    """Build the text that tells the agent which run it works on."""
-    person = _quote_name(context.person_name) or "its person"
-    time = f"{context.slot.astimezone(ZoneInfo(context.timezone)):%A, %Y-%m-%d %H:%M} ({context.timezone})"
-    when = f"scheduled for {time}" if context.kind is JobRunKind.SCHEDULED else f"started by hand at {time}"
-    outputs = [f"- {_describe_target(target, context.origin)}" for target in context.targets]
-    lines = [
-        "# This is an unattended run of a job",
-        "",
-        f"- Job: {quote_chat_text(context.job_name)}, on behalf of {person}, {when}.",
-        "- The user message is the job's task. No person is here: don't ask questions, and don't wait for an answer or"
-        " an approval. Tools that you don't have were not granted to this job.",
-        "- Your last answer is the output of this run. Write it so that it is understood on its own.",
-        f"- If there is nothing to report, answer exactly {SILENT_ANSWER}: then nothing is sent.",
-        "- If you can't do the task, call `report_failure` with the reason instead of answering as if it was done.",
-        "",
-        *(["The output is sent to:", *outputs] if outputs else ["The output is kept in this conversation only."]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _describe_target(text: str, origin: SessionSource) -> str:
-    try:
-        target = parse_target(text)
-    except InvalidInput:  # the grammar has changed since the job was made
-        return "a place that no longer exists"
-    if target.kind == "origin":
-        name = _quote_name(origin.chat_name or "")
-        return f"the conversation where the job was made: {origin.platform.label}{f' {name}' if name else ''}"
-    if target.kind == "local":
-        return "a file on the machine that runs Palaver"
-    if target.kind == "home":
-        return f"the home channel of {target.platform.label}"
-    return f"a chat on {target.platform.label}"
-
-
-def _quote_name(name: str) -> str:
-    """Quote a name; empty for one without letters, which may be a phone number that the agent must not see."""
-    return quote_chat_text(name) if any(map(str.isalpha, name)) else ""

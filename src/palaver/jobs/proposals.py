@@ -6,28 +6,22 @@ with buttons. Both are stored together with the proposal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown, format_code
-from palaver.core.engines.base import Write
-from palaver.core.errors import NothingToDo
-from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.delivery import table as deliveries
-from palaver.jobs import runs_table as job_runs, table as jobs
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, JobRunContext, format_cost_per_day, list_labeled_fields
+from palaver.jobs import table as jobs
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, format_cost_per_day, list_labeled_fields
 from palaver.sessions import log_table as events
 from palaver.sessions.context import clean_chat_text
 from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.events import EventKind
-from palaver.sessions.turn import JOB_RUN_KEY
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Engine, Transaction, Work
+    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.jobs.model import JobFields, JobProposal, JobRun
+    from palaver.jobs.model import JobFields, JobProposal
     from palaver.jobs.table import JobRow
-    from palaver.people.model import Principal
     from palaver.sessions.turn_leases import TurnLease
 
 
@@ -110,72 +104,3 @@ def _describe_rest(job: JobFields) -> str:
         return ""
     command = format_code(f"/jobs show {clean_chat_text(job.name)}")
     return f" ({len(job.prompt):,} characters in all: {command})"
-
-
-# --------------------------------------------------------------------------------------------------
-# The run of a job that a turn belongs to: who it acts for, what it may use, and what the agent is told of it.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveRun:
-    """A run of a job, and the job as it is now."""
-
-    job_row: JobRow
-    run: JobRun
-
-    @property
-    def principal(self) -> Principal:
-        return self.job_row.principal
-
-    def build_prompt_context(self) -> JobRunContext:
-        job = self.job_row.job
-        return JobRunContext(
-            job_name=job.name,
-            person_name=self.job_row.person_name,
-            slot=self.run.slot,
-            timezone=job.timezone,
-            kind=self.run.kind,
-            targets=job.targets,
-            origin=job.origin,
-        )
-
-
-def is_job_run(lease: TurnLease) -> bool:
-    """Whether a turn is a run of a job, and not a message of a person."""
-    return JOB_RUN_KEY in lease.facts
-
-
-def load_active_run(tx: Transaction, lease: TurnLease) -> ActiveRun | None:
-    """Load the run that a turn belongs to; None if it belongs to none.
-
-    Raises NothingToDo if the job was deleted: its run must not go on with the rights of its person.
-    """
-    if not is_job_run(lease):
-        return None
-    run_row = job_runs.find_run(tx, str(lease.facts[JOB_RUN_KEY]))
-    job_row = None if run_row is None else jobs.find_by_no(tx, run_row.job_no)
-    if run_row is None or job_row is None:
-        raise NothingToDo("The job was deleted.")
-    return ActiveRun(job_row=job_row, run=run_row.run)
-
-
-# --------------------------------------------------------------------------------------------------
-# What the agent reports while it works on a run of a job.
-
-
-class RunReports(Operations[AsyncRunner]):
-    """Stores what one run of a job reports, durably and as often as it is repeated."""
-
-    def __init__(self, engine: Engine, lease: TurnLease) -> None:
-        super().__init__(AsyncRunner(engine))
-        self._lease = lease
-
-    @operation
-    def report_failure(self, reason: str) -> Work[None]:
-        """Store why the run has failed, as the agent says it."""
-        return Write(lambda tx: job_runs.set_reported_failure(tx, self._lease, reason))
-
-    @operation
-    def add_refused_tool(self, tool_name: str) -> Work[None]:
-        """Record a tool that the agent wanted to use and was not granted."""
-        return Write(lambda tx: job_runs.add_refused_tool(tx, self._lease, tool_name))

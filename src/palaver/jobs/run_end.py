@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 
 MAX_FOLDER_NAME_CHARS: Final = 40
+EMPTY_ANSWER_REASON: Final = "The agent gave no answer."
+UNKNOWN_REASON: Final = "The run did not complete."
+NOT_STARTED_REASON: Final = "The run could not be started."
+DELETED_REASON: Final = "Its conversation was deleted before the run had ended."
+MAX_ORPHANS: Final = 20  # ended in one transaction
 
 
 def deliver_output(
@@ -97,12 +102,8 @@ def format_slot(run: JobRun) -> str:
     return f"{text}.{slot.microsecond:06d}Z" if slot.microsecond else f"{text}Z"
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- ending runs ------------------------------------------------------------------------------------------------
 
-EMPTY_ANSWER_REASON: Final = "The agent gave no answer."
-UNKNOWN_REASON: Final = "The run did not complete."
-NOT_STARTED_REASON: Final = "The run could not be started."
-DELETED_REASON: Final = "Its conversation was deleted before the run had ended."
 # Causes that are a person's doing, who need not be told.
 PERSONAL_CAUSES: Final = frozenset({InterruptReason.STOPPED.value, InterruptReason.NEW_MESSAGE.value})
 # In other words than in a conversation: in a run, no person is there who could continue.
@@ -112,7 +113,6 @@ _INTERRUPT_REASONS: Final[Mapping[str, str]] = {
         "Palaver stopped while a tool was running, so we don't know if the tool finished. The run was not repeated."
     ),
 }
-MAX_ORPHANS: Final = 20  # ended in one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 IS_OPEN: Final = "state IN ('queued', 'running')"
 MAX_REASON_CHARS: Final = 1000
+MAX_REFUSED_TOOLS: Final = 20  # that are recorded for one run
+MAX_TOOL_NAME_CHARS: Final = 80
+MAX_COST_SAMPLE_RUNS: Final = 10
 
 _RUN_COLUMNS: Final = Columns(JobRun, without=("job_id", "session_id", "deliveries"))
 _LAST_RUN_COLUMNS: Final = Columns(LastRun)
@@ -338,14 +341,11 @@ def _make_run_row(row: Row) -> RunRow:
     )
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- reports of a run -------------------------------------------------------------------------------------------
 # What a run of a job reports while it runs: that it has failed, and tools that it wanted and was not granted.
 #
 # Always true: only the worker that holds the lease of the run's turn writes here, and writing the same twice changes
 # nothing.
-
-MAX_REFUSED_TOOLS: Final = 20  # that are recorded for one run
-MAX_TOOL_NAME_CHARS: Final = 80
 
 
 def set_reported_failure(tx: Transaction, lease: TurnLease, reason: str) -> None:
@@ -375,10 +375,7 @@ def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
     tx.execute("UPDATE job_run SET refused_tools = $2 WHERE no = $1", run_no, json.dumps([*names, name]))
 
 
-# --------------------------------------------------------------------------------------------------
-# What lists and previews of jobs say about their runs: the latest one, and what the latest ones have cost.
-
-MAX_COST_SAMPLE_RUNS: Final = 10
+# ---- summaries for lists and previews ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

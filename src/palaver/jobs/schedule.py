@@ -213,7 +213,7 @@ def _format_duration(duration: timedelta, *, one: str = "1 ") -> str:
     return parts[0].replace("1 ", one, 1) if len(parts) == 1 and parts[0].startswith("1 ") else join_words(parts)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- slots ------------------------------------------------------------------------------------------------------
 # Slots: the times at which a job is to run. Cron follows the wall clock of the job's zone, intervals the time itself.
 #
 # Around a change of the clocks, a time that occurs twice is used once, and one that is skipped moves to the end of the

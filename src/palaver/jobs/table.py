@@ -45,6 +45,11 @@ if TYPE_CHECKING:
 JOB_COLUMNS: Final = Columns(Job, without=("origin_session_id", "asked_at"))
 
 
+RUNS_PER_PIECE: Final = 300  # a job with up to so many is deleted at once
+_OVER = "state = 'ended' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM job_run r WHERE r.job_no = job.no)"
+_EXPIRED = "proposed_at IS NOT NULL AND proposed_at < $1"
+
+
 class _FurtherColumns(NamedTuple):
     """What is selected after the columns of the job."""
 
@@ -346,7 +351,7 @@ def _make_job_row(row: Row) -> JobRow:
     )
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- deleting ---------------------------------------------------------------------------------------------------
 # Deletes jobs: one with few runs at once, one with many in pieces, so that no other writer waits for long.
 #
 # A job with many runs first disappears, in one short transaction: it loses its id, name and prompt, its open run and
@@ -354,8 +359,6 @@ def _make_job_row(row: Row) -> JobRow:
 # its runs are deleted piece by piece; a process that dies leaves the rest to the cleanup of any server.
 #
 # Always true: a reader sees a job with all its runs, or neither. The conversations of the runs stay.
-
-RUNS_PER_PIECE: Final = 300  # a job with up to so many is deleted at once
 
 
 def delete(tx: Transaction, job_no: int) -> None:
@@ -400,7 +403,7 @@ def _hide(tx: Transaction, job_no: int) -> None:
 ALL_PIECES: Final[Pieces] = {**SESSION_PIECES, "job": delete_piece}
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- old runs and jobs ------------------------------------------------------------------------------------------
 # Deletes the history of jobs: old runs, their conversations in which no person has written, and jobs that are over.
 #
 # The last run of a job stays as long as the job may run again, so that people see how it ended.
@@ -408,7 +411,6 @@ ALL_PIECES: Final[Pieces] = {**SESSION_PIECES, "job": delete_piece}
 _OLD_RUNS = """FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.ended_at IS NOT NULL AND r.ended_at < $1
     AND j.is_deleted = 0
     AND (j.state = 'ended' OR EXISTS (SELECT 1 FROM job_run l WHERE l.job_no = r.job_no AND l.slot > r.slot))"""
-_OVER = "state = 'ended' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM job_run r WHERE r.job_no = job.no)"
 
 # No person has written in it, named it, put it elsewhere or shared it.
 _IS_UNTOUCHED = """s.platform = 'cron' AND s.last_human_at IS NULL AND s.title IS NULL AND s.pinned_at IS NULL
@@ -463,10 +465,7 @@ def _delete_untouched_session(tx: Transaction, session_no: int, turn_no: int | N
     return session_deletion.delete(tx, row).rows
 
 
-# --------------------------------------------------------------------------------------------------
-# Jobs, and changes of jobs, that wait for the confirmation of their person.
-
-_EXPIRED = "proposed_at IS NOT NULL AND proposed_at < $1"
+# ---- proposals --------------------------------------------------------------------------------------------------
 
 
 def mark_proposed(tx: Transaction, job_no: int, session_no: int, now: int) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED_JOBS: Final = 50
 _MAX_SHOWN_PROMPT_CHARS = 300
+MAX_REASON_CHARS: Final = 500
+_RECORDED = "Recorded: this run counts as failed. Stop here: call no more tools, and answer with one short sentence."
 _REQUIRED_FIELDS: Final = ("name", "prompt", "schedule")
 _JOB_FIELD = {"type": "string", "description": "the name or the id of the job"}
 
@@ -180,11 +182,7 @@ def _format_job(line: JobSummary) -> str:
     return f"{job.id} {quote_chat_text(job.name)}: {line.words}, {state}{reason}. Prompt: {prompt}"
 
 
-# --------------------------------------------------------------------------------------------------
-# The tool that only a run of a job has: `report_failure`.
-
-MAX_REASON_CHARS: Final = 500
-_RECORDED = "Recorded: this run counts as failed. Stop here: call no more tools, and answer with one short sentence."
+# ---- for a run of a job -----------------------------------------------------------------------------------------
 
 
 class FailureReports(Protocol):

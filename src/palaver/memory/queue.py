@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 
 _END_OF_LOG = 2**62
+MAX_STATEMENT_CHARS: Final = 2000  # of one message
+MAX_STATEMENTS_CHARS: Final = 12_000  # of all of them; the newest are kept
+MAX_KNOWN_CHARS: Final = 6000  # of the memories that the model is shown; `recall` finds the others
+MAX_LEARNING_TOKENS: Final = 2000  # of one answer of the model
+LEARNING_REQUEST: Final = "Look through what was written in this conversation"  # how the message of a request starts
+STATEMENTS_HEADING: Final = "Written in the conversation, the oldest first:"
 
 
 def queue_memory_turn(
@@ -76,17 +82,11 @@ def is_memory_available(row: SessionRow, rules: TurnRules, person: Person) -> bo
     return MEMORY_TOOLSET in toolsets.list_session_toolsets(row.session, rules, (), person.role)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the request of a memory turn -------------------------------------------------------------------------------
 # The request of a memory turn: what people wrote in a conversation, for a model that saves lasting facts.
 #
 # Pure. The model sees only what people wrote themselves, as quoted data, and what is remembered already.
 
-MAX_STATEMENT_CHARS: Final = 2000  # of one message
-MAX_STATEMENTS_CHARS: Final = 12_000  # of all of them; the newest are kept
-MAX_KNOWN_CHARS: Final = 6000  # of the memories that the model is shown; `recall` finds the others
-MAX_LEARNING_TOKENS: Final = 2000  # of one answer of the model
-LEARNING_REQUEST: Final = "Look through what was written in this conversation"  # how the message of a request starts
-STATEMENTS_HEADING: Final = "Written in the conversation, the oldest first:"
 
 LEARNING_INSTRUCTIONS: Final = (
     "You look through what people wrote in a conversation and save what will still matter in later conversations, with"

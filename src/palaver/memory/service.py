@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 MAX_RECALLED_MEMORIES = 100
+MAX_PAGE_MEMORIES = 100
 
 
 class ConversationMemory(Operations[AsyncRunner]):
@@ -124,10 +125,7 @@ class ConversationMemory(Operations[AsyncRunner]):
         return audiences
 
 
-# --------------------------------------------------------------------------------------------------
-# The memories that the principal may know, from all their conversations: `view.memories`.
-
-MAX_PAGE_MEMORIES = 100
+# ---- for a principal --------------------------------------------------------------------------------------------
 
 
 class MemoryOperations(ViewPart[R]):

@@ -40,6 +40,11 @@ _MEMORY_COLUMNS = Columns(Memory)
 COLUMNS = _MEMORY_COLUMNS.format_select()
 
 
+MAX_OTHER_NAMES = 10
+_SEARCH_ROWS_PER_READ = 200
+_AFTER_ALL = 2**62
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory to add to an audience."""
@@ -189,7 +194,7 @@ def list_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str) ->
     return [_MEMORY_COLUMNS.decode(row) for row in rows]
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- memories in the instructions of a session ------------------------------------------------------------------
 # Which memories the agent is told of in the instructions of a session.
 #
 # Always true: only ids are kept, so a memory that is forgotten or edited, or whose audience the reader has left, is
@@ -222,15 +227,12 @@ def store(tx: Transaction, session_no: int, ids: Sequence[str], now: int) -> Non
     )
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- lists ------------------------------------------------------------------------------------------------------
 # Lists memories as a person sees them: with the author, and the other people who can see them.
 #
 # Newest first, page by page. The cost of a page depends on what its reader can see, not on how much others have
 # stored.
 
-MAX_OTHER_NAMES = 10
-_SEARCH_ROWS_PER_READ = 200
-_AFTER_ALL = 2**62
 _CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 
 

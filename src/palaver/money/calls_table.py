@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
 
 
+HOLD_COST_SOURCE = "estimate"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
     """A call, and what it holds in its windows until it has its usage."""
@@ -143,14 +146,12 @@ def _call_from_row(row: Row) -> CallRow:
     return CallRow(**values)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- recording usage --------------------------------------------------------------------------------------------
 # Records what calls to models have used: with the turn that made them, or beside it.
 #
 # Always true: a call is recorded and counted once, in the transaction that deletes its row. A call whose end is not
 # known (its process died, or could not store it) is counted and recorded with all that was held for it: the provider
 # may charge for it.
-
-HOLD_COST_SOURCE = "estimate"
 
 
 def make_estimated_usage(

@@ -316,8 +316,7 @@ async def _release_unused(holding: asyncio.Task[FreeCall | MeteredCall]) -> None
     await held.release()
 
 
-# --------------------------------------------------------------------------------------------------
-# Calls to models that were allowed: they are ended once, with what they have used.
+# ---- allowed calls ----------------------------------------------------------------------------------------------
 
 
 class FreeCall:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = "scope, subject, period, unit, amount"
+MAX_MATCHES = 10
 
 
 def set_limit(tx: Transaction, limit: BudgetLimit, person_id: PersonId, now: int) -> None:
@@ -94,10 +95,8 @@ def _to_limit(row: Sequence[object]) -> BudgetLimit:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Reads of budgets for people: what was used in the current day and month, and for whom there is something to show.
+# ---- reads for people -------------------------------------------------------------------------------------------
 
-MAX_MATCHES = 10
 BudgetSubject = tuple[BudgetScope, str]
 
 

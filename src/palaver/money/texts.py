@@ -32,6 +32,10 @@ PERIOD_ADJECTIVES = {BudgetPeriod.DAY: "daily", BudgetPeriod.MONTH: "monthly"}
 SHARED_SCOPES = frozenset({BudgetScope.ALL, BudgetScope.PROFILE})  # of several people: their amounts are for owners
 
 
+MAX_WORDS_CHARS = 300
+_NANOS_PER_CENT = 10_000_000
+
+
 def describe_named_status(status: BudgetStatus, name: str) -> str:
     """`Ada, today: $1.20 of $5.00 (24%) …`; without a subject, nothing is used: `Each person, daily: $5.00`."""
     if status.key.scope is BudgetScope.ALL or status.key.subject:
@@ -87,10 +91,8 @@ def name_budget(scope: BudgetScope, period: BudgetPeriod, subject_name: str) -> 
     }[scope]
 
 
-# --------------------------------------------------------------------------------------------------
-# The words with which owners change limits, in chats and in the terminal: `all month $50`, `job news day 20k`.
+# ---- changing limits --------------------------------------------------------------------------------------------
 
-MAX_WORDS_CHARS = 300
 _WORDS = re.compile(r"(\S.*)\s(day|month)(?:\s+(\S.*))?", re.IGNORECASE)
 _COMMON_SUBJECTS = {
     "all": BudgetScope.ALL,
@@ -143,10 +145,7 @@ def _split(text: str) -> tuple[str, BudgetPeriod, str | None]:
     return match[1].strip(), BudgetPeriod(match[2].lower()), match[3]
 
 
-# --------------------------------------------------------------------------------------------------
-# The errors that people read when a limit refuses a call to a model.
-
-_NANOS_PER_CENT = 10_000_000
+# ---- refused calls ----------------------------------------------------------------------------------------------
 
 
 def make_refusal(

@@ -20,6 +20,8 @@ MAX_ENDPOINT_CHARS: Final = 2000
 PUBLIC_KEY_BYTES: Final = 65  # a point of P-256, uncompressed
 AUTH_SECRET_BYTES: Final = 16
 MAX_SUBSCRIPTIONS_PER_PERSON: Final = 20
+FILE_NAME: Final = "push.key"
+KEY_BYTES: Final = 32
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]{1,200}={0,2}")
 
 
@@ -49,7 +51,7 @@ def decode_base64url(text: str, name: str, size: int) -> bytes:
     return data
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- the key of this installation -------------------------------------------------------------------------------
 # The key with which this installation identifies itself to the push services of browsers (VAPID, RFC 8292).
 #
 # Owns the file `push.key` in the home folder: a private key of the curve P-256, as its 32 bytes. It is never in the
@@ -57,8 +59,6 @@ def decode_base64url(text: str, name: str, size: int) -> bytes:
 #
 # Always true: the file is created once, is readable only by its owner, and is either complete or absent.
 
-FILE_NAME: Final = "push.key"
-KEY_BYTES: Final = 32
 _CURVE_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256
 
 

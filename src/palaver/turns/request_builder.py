@@ -15,8 +15,7 @@ from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NothingToDo
-from palaver.jobs.model import build_job_run_prompt
-from palaver.jobs.proposals import load_active_run
+from palaver.jobs.active_run import build_job_run_prompt, load_active_run
 from palaver.memory import table as memory_blocks
 from palaver.memory.block import load_memory_block
 from palaver.people import table as people
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import Platform
-    from palaver.jobs.proposals import ActiveRun
+    from palaver.jobs.active_run import ActiveRun
     from palaver.live.feed import Feed
     from palaver.media.attachments import Attachments
     from palaver.money.meter import Budgets

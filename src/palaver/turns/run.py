@@ -28,7 +28,7 @@ from palaver.core.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from palaver.jobs.proposals import RunReports, is_job_run
+from palaver.jobs.active_run import RunReports, is_job_run
 from palaver.live.feed_events import LiveRun
 from palaver.sessions import log_table as events, turn_leases
 from palaver.sessions.draft import PieceKind, Position

@@ -38,7 +38,7 @@ from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_cha
 from palaver.delivery.reachable_chats import MAX_REACHABLE_CHATS, ChatKind, Origin, list_reachable_chats, resolve_chat
 from palaver.delivery.tools import MAX_SENT_CHARS, ListedChat
 from palaver.jobs import table as jobs, tools as schedule
-from palaver.jobs.proposals import RunReports
+from palaver.jobs.active_run import RunReports
 from palaver.media.web import tools as web
 from palaver.memory import tools as memory
 from palaver.memory.service import ConversationMemory

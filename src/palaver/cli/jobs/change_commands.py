@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from palaver.jobs.model import Job, JobDetails, JobRun
 
 
+_CANCELED = "Canceled. Nothing was changed."
+
+
 @click.command()
 @job_argument
 @all_option
@@ -161,10 +164,7 @@ def _print_details(details: JobDetails, text: str, *, as_json: bool) -> None:
         click.echo(text)
 
 
-# --------------------------------------------------------------------------------------------------
-# `palaver jobs add|edit`: what a job is, confirmed in words before it is stored.
-
-_CANCELED = "Canceled. Nothing was changed."
+# ---- adding and editing -----------------------------------------------------------------------------------------
 
 
 def _add_field_options(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

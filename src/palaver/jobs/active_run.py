@@ -1,0 +1,145 @@
+"""The run of a job that a turn works on: who it acts for, what the agent is told, and what it reports.
+
+Always true: equal contexts give equal bytes, so the text is the same during a run. Names are inside double quotes that
+they cannot break out of, and ids of chats are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from palaver.core.engines.base import Write
+from palaver.core.errors import InvalidInput, NothingToDo
+from palaver.core.operation import AsyncRunner, Operations, operation
+from palaver.jobs import runs_table as job_runs, table as jobs
+from palaver.jobs.model import SILENT_ANSWER, JobRunKind
+from palaver.sessions.context import quote_chat_text
+from palaver.sessions.targets import parse_target
+from palaver.sessions.turn import JOB_RUN_KEY
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from palaver.core.engines.base import Engine, Transaction, Work
+    from palaver.core.source import SessionSource
+    from palaver.jobs.model import JobRun
+    from palaver.jobs.table import JobRow
+    from palaver.people.model import Principal
+    from palaver.sessions.turn_leases import TurnLease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveRun:
+    """A run of a job, and the job as it is now."""
+
+    job_row: JobRow
+    run: JobRun
+
+    @property
+    def principal(self) -> Principal:
+        return self.job_row.principal
+
+    def build_prompt_context(self) -> JobRunContext:
+        job = self.job_row.job
+        return JobRunContext(
+            job_name=job.name,
+            person_name=self.job_row.person_name,
+            slot=self.run.slot,
+            timezone=job.timezone,
+            kind=self.run.kind,
+            targets=job.targets,
+            origin=job.origin,
+        )
+
+
+def is_job_run(lease: TurnLease) -> bool:
+    """Whether a turn is a run of a job, and not a message of a person."""
+    return JOB_RUN_KEY in lease.facts
+
+
+def load_active_run(tx: Transaction, lease: TurnLease) -> ActiveRun | None:
+    """Load the run that a turn belongs to; None if it belongs to none.
+
+    Raises NothingToDo if the job was deleted: its run must not go on with the rights of its person.
+    """
+    if not is_job_run(lease):
+        return None
+    run_row = job_runs.find_run(tx, str(lease.facts[JOB_RUN_KEY]))
+    job_row = None if run_row is None else jobs.find_by_no(tx, run_row.job_no)
+    if run_row is None or job_row is None:
+        raise NothingToDo("The job was deleted.")
+    return ActiveRun(job_row=job_row, run=run_row.run)
+
+
+class RunReports(Operations[AsyncRunner]):
+    """Stores what one run of a job reports, durably and as often as it is repeated."""
+
+    def __init__(self, engine: Engine, lease: TurnLease) -> None:
+        super().__init__(AsyncRunner(engine))
+        self._lease = lease
+
+    @operation
+    def report_failure(self, reason: str) -> Work[None]:
+        """Store why the run has failed, as the agent says it."""
+        return Write(lambda tx: job_runs.set_reported_failure(tx, self._lease, reason))
+
+    @operation
+    def add_refused_tool(self, tool_name: str) -> Work[None]:
+        """Record a tool that the agent wanted to use and was not granted."""
+        return Write(lambda tx: job_runs.add_refused_tool(tx, self._lease, tool_name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunContext:
+    """The run of a job that the agent works on."""
+
+    job_name: str
+    person_name: str
+    slot: datetime  # the scheduled time; of a manual run, when it was asked for
+    timezone: str
+    kind: JobRunKind
+    targets: tuple[str, ...]
+    origin: SessionSource  # where the job was made
+
+
+def build_job_run_prompt(context: JobRunContext) -> str:
+    """Build the text that tells the agent which run it works on."""
+    person = _quote_name(context.person_name) or "its person"
+    time = f"{context.slot.astimezone(ZoneInfo(context.timezone)):%A, %Y-%m-%d %H:%M} ({context.timezone})"
+    when = f"scheduled for {time}" if context.kind is JobRunKind.SCHEDULED else f"started by hand at {time}"
+    outputs = [f"- {_describe_target(target, context.origin)}" for target in context.targets]
+    lines = [
+        "# This is an unattended run of a job",
+        "",
+        f"- Job: {quote_chat_text(context.job_name)}, on behalf of {person}, {when}.",
+        "- The user message is the job's task. No person is here: don't ask questions, and don't wait for an answer or"
+        " an approval. Tools that you don't have were not granted to this job.",
+        "- Your last answer is the output of this run. Write it so that it is understood on its own.",
+        f"- If there is nothing to report, answer exactly {SILENT_ANSWER}: then nothing is sent.",
+        "- If you can't do the task, call `report_failure` with the reason instead of answering as if it was done.",
+        "",
+        *(["The output is sent to:", *outputs] if outputs else ["The output is kept in this conversation only."]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_target(text: str, origin: SessionSource) -> str:
+    try:
+        target = parse_target(text)
+    except InvalidInput:  # the grammar has changed since the job was made
+        return "a place that no longer exists"
+    if target.kind == "origin":
+        name = _quote_name(origin.chat_name or "")
+        return f"the conversation where the job was made: {origin.platform.label}{f' {name}' if name else ''}"
+    if target.kind == "local":
+        return "a file on the machine that runs Palaver"
+    if target.kind == "home":
+        return f"the home channel of {target.platform.label}"
+    return f"a chat on {target.platform.label}"
+
+
+def _quote_name(name: str) -> str:
+    """Quote a name; empty for one without letters, which may be a phone number that the agent must not see."""
+    return quote_chat_text(name) if any(map(str.isalpha, name)) else ""
