@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import build_placeholders, fetch_value, list_columns, name_columns
-from palaver.core.ids import DeliveryId, SessionId
 from palaver.core.source import Platform
 from palaver.sessions.delivery import Address, Button, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
 from palaver.sessions.targets import format_target
@@ -22,27 +21,13 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import AccountKey
 
 
-class _DeliveryColumns(NamedTuple):
-    no: int
-    id: str
-    address: str
-    content: str
-    kind: str
-    attempts: int
-    session_id: SessionId | None
-    reply_to: str | None
-    state: str
-    error: str | None
-    created_at: int
-    turn_no: int | None
-    attachment_ids: str | None
-    buttons: str | None
-
-
-DELIVERY_COLUMNS = list_columns(
-    _DeliveryColumns, "delivery", session_id="(SELECT s.id FROM session s WHERE s.no = delivery.session_no)"
+DELIVERY_COLUMNS = "delivery.no, " + list_columns(
+    Delivery,
+    "delivery",
+    attempt="delivery.attempts",
+    session_id="(SELECT s.id FROM session s WHERE s.no = delivery.session_no)",
 )
-
+_DELIVERY_COLUMN_COUNT = 1 + len(fields(Delivery))
 
 # Those of an answer's turn; what a job or the agent has sent is no answer, and has a number in the log instead.
 _OF_ANSWER = "CASE WHEN d.message_seq IS NULL THEN t.{} END"
@@ -168,24 +153,19 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
     return problems
 
 
-def delivery_from_row(columns: Row) -> Delivery:
+def delivery_from_row(row: Row) -> Delivery:
     """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
-    row = _DeliveryColumns._make(columns[: len(_DeliveryColumns._fields)])
-    return Delivery(
-        id=DeliveryId(row.id),
-        address=Address.from_text(row.address),
-        content=row.content,
-        kind=DeliveryKind(row.kind),
-        attempt=row.attempts,
-        session_id=row.session_id,
-        reply_to=row.reply_to,
-        state=DeliveryState(row.state),
-        error=row.error,
-        created_at=from_micros(row.created_at),
-        turn_no=row.turn_no,
-        attachment_ids=tuple(json.loads(row.attachment_ids or "[]")),
-        buttons=tuple(Button(label, data) for label, data in json.loads(row.buttons or "[]")),
-    )
+    _, *columns = row[:_DELIVERY_COLUMN_COUNT]
+    values = name_columns(Delivery, columns)
+    values |= {
+        "address": Address.from_text(values["address"]),
+        "kind": DeliveryKind(values["kind"]),
+        "state": DeliveryState(values["state"]),
+        "created_at": from_micros(values["created_at"]),
+        "attachment_ids": tuple(json.loads(values["attachment_ids"] or "[]")),
+        "buttons": tuple(Button(label, data) for label, data in json.loads(values["buttons"] or "[]")),
+    }
+    return Delivery(**values)
 
 
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:

@@ -10,10 +10,10 @@ Always true: a project that has disappeared is found by nothing that looks for p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.engines.base import fetch_value, list_columns, name_columns
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
@@ -29,18 +29,8 @@ SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at on
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-class _ProjectColumns(NamedTuple):
-    no: int
-    id: str
-    name: str
-    color: str | None
-    instructions: str | None
-    created_at: int
-    session_count: int
-
-
 _SESSION_COUNT = "(SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL)"
-_SELECT = f"SELECT {list_columns(_ProjectColumns, 'p', session_count=_SESSION_COUNT)} FROM project p"
+_SELECT = f"SELECT p.no, {list_columns(Project, 'p', session_count=_SESSION_COUNT)} FROM project p"
 
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
@@ -174,16 +164,10 @@ def _check_color(color: str | None) -> str | None:
     return color
 
 
-def _project_from_row(columns: Row) -> tuple[int, Project]:
-    row = _ProjectColumns._make(columns)
-    return row.no, Project(
-        id=ProjectId(row.id),
-        name=row.name,
-        color=row.color,
-        created_at=from_micros(row.created_at),
-        session_count=row.session_count,
-        instructions=row.instructions,
-    )
+def _project_from_row(row: Row) -> tuple[int, Project]:
+    no, *columns = row
+    values = name_columns(Project, columns)
+    return no, Project(**values | {"created_at": from_micros(values["created_at"])})
 
 
 PERSON_DATA: Final = (

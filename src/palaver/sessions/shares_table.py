@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.engines.base import fetch_value, list_columns, name_columns
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import Page
 from palaver.people.person_data import EraseAt, Moved, PersonColumn
@@ -29,19 +30,7 @@ MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
 _END_OF_LIST = 2**62
 
 
-class _ShareColumns(NamedTuple):
-    id: str
-    session_id: str
-    person_id: PersonId
-    person_name: str
-    title: str
-    message_count: int
-    created_at: int
-    expires_at: int | None
-    secret: str
-
-
-_SELECT = f"""SELECT {list_columns(_ShareColumns, "h", session_id="s.id", person_name="p.name")} FROM share h
+_SELECT = f"""SELECT {list_columns(Share, "h", session_id="s.id", person_name="p.name")} FROM share h
     JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
 
 
@@ -157,10 +146,13 @@ def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> in
     return no
 
 
-def _share_from_row(columns: Row) -> Share:
-    row = _ShareColumns._make(columns)
-    times = {"created_at": from_micros(row.created_at), "expires_at": from_micros_or_none(row.expires_at)}
-    return Share(**{**row._asdict(), **times})
+def _share_from_row(row: Row) -> Share:
+    values = name_columns(Share, row)
+    times = {
+        "created_at": from_micros(values["created_at"]),
+        "expires_at": from_micros_or_none(values["expires_at"]),
+    }
+    return Share(**values | times)
 
 
 PERSON_DATA: Final = (
