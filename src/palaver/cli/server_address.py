@@ -9,7 +9,7 @@ from palaver.cli.running_servers import RunningServer, describe_port_user, find_
 from palaver.core.errors import PortInUse
 from palaver.core.invocation import format_command
 from palaver.people.model import is_loopback
-from palaver.web.server import DEFAULT_PORT, open_socket, open_socket_on_free_port
+from palaver.web.sockets import DEFAULT_PORT, open_socket, open_socket_on_free_port
 
 if TYPE_CHECKING:
     from palaver.config import Settings

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import fetch_value, list_columns, name_columns
