@@ -11,7 +11,7 @@ from pydantic import SecretStr, field_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.text_tables import check_api_url
-from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 2000
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
@@ -98,6 +98,6 @@ MANIFEST = PlatformManifest(
     ),
     help={
         "bot_token": FieldHelp("The token of the bot.", "discord.com/developers/applications, your application, Bot."),
-        "api_url": FieldHelp("The address of Discord's API.", OTHER_SERVER),
+        "api_url": FieldHelp.for_own_server("The address of Discord's API."),
     },
 )
