@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import Adapter
 
 ENTRY_POINT_GROUP: Final = "palaver.platforms"
-OTHER_SERVER: Final = "Only if you run a server of your own with the same API."  # where to get an `api_url`
 
 
 class AccountSettings(BaseModel):
@@ -46,6 +45,11 @@ class FieldHelp(NamedTuple):
 
     text: str  # what it is
     where: str = ""  # where to get it
+
+    @classmethod
+    def for_own_server(cls, text: str) -> Self:
+        """Describe the address of an API that people hardly ever change."""
+        return cls(text, "Only if you run a server of your own with the same API.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

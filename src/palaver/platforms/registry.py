@@ -96,7 +96,7 @@ def configure_account(
     secrets = tuple(_list_raw_secrets(manifest, values))
     exposure = _find_exposure(entry, manifest, variables, settings.fixed_layers)
     if exposure is not None:
-        return _refuse(entry, str(exposure), secrets, exposure.path[-1])
+        return _refuse(entry, str(exposure), secrets, exposure.path)
     missing = _find_missing_module(manifest)
     if missing is not None:
         return _refuse(entry, _describe_missing_module(manifest, missing), secrets)
@@ -106,14 +106,15 @@ def configure_account(
         found = _list_errors(errors)
         problems = [_describe_problem(error, entry, manifest, variables) for error in found]
         names = (str(error["loc"][0]) for error in found if error["loc"])
-        wrong = next((name for name in names if name.isidentifier()), None)  # another one may be a secret
-        return _refuse(entry, hide_values(" ".join(problems), secrets), secrets, wrong)
+        wrong = [name for name in names if name.isidentifier()]  # another one may be a secret
+        path = (*entry.settings_path, *wrong[:1])
+        return _refuse(entry, hide_values(" ".join(problems), secrets), secrets, path)
     placeholder = next(
         (name for name, text in _iterate_secrets(account_settings) if _PLACEHOLDER.fullmatch(text)), None
     )
     if placeholder is not None:
-        key = _name_source(placeholder, entry, manifest, variables)
-        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets, placeholder)
+        key, path = _name_source(placeholder, entry, manifest, variables), (*entry.settings_path, placeholder)
+        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets, path)
     place = AccountPlace(
         account=entry.name,
         folder=settings.home / FOLDER / (f"{entry.platform}@{entry.name}" if entry.name else str(entry.platform)),
@@ -135,7 +136,7 @@ def configure_account(
 
 
 def _refuse(
-    entry: AccountEntry, problem: str, secrets: tuple[str, ...] = (), setting: str | None = None
+    entry: AccountEntry, problem: str, secrets: tuple[str, ...] = (), path: tuple[str, ...] = ()
 ) -> ConfiguredAccount:
     """Return an account that cannot be connected, because of a setting or as such; whatever tries is told why."""
 
@@ -147,7 +148,7 @@ def _refuse(
         account=entry.name,
         create=create,
         problem=problem,
-        problem_path=() if setting is None else (*entry.settings_path, setting),
+        problem_path=path,
         secrets=secrets,
         fingerprint=problem,
     )

@@ -33,6 +33,10 @@ _HINT_CHARS: Final = 4
 class DecryptionFailed(PalaverError):
     """This secret can't be decrypted."""
 
+    @property
+    def code(self) -> str:
+        return "seal_broken"  # the name that programs know
+
 
 def encrypt(key: SettingsKey, name: str, value: object) -> dict[str, Any]:
     """Encrypt the value of a setting; the result is JSON."""

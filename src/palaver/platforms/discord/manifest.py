@@ -11,6 +11,8 @@ from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_token
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.text_tables import check_api_url
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 2000
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
@@ -74,6 +76,6 @@ MANIFEST = PlatformManifest(
     ),
     help={
         "bot_token": FieldHelp("The token of the bot.", "discord.com/developers/applications, your application, Bot."),
-        "api_url": FieldHelp("The address of Discord's API.", OTHER_SERVER),
+        "api_url": FieldHelp.for_own_server("The address of Discord's API."),
     },
 )

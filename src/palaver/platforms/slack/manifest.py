@@ -10,6 +10,8 @@ from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import PLACEHOLDER, check_api_url, check_text, check_token
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.text_tables import check_api_url
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 12_000  # of a Markdown block
 MAX_UPLOAD_BYTES: Final = 200 * 1024 * 1024  # Slack takes 1 GB; larger files than this take too long to send
@@ -106,6 +108,6 @@ MANIFEST = PlatformManifest(
         ),
         "signing_secret": FieldHelp("For the mode http.", "api.slack.com/apps, your app, Basic Information."),
         "mode": FieldHelp("How messages arrive: over a socket, or Slack calls this server."),
-        "api_url": FieldHelp("The address of Slack's API.", OTHER_SERVER),
+        "api_url": FieldHelp.for_own_server("The address of Slack's API."),
     },
 )

@@ -12,6 +12,8 @@ from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.settings import check_api_url, check_text, check_token
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.text_tables import check_api_url
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_UNITS: Final = 4096
 MAX_UPLOAD_BYTES: Final = 50 * 1024 * 1024
@@ -87,7 +89,7 @@ MANIFEST = PlatformManifest(
         "bot_token": FieldHelp(
             "The token of the bot.", "Send /mybots to @BotFather on Telegram, choose your bot, then API Token."
         ),
-        "api_url": FieldHelp("The address of the Bot API.", OTHER_SERVER),
+        "api_url": FieldHelp.for_own_server("The address of the Bot API."),
         "mode": FieldHelp("How messages arrive: the bot asks for them, or Telegram calls this server."),
         "webhook_secret": FieldHelp("Signs what Telegram sends to the webhook; without it one is made."),
         "rich_messages": FieldHelp("Send tables, headings and formulas as rich messages."),

@@ -13,6 +13,8 @@ from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_text
 from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.common.text_tables import check_api_url
+from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_TEXT_CHARS: Final = 4096
 MAX_DOCUMENT_BYTES: Final = 100 * 1024 * 1024
@@ -120,7 +122,7 @@ MANIFEST = PlatformManifest(
             "developers.facebook.com, your app, WhatsApp, API Setup.",
         ),
         "business_account_id": FieldHelp("Of the WhatsApp Business Account; to check the webhook."),
-        "api_url": FieldHelp("The address of the Graph API.", OTHER_SERVER),
+        "api_url": FieldHelp.for_own_server("The address of the Graph API."),
         "api_version": FieldHelp("The version of the Graph API."),
     },
     needs_public_url=True,
