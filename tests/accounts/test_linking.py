@@ -90,9 +90,9 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
     def add_belongings(tx: Transaction) -> None:
         for person in (ada, guest):
             projects.create(tx, person.id, "Trips", None, now)
-            saved_prompts.create(tx, person.id, "Explain", f"Explain, {person.name}", now)
+            saved_prompts.create(tx, person.id, {"name": "Explain", "text": f"Explain, {person.name}"}, now)
         projects.create(tx, guest.id, "Garden", None, now)
-        saved_prompts.create(tx, guest.id, "Translate", "Translate {{text}}", now)
+        saved_prompts.create(tx, guest.id, {"name": "Translate", "text": "Translate {{text}}"}, now)
         row = people.find_by_id(tx, guest.id)
         assert row is not None
         memories.add(tx, row.audience_no, memories.NewMemory(text="likes tea", person_id=guest.id), now)

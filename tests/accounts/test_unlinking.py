@@ -213,7 +213,7 @@ async def test_an_account_linked_to_the_owner_by_a_stolen_code_has_only_its_own_
         for person, text in ((owner, "the owner likes tea"), (eve, "eve likes coffee")):
             memories.add(tx, get_row(tx, person).audience_no, memories.NewMemory(text=text, person_id=person.id), 1)
             projects.create(tx, person.id, "Plans", None, 1)
-            saved_prompts.create(tx, person.id, "Explain", text, 1)
+            saved_prompts.create(tx, person.id, {"name": "Explain", "text": text}, 1)
 
     await town.write(add_belongings)
     await link(town, terminal, EVE)
