@@ -9,13 +9,12 @@ import click
 from palaver.cli import options as lookup, output
 from palaver.cli.jobs.list_commands import all_option, job_argument, print_preview, print_server_hint, run_with_jobs
 from palaver.cli.options import confirm_or_exit, json_option, yes_option
-from palaver.jobs.model import JOB_FIELDS, JobDraft
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Container
 
     from palaver.cli.jobs.list_commands import JobAccess
-    from palaver.jobs.model import Job, JobDetails, JobRun
+    from palaver.jobs.model import Job, JobDetails, JobDraft, JobRun
 
 
 _CANCELED = "Canceled. Nothing was changed."
@@ -167,28 +166,44 @@ def _print_details(details: JobDetails, text: str, *, as_json: bool) -> None:
 # ---- adding and editing -----------------------------------------------------------------------------------------
 
 
-def _add_field_options(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add an option for each field of a job."""
+class _FieldCommand(click.Command):
+    """A command with an option for each field of a job that is no argument; they are made when it is used."""
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name, declared in reversed([*JOB_FIELDS.items()]):
-            if name in without:
-                continue
-            option, repeated = declared.option or name, declared.kind == "names"
-            help_text = f"{declared.help} Can be repeated." if repeated else declared.help
-            value_type = click.IntRange(0) if declared.kind == "count" else None
-            metavar = "N" if declared.kind == "count" else option.upper()
-            add = click.option(f"--{option}", name, multiple=repeated, type=value_type, metavar=metavar, help=help_text)
-            command = add(command)
-        return command
+    _has_fields = False
 
-    return decorate
+    @property
+    def params(self) -> list[click.Parameter]:
+        if not self._has_fields:
+            self._has_fields = True
+            argument_count = sum(isinstance(param, click.Argument) for param in self._params)
+            known = {param.name for param in self._params}
+            self._params[argument_count:argument_count] = _make_field_options(known)
+        return self._params
+
+    @params.setter
+    def params(self, params: list[click.Parameter]) -> None:
+        self._params = params
 
 
-@click.command()
+def _make_field_options(known: Container[str | None]) -> list[click.Parameter]:
+    from palaver.jobs.model import JOB_FIELDS
+
+    return [
+        click.Option(
+            [f"--{declared.option or name}", name],
+            multiple=declared.kind == "names",
+            type=click.IntRange(0) if declared.kind == "count" else None,
+            metavar="N" if declared.kind == "count" else (declared.option or name).upper(),
+            help=f"{declared.help} Can be repeated." if declared.kind == "names" else declared.help,
+        )
+        for name, declared in JOB_FIELDS.items()
+        if name not in known
+    ]
+
+
+@click.command(cls=_FieldCommand)
 @click.argument("schedule")
 @click.argument("prompt")
-@_add_field_options(without=("schedule", "prompt"))
 @yes_option
 @json_option
 @click.pass_context
@@ -211,9 +226,8 @@ def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: b
     print_server_hint(ctx)
 
 
-@click.command()
+@click.command(cls=_FieldCommand)
 @job_argument
-@_add_field_options()
 @all_option
 @yes_option
 @json_option
@@ -224,6 +238,8 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
     What you leave out stays as it is. Shows the job as it will be, and asks for confirmation. A paused job stays
     paused.
     """
+    from palaver.jobs.model import JobDraft
+
     draft = _make_draft(**fields)
     if draft == JobDraft():
         raise click.UsageError("Say what to change, such as --schedule 'every 3h'.")
@@ -238,6 +254,8 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
 
 
 def _make_draft(**fields: Any) -> JobDraft:
+    from palaver.jobs.model import JobDraft
+
     values = {name: value for name, value in fields.items() if value is not None and value != ()}
     if "toolsets" in values and set(values["toolsets"]) == {"none"}:
         values["toolsets"] = ()
