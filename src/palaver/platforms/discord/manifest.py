@@ -10,8 +10,6 @@ from pydantic import SecretStr  # noqa: TC002  (read at run time)
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_token
-from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
-from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 2000

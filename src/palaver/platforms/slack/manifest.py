@@ -9,8 +9,6 @@ from pydantic import AfterValidator, SecretStr, model_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import PLACEHOLDER, check_api_url, check_text, check_token
-from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
-from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 12_000  # of a Markdown block

@@ -12,8 +12,6 @@ from pydantic import BeforeValidator, SecretStr, field_validator
 from palaver.core.source import Platform
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_text
-from palaver.platforms.manifest import OTHER_SERVER, AccountSettings, FieldHelp, PlatformManifest
-from palaver.platforms.common.text_tables import check_api_url
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_TEXT_CHARS: Final = 4096
