@@ -91,8 +91,8 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
 
 def make_editor(store: SessionStore, base: Settings, reader: SettingsReader | None = None) -> SettingsEditor:
     """Build what changes the settings in a store."""
+    from palaver.settings.agent_check import AgentCheck
     from palaver.settings.editor import SettingsEditor
-    from palaver.settings.model_catalog import AgentCheck
     from palaver.settings.reader import SettingsReader
 
     environ = base.fixed_layers.environ
@@ -104,8 +104,8 @@ def make_live_settings(
     gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None, catalog: PlatformCatalog | None = None
 ) -> LiveSettings:
     """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
+    from palaver.settings.agent_check import choose_available_agent
     from palaver.settings.live_settings import LiveSettings
-    from palaver.settings.model_catalog import choose_available_agent
     from palaver.settings.reader import SettingsReader
 
     store, environ = gateway.store, base.fixed_layers.environ
@@ -194,7 +194,7 @@ def choose_agent_for(loaded: LoadedSettings, base: Settings) -> Agent:
     With settings from the database that do not work, such as a key that can't be decrypted, it says so in its answers.
     """
     from palaver.drivers.selection import choose_agent
-    from palaver.settings.model_catalog import choose_available_agent
+    from palaver.settings.agent_check import choose_available_agent
 
     environ = base.fixed_layers.environ
     if loaded.settings.agent == base.agent and not loaded.unreadable:

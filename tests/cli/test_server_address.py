@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.cli import running_servers as server_address
+from palaver.cli import server_address
 from palaver.cli.running_servers import describe_port_user
 from palaver.cli.server_address import build_server_urls, find_network_address
 from palaver.config import load_settings

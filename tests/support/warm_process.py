@@ -65,6 +65,7 @@ PRELOADED_MODULES = (  # what a chat, a single message and a server import while
     "palaver.turns.commands.status",
     "palaver.push.encryption",
     "palaver.push.notifier",
+    "palaver.settings.agent_check",
     "palaver.settings.model_catalog",
     "palaver.settings.platform_catalog",
     "palaver.settings.reader",

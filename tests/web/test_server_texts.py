@@ -36,7 +36,7 @@ MIN_WORDS = 4  # of a sentence
 OTHER_CODES = {"internal_error", "invalid_request", "too_large", "queue_full", "too_long", "too_many_messages"}
 # Modules with texts that are no part of a status: what is sent to chats, scripts, and the rules of a program.
 _NO_STATUS = {
-    *("email.inbound", "email.outbound", "email.receiver", "email.mail_parts", "matrix.receiver", "slack.scopes"),
+    *("email.inbound", "email.outbound", "email.receiver", "email.mail_parts", "matrix.receiver", "slack.directory"),
     "signal.client.GUARD_SCRIPT",
 }
 # Their library starts processes when it is imported.

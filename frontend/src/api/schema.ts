@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 03719555c56e380bbbc4f88b0824f0aae3e0bb5c8049bb9998b3ca97b08a9096
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: e648b4c1121d2eef127e57980fe957bd36330780956e4b11742f2e621be57570
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -263,7 +263,7 @@ export interface components {
         };
         /**
          * BusyPolicy
-         * @description What happens to a message that arrives while the agent is answering another one.
+         * @description The treatment of a message that arrives while the agent is answering another one.
          * @enum {string}
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
@@ -970,6 +970,7 @@ export interface components {
         };
         /**
          * FindingCode
+         * @description Everything that can be found: the code, what was checked, what was found, and how to fix it.
          * @enum {string}
          */
         FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_problem" | "server_silent" | "server_stopped" | "turns_waiting" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "integrity_repairable" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
@@ -1031,7 +1032,7 @@ export interface components {
         };
         /**
          * Grant
-         * @description What the approval of a request gives to the account that asked.
+         * @description The access that an approval gives to the account that asked.
          * @enum {string}
          */
         Grant: "member" | "guest" | "me";
@@ -3220,7 +3221,7 @@ export interface components {
         };
         /**
          * ReplyTo
-         * @description Where the answer to a message from the web, the terminal or the API goes.
+         * @description The destination of the answer to a message from the web, the terminal or the API.
          * @enum {string}
          */
         ReplyTo: "session" | "origin";
@@ -3252,7 +3253,7 @@ export interface components {
         };
         /**
          * ResetMode
-         * @description What triggers an automatic reset.
+         * @description The triggers of an automatic reset.
          * @enum {string}
          */
         ResetMode: "none" | "idle" | "daily" | "both";
@@ -3446,7 +3447,7 @@ export interface components {
         };
         /**
          * Scope
-         * @description What a token may be used for.
+         * @description A right of a token.
          * @enum {string}
          */
         Scope: "read" | "write" | "chat" | "admin";
@@ -4245,6 +4246,7 @@ export interface components {
         };
         /**
          * UsageGrouping
+         * @description By what a usage report groups the tokens and cost of a period.
          * @enum {string}
          */
         UsageGrouping: "day" | "model" | "platform" | "person" | "session";

@@ -34,7 +34,7 @@ export const jobsDe: typeof jobsEn = {
   jobsRepeat: "Beenden nach",
   jobsRepeatUnit: "Läufen",
   jobsRepeatHint: "Leer: ohne Ende",
-  jobFieldNames: { profile: "Profil" },
+  profile: "Profil",
 
   jobsNextRun: (when) => `nächster Lauf ${when}`,
   jobsNextRuns: "Nächste Läufe",

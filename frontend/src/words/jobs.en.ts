@@ -32,7 +32,7 @@ export const jobsEn = {
   jobsRepeat: "Stop after",
   jobsRepeatUnit: "runs",
   jobsRepeatHint: "Empty: no end",
-  jobFieldNames: { profile: "Profile" } as Record<string, string>, // without one, the server's own label is shown
+  profile: "Profile",
 
   jobsNextRun: (when: string) => `next run ${when}`,
   jobsNextRuns: "Next runs",

@@ -16,7 +16,6 @@ export const promptsDe: Pick<Words, keyof typeof promptsEn> = {
   promptName: "Name",
   promptText: "Text",
   promptTextHint: "{{thema}} ist ein Platzhalter: Du wirst danach gefragt, wenn du den Prompt verwendest.",
-  promptFieldNames: {},
   insertPrompt: "Einfügen",
   projectInstructions: "Anweisungen",
   projectInstructionsHint: "Der Agent befolgt sie in deinen eigenen Chats dieses Projekts.",

@@ -13,7 +13,6 @@ export const promptsEn = {
   promptName: "Name",
   promptText: "Text",
   promptTextHint: "{{topic}} is a placeholder: you are asked for it when you use the prompt.",
-  promptFieldNames: {} as Record<string, string>, // of further fields; without one, the server's own label is shown
   insertPrompt: "Insert",
   projectInstructions: "Instructions",
   projectInstructionsHint: "The agent follows them in your own conversations of this project.",

@@ -61,6 +61,8 @@ def profile_to_json(name: str, profile: Profile, policy: ResetPolicy | None) -> 
         ProfileJson,
         profile,
         name=name,
+        title=profile.title or "",
+        description=profile.description or "",
         toolsets=None if profile.toolsets is None else sorted(profile.toolsets),
         session_reset=None if policy is None else build_json(ResetPolicyJson, policy),
     )

@@ -11,20 +11,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.layers import SettingProblem
-from palaver.core.errors import AgentError, ConfigError, InvalidInput
+from palaver.core.errors import AgentError, InvalidInput
 from palaver.drivers.providers import OLLAMA, add_environment_keys
-from palaver.drivers.selection import choose_agent
-from palaver.drivers.single_model import UnavailableAgent
 from palaver.settings.model_providers import PRESETS, ProviderAccess, list_models
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from palaver.agent.base import Agent
-    from palaver.config import Settings
     from palaver.config.agent_rules import AgentProfile
-    from palaver.config.setting_templates import SettingPath
 
 
 KEEP_SECONDS: Final = 600.0
@@ -98,36 +92,3 @@ async def _list_models(access: ProviderAccess) -> OfferedModels:
 
 
 # -- whether the agent can be made --------------------------------------------------------------------------
-
-MODEL_SECTIONS = frozenset({"model", "fallback_models", "providers", "mcp_servers"})
-
-
-class AgentCheck:
-    """Finds settings with which no agent could answer, such as a model without an API key."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
-    def find_problems(
-        self, before: Settings, after: Settings, changed: Collection[SettingPath]
-    ) -> Iterator[SettingProblem]:
-        if not any(path[0] in MODEL_SECTIONS for path in changed):
-            return
-        problem = self._find_problem(after.agent)
-        if problem is not None and problem != self._find_problem(before.agent):
-            yield problem
-
-    def _find_problem(self, profile: AgentProfile) -> SettingProblem | None:
-        try:
-            choose_agent(profile, self._environ)
-        except ConfigError as error:
-            return SettingProblem(path=(str(error.facts["key"]),), text=str(error), is_sentence=True)
-        return None
-
-
-def choose_available_agent(profile: AgentProfile, environ: Mapping[str, str], advice: str = "") -> Agent:
-    """Create the agent; one that can't be created answers with the reason, so that everything else goes on."""
-    try:
-        return choose_agent(profile, environ)
-    except ConfigError as error:
-        return UnavailableAgent(profile.model, f"{error} {advice}".strip())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.platforms.whatsapp_web.library import (
+from palaver.platforms.whatsapp_web.library_errors import (
     classify_error,
     describe_ban,
     describe_library_error,

@@ -99,7 +99,7 @@ function PromptEditor(props: EditorProps) {
       </label>
       {props.fields.map(({ name, label, help, max_chars: maxChars }) => (
         <label key={name} className="field" title={help}>
-          {words.promptFieldNames[name] ?? label}
+          {label}
           <input dir="auto" maxLength={maxChars} value={others[name] ?? ""} onChange={(event) => setOthers({ ...others, [name]: event.target.value })} />
         </label>
       ))}

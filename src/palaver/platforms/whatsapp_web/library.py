@@ -9,11 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import re
 import threading
 import time
 from collections import deque
-from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +25,13 @@ from neonize.utils.enum import ChatPresence, ChatPresenceMedia, ClientName, Clie
 from neonize.utils.log import log as library_log
 
 from palaver.platforms.whatsapp_web import translation
+from palaver.platforms.whatsapp_web.library_errors import (
+    OWNER_LOGOUTS,
+    classify_error,
+    describe_ban,
+    describe_library_error,
+    translate_failure,
+)
 from palaver.platforms.whatsapp_web.protocol import FILES_FOLDER, SESSION_FILE, ErrorKind, RequestError, State
 
 if TYPE_CHECKING:
@@ -35,44 +40,6 @@ if TYPE_CHECKING:
     Report = Callable[[State, dict[str, Any]], None]
     Receive = Callable[[dict[str, Any]], None]
 
-MAX_REASON_CHARS: Final = 200
-# The first that is found in the text of an error decides. What is not recognized may have arrived.
-_KINDS: Final = (
-    ("websocket disconnected before message send", ErrorKind.UNCERTAIN),
-    ("timed out waiting for message send", ErrorKind.UNCERTAIN),
-    ("rate-overlimit", ErrorKind.RATE_LIMITED),
-    ("status 429", ErrorKind.RATE_LIMITED),
-    ("not participating in that group", ErrorKind.UNREACHABLE),
-    ("group does not exist", ErrorKind.UNREACHABLE),
-    ("item-not-found", ErrorKind.UNREACHABLE),
-    ("forbidden", ErrorKind.UNREACHABLE),
-    ("unknown server", ErrorKind.UNREACHABLE),
-    ("no signal session established", ErrorKind.NOT_SENT),
-    ("server returned error", ErrorKind.REFUSED),
-    ("websocket not connected", ErrorKind.NOT_SENT),
-    ("websocket disconnected before info query", ErrorKind.NOT_SENT),
-    ("device list", ErrorKind.NOT_SENT),
-    ("info query", ErrorKind.NOT_SENT),
-    ("contain a device jid", ErrorKind.NOT_SENT),
-    ("upload", ErrorKind.NOT_SENT),
-    ("download", ErrorKind.NOT_SENT),
-)
-_DIGITS: Final = re.compile(r"\d{5,}")
-
-OWNER_LOGOUTS: Final = {
-    "LOGGED_OUT": "The link was ended on the phone (Linked devices), or the phone was not online for two weeks.",
-    "MAIN_DEVICE_GONE": "WhatsApp has locked the account, or it has moved to another phone. Open WhatsApp on the phone "
-    "to see what it says.",
-    "UNKNOWN_LOGOUT": "WhatsApp has ended the link, possibly because it has banned the number. Open WhatsApp on the "
-    "phone to see what it says.",
-}
-_BANS: Final = {
-    "SEND_TO_TOO_MANY_PEOPLE": "too many messages went to people who do not have this number in their contacts",
-    "BLOCKED_BY_USERS": "too many people have blocked this number",
-    "CREATED_TOO_MANY_GROUPS": "too many groups were created with people who do not have this number",
-    "SENT_TOO_MANY_SAME_MESSAGE": "the same message was sent too often",
-    "BROADCAST_LIST": "too many messages went to a broadcast list",
-}
 
 _PAGE: Final = b"OggS"
 _OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
@@ -90,45 +57,6 @@ _MEDIA_TYPES: Final = {
     "audioMessage": MediaType.MediaAudio,
     "documentMessage": MediaType.MediaDocument,
 }
-
-
-def classify_error(text: str) -> ErrorKind:
-    """Return what a failed request means for what was to be sent."""
-    lowered = text.lower()
-    return next((kind for words, kind in _KINDS if words in lowered), ErrorKind.UNCERTAIN)
-
-
-def describe_library_error(text: str) -> str:
-    """Return the words of the library in a line, without the numbers of people."""
-    line = _DIGITS.sub("…", " ".join(text.split()))
-    if "dial" in line:
-        reason = line.rpartition("dial ")[2][:MAX_REASON_CHARS]
-        return f"WhatsApp can't be reached. Check the network connection of this machine ({reason})."
-    return f"WhatsApp: {line[:MAX_REASON_CHARS]}"
-
-
-def describe_ban(ban: neonize.TemporaryBan, now: datetime | None = None) -> str:
-    """Return why WhatsApp has banned the number for a while, and until when."""
-    code = ban.DESCRIPTOR.fields_by_name["Code"].enum_type.values_by_number.get(ban.Code)
-    reason = _BANS.get(code.name if code else "", "it behaved like a program")
-    seconds = ban.Expire / 1_000_000_000 if ban.Expire > 10**11 else ban.Expire  # Go counts in nanoseconds
-    if not 0 < seconds < timedelta(days=365).total_seconds():
-        return f"WhatsApp has banned this number for a while: {reason}."
-    until = (now or datetime.now(UTC)) + timedelta(seconds=seconds)
-    return f"WhatsApp has banned this number until {until:%Y-%m-%d %H:%M} UTC: {reason}."
-
-
-def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str, Any]]:
-    """Return the state that follows when WhatsApp refuses the connection."""
-    values = failure.DESCRIPTOR.fields_by_name["Reason"].enum_type.values_by_number
-    name = values[failure.Reason].name if failure.Reason in values else "GENERIC"
-    if name in OWNER_LOGOUTS:
-        return State.LOGGED_OUT, {"reason": OWNER_LOGOUTS[name]}
-    if name == "TEMP_BANNED":
-        return State.BANNED, {"reason": "WhatsApp has banned this number for a while."}
-    if name in {"CLIENT_OUTDATED", "BAD_USER_AGENT"}:
-        return State.OUTDATED, {}
-    return State.UNAVAILABLE, {"reason": f"WhatsApp refuses the connection for now ({name.lower().replace('_', ' ')})."}
 
 
 def measure_seconds(content: bytes) -> int | None:
