@@ -34,7 +34,6 @@ export const jobsDe: typeof jobsEn = {
   jobsRepeat: "Beenden nach",
   jobsRepeatUnit: "Läufen",
   jobsRepeatHint: "Leer: ohne Ende",
-  profile: "Profil",
 
   jobsNextRun: (when) => `nächster Lauf ${when}`,
   jobsNextRuns: "Nächste Läufe",

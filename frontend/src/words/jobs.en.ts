@@ -32,7 +32,6 @@ export const jobsEn = {
   jobsRepeat: "Stop after",
   jobsRepeatUnit: "runs",
   jobsRepeatHint: "Empty: no end",
-  profile: "Profile",
 
   jobsNextRun: (when: string) => `next run ${when}`,
   jobsNextRuns: "Next runs",

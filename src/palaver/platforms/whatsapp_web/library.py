@@ -32,6 +32,7 @@ from palaver.platforms.whatsapp_web.library_errors import (
     describe_library_error,
     translate_failure,
 )
+from palaver.platforms.whatsapp_web.ogg import measure_seconds
 from palaver.platforms.whatsapp_web.protocol import FILES_FOLDER, SESSION_FILE, ErrorKind, RequestError, State
 
 if TYPE_CHECKING:
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
     Report = Callable[[State, dict[str, Any]], None]
     Receive = Callable[[dict[str, Any]], None]
 
-
-_PAGE: Final = b"OggS"
-_OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
-_POSITION_OFFSET: Final = 6
-_HEADER_BYTES: Final = 27
 
 FIRST_CODE_SECONDS: Final = 60
 NEXT_CODE_SECONDS: Final = 20
@@ -57,17 +53,6 @@ _MEDIA_TYPES: Final = {
     "audioMessage": MediaType.MediaAudio,
     "documentMessage": MediaType.MediaDocument,
 }
-
-
-def measure_seconds(content: bytes) -> int | None:
-    """Return how long the sound in an Ogg file with Opus lasts; None if it is none."""
-    if not content.startswith(_PAGE) or b"OpusHead" not in content[:200]:
-        return None
-    start = content.rfind(_PAGE)
-    if start < 0 or start + _HEADER_BYTES > len(content):
-        return None
-    position = int.from_bytes(content[start + _POSITION_OFFSET : start + _POSITION_OFFSET + 8], "little", signed=True)
-    return max(1, round(position / _OPUS_RATE)) if position > 0 else None
 
 
 library_log.setLevel(logging.CRITICAL)
