@@ -55,7 +55,7 @@ class Benchmark:
 
     def __init__(self, store: SessionStore, export_format: str) -> None:
         from palaver import SessionSource
-        from palaver.agent.current import CurrentSettings
+        from palaver.agent.profiles import CurrentSettings
         from palaver.config.agent_rules import TurnRules
         from palaver.inbox import Inbox
         from palaver.sessions.inbound import Inbound

@@ -90,7 +90,7 @@ def build_conversation(store: SessionStore, version_count: int) -> Conversation:
 
 def list_reads(conversation: Conversation) -> dict[str, Callable[[], object]]:
     from palaver.core.engines.base import Read
-    from palaver.sessions import compactions_table as compactions, transcript_table as transcript_pages
+    from palaver.sessions import transcript_table as transcript_pages, versions_table as versions
     from palaver.sessions.log_table import END_OF_LOG
 
     store, no = conversation.store, conversation.no
@@ -100,9 +100,7 @@ def list_reads(conversation: Conversation) -> dict[str, Callable[[], object]]:
         "last 20 messages": lambda: store.load_transcript(conversation.session_id, limit=20),
         "the end of the page": lambda: store.engine.run(Read(lambda tx: page(tx, no, before=None, limit=30))),
         "a page, forwards": lambda: store.engine.run(Read(lambda tx: after(tx, no, after=first_seq, limit=30))),
-        "what the model sees": lambda: store.engine.run(
-            Read(lambda tx: compactions.load_view(tx, no, None, END_OF_LOG))
-        ),
+        "what the model sees": lambda: store.engine.run(Read(lambda tx: versions.load_view(tx, no, None, END_OF_LOG))),
     }
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.live_settings import LiveSettings
-    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.overview import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
     from palaver.transfer.importer import Importer
     from palaver.web.state import WebState

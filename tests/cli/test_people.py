@@ -11,7 +11,7 @@ from cli.pseudo_terminal import run_in_terminal
 from palaver import SessionSource
 from palaver.accounts.accounts import Accounts
 from palaver.accounts.sign_in import Visitor
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.cli.running_servers import RunningServer, announce_server
 from palaver.config.agent_rules import TurnRules
 from palaver.core.errors import SignInFailed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from palaver import GatewayConfig, Role
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.commands.command import CommandCall, CommandReply
 from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.config.agent_rules import AgentProfile, TurnRules

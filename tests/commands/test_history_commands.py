@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.core.clock import to_micros
-from palaver.sessions import compactions_table as compactions, turns_table as turns
+from palaver.sessions import turns_table as turns, versions_table as compactions
 from palaver.sessions.turn import TurnKind, TurnState
 
 if TYPE_CHECKING:

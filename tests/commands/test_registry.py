@@ -20,12 +20,7 @@ from palaver.accounts.commands import (
 )
 from palaver.commands.command import CommandAction, CommandCall, MessageCall
 from palaver.delivery.commands import hand_off_session, remove_home, set_home
-from palaver.inbox.registry import (
-    COMMANDS,
-    REGISTRY,
-    find_command,
-    parse_command,
-)
+from palaver.inbox.registry import COMMANDS, REGISTRY, find_command, parse_command
 from palaver.people.model import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS, OWNER_COMMANDS
 from palaver.sessions.search_text import FilterText
 from palaver.sessions.turn import BusyPolicy

@@ -13,7 +13,7 @@ from palaver.core.source import ChatType
 from palaver.delivery import table as deliveries
 from palaver.people import account_table as accounts
 from palaver.people.model import Role
-from palaver.sessions import compactions_table as compactions
+from palaver.sessions import versions_table as compactions
 from palaver.sessions.delivery import DeliveryState
 from palaver.sessions.events import EventKind
 from palaver.sessions.turn import BusyPolicy

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, Platform, SessionSource
-from palaver.agent.current import CurrentSettings
 from palaver.agent.history import build_messages
+from palaver.agent.profiles import CurrentSettings
 from palaver.cli.chat.feed_presenter import FeedPresenter, PersonMessage
 from palaver.cli.transcript import format_events
 from palaver.config.agent_rules import MemoryRules, ToolsetRule, TurnRules

@@ -18,7 +18,7 @@ from palaver.delivery.model import AccountState, LinkingPrompt
 from palaver.delivery.wire import account_to_json
 from palaver.gateway import supervisor as connected_platforms
 from palaver.gateway.account_runner import AccountLeases
-from palaver.gateway.connection_tests import probe_without_server, run_connection_test
+from palaver.gateway.supervisor import probe_without_server, run_connection_test
 from palaver.live import feed
 from support.gateway import wait_until
 from support.log_lines import capture_log_lines

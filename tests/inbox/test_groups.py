@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.core.engines.base import Write
 from palaver.inbox.receipts import MAX_ANSWERS_PER_MINUTE, BotLimit
 from palaver.people import table as people

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from drivers.openai_server import KEY, OpenAIServer, reply_with_error, reply_with_transcript
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.config.agent_rules import AgentProfile, Provider, SpeechRules, TurnRules
 from palaver.config.budget_rules import (
     BudgetKey,

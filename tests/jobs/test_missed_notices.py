@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.core.engines.base import Write
-from palaver.jobs import alerts as missed_notices
+from palaver.jobs import run_end as missed_notices
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.platforms.loopback import LoopbackAdapter

@@ -13,9 +13,9 @@ from palaver.config.agent_rules import AgentProfile, Profile, ToolsetRule
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.operation import AsyncRunner, BlockingRunner
+from palaver.jobs.firing import StartAttempt, start_next_run
 from palaver.jobs.model import JobDraft
 from palaver.jobs.service import Jobs
-from palaver.jobs.starting import StartAttempt, start_next_run
 from palaver.people import table as people
 from palaver.platforms.loopback import LOOPBACK
 from palaver.testing import ScriptedAgent

@@ -14,7 +14,7 @@ from palaver.config.agent_rules import JobRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import PersonId
-from palaver.jobs import firing, runs_table as job_runs, starting, table as jobs
+from palaver.jobs import firing, runs_table as job_runs, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.jobs.run_end import EndedTurn, finish_job_run
 from palaver.people import table as people
@@ -177,13 +177,13 @@ async def test_a_run_that_cannot_be_started_has_failed_and_delays_no_other(
 ) -> None:
     gate.set()
     broken, job_row = town.add_job("every 1h", name="Broken"), town.add_job("every 1h", name="Fine")
-    original = starting._start
+    original = firing._start
 
     def start(tx: Any, config: Any, row: Any, run_row: Any, now: int) -> None:
         original(tx, config, row, run_row, now)
         assert row.no != broken.no
 
-    monkeypatch.setattr(starting, "_start", start)
+    monkeypatch.setattr(firing, "_start", start)
     town.clock.advance(hours=1)
     await town.poll()
     await town.wait_until_ended()

@@ -16,7 +16,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
 from palaver.core.engines.base import Write
 from palaver.delivery import table as deliveries
-from palaver.jobs import runs_table as job_runs, starting, table as jobs
+from palaver.jobs import firing as starting, runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRunKind, JobRunState
 from palaver.media.attachments import Attachments
 from palaver.memory import learning_table as memory_turns

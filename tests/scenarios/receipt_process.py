@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from palaver import Platform, SessionSource, SessionStore
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.config.agent_rules import TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import PersonId

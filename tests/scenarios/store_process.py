@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from palaver import GatewayConfig, PalaverError, SessionSource, SessionStore, TurnUsage
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.core.errors import StoreError
 from palaver.testing import ScriptedAgent
 
@@ -491,8 +491,7 @@ def change_settings(
     from palaver.app import make_editor
     from palaver.config import load_settings
     from palaver.core.crash_points import set_crash_hook
-    from palaver.settings.editor import SettingsEdit
-    from palaver.settings.key_rotation import rotate_key
+    from palaver.settings.editor import SettingsEdit, rotate_key
     from palaver.settings.reader import SettingsReader
 
     passed: list[str] = []

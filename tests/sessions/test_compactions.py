@@ -10,7 +10,7 @@ import pytest
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NothingToRestore, SessionNotFound
 from palaver.core.ids import PersonId
-from palaver.sessions import compactions_table as compactions, log_table as events, table as sessions
+from palaver.sessions import log_table as events, table as sessions, versions_table as compactions
 from palaver.sessions.events import Event, EventKind
 
 if TYPE_CHECKING:

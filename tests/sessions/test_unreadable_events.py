@@ -10,7 +10,7 @@ import pytest
 from palaver.agent.history import build_messages
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidMessage, NothingToRedo, NothingToRestore
-from palaver.sessions import compactions_table as compactions, log_table as events, table as sessions
+from palaver.sessions import log_table as events, table as sessions, versions_table as compactions
 from palaver.sessions.events import EventKind
 from palaver.sessions.export import export_markdown, export_session
 

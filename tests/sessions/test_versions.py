@@ -14,7 +14,6 @@ from palaver import SessionSource
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ChangeTooLarge, InvalidInput, NothingToDo
 from palaver.sessions import (
-    compactions_table as compactions,
     log_table as events,
     message_edits,
     table as sessions,
@@ -70,16 +69,16 @@ class Conversation:
         return self.write(lambda tx: versions.choose_version(tx, self.no, info.group, number, NOW))
 
     def compact(self, first_kept_seq: int, covered: list[str]) -> None:
-        new = compactions.NewCompaction(
+        new = versions.NewCompaction(
             summary=json.dumps(covered),
             first_kept_seq=first_kept_seq,
             last_replaced_seq=self.load_seqs()[covered[-1]] if covered else 0,
             message_count=len(covered),
         )
-        self.write(lambda tx: compactions.create(tx, self.no, new, NOW))
+        self.write(lambda tx: versions.create(tx, self.no, new, NOW))
 
     def find_summary(self) -> list[str] | None:
-        current = self.read(lambda tx: compactions.find_current(tx, self.no))
+        current = self.read(lambda tx: versions.find_current(tx, self.no))
         return None if current is None else list(json.loads(current.summary))
 
     def load_texts(self) -> list[str]:
@@ -114,8 +113,8 @@ class Conversation:
         """The texts that the model sees as they are, after the summary."""
 
         def run(tx: Transaction) -> list[str]:
-            current = compactions.find_current(tx, self.no)
-            log, _ = compactions.load_view(tx, self.no, current, events.END_OF_LOG)
+            current = versions.find_current(tx, self.no)
+            log, _ = versions.load_view(tx, self.no, current, events.END_OF_LOG)
             return [event.message.text for event in log if event.message is not None]
 
         return self.read(run)

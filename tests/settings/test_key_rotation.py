@@ -9,7 +9,7 @@ import pytest
 from palaver.config.settings_key import read_key_texts
 from palaver.core import crash_points
 from palaver.core.errors import InvalidInput, NothingToDo
-from palaver.settings.key_rotation import rotate_key
+from palaver.settings.editor import rotate_key
 from support.settings import API_KEY, SettingsTown
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from palaver.config.setting_templates import list_templates
 from palaver.core.errors import InvalidSettings
 from palaver.platforms.registry import load_manifests
 from palaver.settings.editor import SettingsEdit
-from palaver.settings.platform_catalog import SecretPairs, find_exposed_secrets
+from palaver.settings.overview import SecretPairs, find_exposed_secrets
 from support.settings import API_KEY, BOT_TOKEN, SettingsTown
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from palaver.people import account_table as accounts, table as people
 from palaver.people.model import Role
 from palaver.prompts.service import SavedPromptOperations
 from palaver.sessions import (
-    compactions_table as compactions,
     inbound_table as group_messages,
     log_table as events,
     table as sessions,
+    versions_table as compactions,
 )
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.events import EventKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.config.agent_rules import TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.source import Platform

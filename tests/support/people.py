@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver import SessionSource
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.config.agent_rules import TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write

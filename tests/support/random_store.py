@@ -16,7 +16,6 @@ from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.prompts.service import SavedPromptOperations
 from palaver.sessions import (
-    compactions_table as compactions,
     hidden_ranges as read_marks,
     home_channels,
     log_table as events,
@@ -235,13 +234,13 @@ class RandomStore:
             no = sessions.get(tx, session_id).no
             log = events.list_messages(tx, no, limit=100)
             if len(log) > 1:
-                new = compactions.NewCompaction(
+                new = versions.NewCompaction(
                     summary="So far: ü",
                     first_kept_seq=log[-1].seq,
                     last_replaced_seq=log[-2].seq,
                     message_count=len(log) - 1,
                 )
-                compactions.create(tx, no, new, to_micros(self.store.clock.now()))
+                versions.create(tx, no, new, to_micros(self.store.clock.now()))
 
         session_id = self.session_id
         self.store.engine.run(Write(run))

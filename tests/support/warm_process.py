@@ -67,7 +67,7 @@ PRELOADED_MODULES = (  # what a chat, a single message and a server import while
     "palaver.push.notifier",
     "palaver.settings.agent_check",
     "palaver.settings.model_catalog",
-    "palaver.settings.platform_catalog",
+    "palaver.settings.overview",
     "palaver.settings.reader",
     "palaver.sessions.shares",
     "palaver.transfer.archive",

@@ -16,7 +16,7 @@ from palaver.media.attachments import Attachments
 from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions import compactions_table as compactions, home_channels, table as sessions
+from palaver.sessions import home_channels, table as sessions, versions_table as compactions
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_MESSAGE_BYTES
 from palaver.sessions.model import EndReason

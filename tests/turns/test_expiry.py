@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, SessionSource
-from palaver.agent.current import CurrentSettings
+from palaver.agent.profiles import CurrentSettings
 from palaver.config.agent_rules import MemoryRules, TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import SessionId

@@ -10,7 +10,7 @@ from palaver import GatewayConfig, SessionSource
 from palaver.agent.base import TextDelta
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.core.engines.base import Write
-from palaver.memory.block import MAX_BLOCK_CHARS
+from palaver.memory.queue import MAX_BLOCK_CHARS
 from palaver.memory.service import MemoryOperations
 from palaver.testing import ScriptedAgent
 from support.gateway import make_member, send_message, wait_for_turn

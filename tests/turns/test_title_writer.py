@@ -11,7 +11,7 @@ from palaver.core.errors import AgentUnavailable
 from palaver.sessions.events import EventKind
 from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
-from palaver.turns.title_writer import TITLE_INSTRUCTIONS
+from palaver.turns.side_work import TITLE_INSTRUCTIONS
 from support.gateway import ask, send_message, wait_until
 
 if TYPE_CHECKING:

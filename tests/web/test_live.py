@@ -16,7 +16,7 @@ from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
 from palaver.core import background as poll_loop
 from palaver.core.errors import StoreBusy
-from palaver.live import clients as live_clients, table as live_queries
+from palaver.live import clients as live_clients, follower as live_queries
 from palaver.live.channels import FollowCursor
 from palaver.testing import ScriptedAgent
 from palaver.web.http_protocol import Timeouts

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from palaver.agent.base import Notice
-from palaver.config.agent_rules import Profile
+from palaver.agent.base import ModelPrices, Notice
+from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from palaver.agent.base import AgentInfo
-    from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.people.model import Role
     from palaver.sessions.settings_table import SessionSettings
 
@@ -181,3 +180,19 @@ def _can_use(agent: AgentInfo, name: str) -> bool:
     except InvalidInput:
         return False
     return True
+
+
+# The settings that are in force now. Services share one `CurrentSettings`, and read it where a unit of work starts.
+#
+# Always true: what has started keeps what it has read; a change replaces all of it at once, and needs to tell nobody.
+
+
+class CurrentSettings:
+    """The agent, the rules of its turns and its profile, as they are now."""
+
+    def __init__(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile | None = None) -> None:
+        self.replace(agent, rules, profile or AgentProfile())
+
+    def replace(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
+        """Let other settings be in force for everything that starts from now on."""
+        self.agent, self.rules, self.profile, self.prices = agent, rules, profile, ModelPrices(agent)

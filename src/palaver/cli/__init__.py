@@ -19,7 +19,6 @@ from palaver.cli.backup import backup, backups, restore
 from palaver.cli.budget import budget
 from palaver.cli.chat import chat
 from palaver.cli.config import config
-from palaver.cli.doctor import doctor
 from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
 from palaver.cli.export_command import export_command
 from palaver.cli.import_command import import_command
@@ -33,7 +32,7 @@ from palaver.cli.prompts import prompts
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
 from palaver.cli.shares import shares
-from palaver.cli.status import migrate, status, upgrade
+from palaver.cli.status import doctor, migrate, status, upgrade
 from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:

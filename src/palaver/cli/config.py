@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEditor
     from palaver.settings.encryption import SettingsChange
-    from palaver.settings.overview import SettingsOverview, SettingValue
-    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.overview import PlatformCatalog, SettingsOverview, SettingValue
     from palaver.settings.reader import LoadedSettings, SettingsReader
 
 _COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
@@ -202,7 +201,7 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
     The key is in settings.key in the home folder. If PALAVER_SECRET_KEY is used instead, set it to the new key, a comma
     and the old key first, and start all servers again.
     """
-    from palaver.settings import key_rotation
+    from palaver.settings import editor as key_rotation
 
     with open_config(ctx) as access:
         result = key_rotation.rotate_key(access.reader)

@@ -120,7 +120,6 @@ def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-# --------------------------------------------------------------------------------------------------
 # Finding the session, project or person that an argument names, with suggestions when that fails.
 #
 # A session is named by its id, the beginning of its id, or its title; a project or a person by name or id. If nothing

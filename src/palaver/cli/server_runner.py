@@ -81,8 +81,6 @@ def return_freed_memory() -> None:
             mallopt(parameter, value)
 
 
-# --------------------------------------------------------------------------------------------------
-
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
 THREAD_SWITCH_SECONDS = 0.0005
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
-    from palaver.agent.current import CurrentSettings
+    from palaver.agent.profiles import CurrentSettings
     from palaver.commands.command import CommandCall, MessageCall
     from palaver.commands.registry import CommandRegistry
     from palaver.core.engines.base import Transaction

@@ -11,11 +11,11 @@ variable; nothing is guessed; no value that may be a secret is shown. Without a 
 YAML parser is imported. Every key and every variable is in docs/reference/settings.md.
 """
 
-from palaver.config.document import FILE_NAME
 from palaver.config.environment import CHAT_PLATFORMS, ENVIRONMENT_VARIABLES, EnvironmentVariable
 from palaver.config.layers import find_home, load_settings
 from palaver.config.setting_templates import list_setting_keys
 from palaver.config.settings import AccountEntry, FixedLayers, Settings
+from palaver.config.validation import FILE_NAME
 from palaver.core.files import SECRET_BYTES, load_install_secret
 
 __all__ = [

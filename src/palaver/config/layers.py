@@ -14,12 +14,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.document import FILE_NAME, read_document
 from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides, read_overrides
 from palaver.config.schema import ConfigFile, format_key
 from palaver.config.setting_templates import find_template, is_section, to_plain
 from palaver.config.settings import FixedLayers, Settings, build_settings, expand_path
-from palaver.config.validation import validate_data, validate_document
+from palaver.config.validation import FILE_NAME, read_document, validate_data, validate_document
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:

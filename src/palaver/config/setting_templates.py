@@ -19,13 +19,7 @@ from urllib.parse import urlsplit
 
 from palaver.config.form_fields import FormField, ValueHint
 from palaver.config.schema import ConfigFile
-from palaver.config.validators import (
-    NEEDS_RESTART,
-    STARTS_PROGRAM,
-    NotStorable,
-    SentTo,
-    Variable,
-)
+from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, SentTo, Variable
 from palaver.core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from palaver.config.budget_rules import (
     TokenPrice,
     parse_dollars,
 )
-from palaver.config.document import FILE_NAME
 from palaver.config.environment import find_machine_timezone
+from palaver.config.validation import FILE_NAME
 from palaver.people.model import DEFAULT_GUEST_COMMANDS
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.policy import ResetPolicy

@@ -11,13 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
-from palaver.core.errors import (
-    ChatMovedAway,
-    SendRejected,
-    SendRetryable,
-    SendUncertain,
-    TargetUnreachable,
-)
+from palaver.core.errors import ChatMovedAway, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.delivery import chat_moves, previews_table as previews, table as deliveries
 from palaver.sessions.delivery import (
     MAX_DELIVERY_ATTEMPTS,

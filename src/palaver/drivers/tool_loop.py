@@ -8,40 +8,254 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import InstructionPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    InstructionPart,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    SystemPromptPart,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
 from palaver.agent.base import (
     CUT_OFF_NOTICE,
+    TOKENS_PER_IMAGE,
     ModelCall,
     Notice,
+    ReasoningDelta,
     TextDelta,
     ToolCall,
     ToolFailed,
     ToolResult,
     UsageReport,
+    estimate_message_tokens,
     estimate_tokens,
     estimate_tool_tokens,
+    extract_text,
     make_fallback_notice,
 )
+from palaver.core.errors import InvalidInput
 from palaver.core.text import make_storable
-from palaver.drivers import message_conversion, provider_errors
+from palaver.drivers import provider_errors
 from palaver.sessions.turn import NoticeCode
+from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequestPart,
+        ModelResponsePart,
+        ModelResponseStreamEvent,
+        UserContent,
+    )
 
     from palaver.agent.base import AgentEvent, AgentRequest, HeldCall, RetryPolicy, Sleep, Tool
     from palaver.drivers.model_clients import ModelClients
     from palaver.drivers.provider_errors import Failure
     from palaver.drivers.providers import ModelName, ModelPrices
+
+
+log = logging.getLogger(__name__)
+
+_EMPTY_TEXT = "(no text)"  # providers reject an empty message
+
+
+def convert_messages(messages: Sequence[Mapping[str, Any]]) -> list[ModelMessage]:
+    """Convert a conversation to pydantic-ai's messages."""
+    converted: list[ModelMessage] = []
+    tool_names: dict[str, str] = {}
+    for message in messages:
+        if message.get("role") == "assistant":
+            response = _build_response(message)
+            tool_names |= {
+                part.tool_call_id: part.tool_name for part in response.parts if isinstance(part, ToolCallPart)
+            }
+            if response.parts:
+                converted.append(response)
+        else:
+            append_request_parts(converted, [_build_request_part(message, tool_names)])
+    return converted
+
+
+def append_request_parts(conversation: list[ModelMessage], parts: Sequence[ModelRequestPart]) -> None:
+    """Append parts of our side; consecutive parts go into one request, because every provider accepts that."""
+    last = conversation[-1] if conversation else None
+    if isinstance(last, ModelRequest):
+        conversation[-1] = ModelRequest(parts=[*last.parts, *parts])
+    else:
+        conversation.append(ModelRequest(parts=list(parts)))
+
+
+def convert_tool_results(results: Sequence[ToolResult]) -> list[ModelRequestPart]:
+    return [_build_tool_return(result.id, result.name, result.content, failed=result.failed) for result in results]
+
+
+def convert_user_texts(texts: Sequence[str]) -> list[ModelRequestPart]:
+    return [UserPromptPart(content=text or _EMPTY_TEXT) for text in texts]
+
+
+def convert_tools(tools: Sequence[Tool]) -> list[ToolDefinition]:
+    """Convert tools to the definitions that a model gets."""
+    return [
+        # Not strict: the schema of a tool server may have features that strict mode does not allow.
+        ToolDefinition(
+            name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters), strict=False
+        )
+        for tool in tools
+    ]
+
+
+def convert_stream_event(event: ModelResponseStreamEvent) -> TextDelta | ReasoningDelta | None:
+    """Convert an event of a model's stream to a delta, if it contains text or reasoning."""
+    part = (
+        event.part if isinstance(event, PartStartEvent) else event.delta if isinstance(event, PartDeltaEvent) else None
+    )
+    match part:
+        case TextPart(content=text) | TextPartDelta(content_delta=text) if text:
+            return TextDelta(text)
+        case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=text) if text:
+            return ReasoningDelta(text)
+        case _:
+            return None
+
+
+def extract_streamed_text(event: ModelResponseStreamEvent) -> str:
+    """Return what an event of a model's stream adds to the answer: text, reasoning or a tool call."""
+    part = (
+        event.part if isinstance(event, PartStartEvent) else event.delta if isinstance(event, PartDeltaEvent) else None
+    )
+    match part:
+        case TextPart(content=text) | TextPartDelta(content_delta=text):
+            return text
+        case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=text):
+            return text or ""
+        case ToolCallPart():
+            return f"{part.tool_name} {part.args_as_json_str()}"
+        case ToolCallPartDelta():
+            arguments = part.args_delta
+            return arguments if isinstance(arguments, str) else str(arguments or "")
+        case _:
+            return ""
+
+
+def estimate_request_tokens(messages: Sequence[ModelMessage]) -> int:
+    """Estimate the tokens that messages have in a request."""
+    return sum(_estimate_part_tokens(part) for message in messages for part in message.parts)
+
+
+def _estimate_part_tokens(part: ModelRequestPart | ModelResponsePart) -> int:
+    if isinstance(part, ToolCallPart):
+        return estimate_message_tokens([{"content": f"{part.tool_name} {part.args_as_json_str()}"}])
+    content = getattr(part, "content", None) or ""
+    items = [content] if isinstance(content, str) else list(content)
+    text = "\n".join(item for item in items if isinstance(item, str))
+    image_count = sum(not isinstance(item, str) for item in items)
+    return estimate_message_tokens([{"content": text}]) + image_count * TOKENS_PER_IMAGE
+
+
+def extract_tool_calls(response: ModelResponse) -> list[ToolCall]:
+    """Return the tool calls of a response, with the arguments exactly as the model wrote them."""
+    return [
+        ToolCall(
+            part.tool_call_id, part.tool_name, part.args if isinstance(part.args, str) else part.args_as_json_str()
+        )
+        for part in response.tool_calls
+    ]
+
+
+def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -> TurnUsage:
+    """Return the tokens of a request, and its cost if the price of the model is known.
+
+    Empty if the provider reports numbers that are impossible: the answer itself is complete.
+    """
+    usage = response.usage
+    cost, source = None, None
+    try:
+        if usage.input_tokens or usage.output_tokens:  # without tokens, the cost is unknown, not zero
+            cost, source = prices.calculate_cost(usage, name, response.model_name or name.model)
+        return TurnUsage(
+            model=name.model,
+            provider=name.provider,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            reasoning_tokens=usage.details.get("reasoning_tokens", 0),
+            cost=cost,
+            cost_status=CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED,
+            cost_source=source,
+            last_prompt_tokens=usage.input_tokens or None,
+        )
+    except InvalidInput as error:
+        log.warning("usage_invalid", extra={"model": str(name), "error": str(error)})
+        return TurnUsage(model=name.model, provider=name.provider)
+
+
+def _build_response(message: Mapping[str, Any]) -> ModelResponse:
+    parts: list[ModelResponsePart] = []
+    text = extract_text(message)
+    if text.strip():
+        parts.append(TextPart(content=text))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        parts.append(ToolCallPart(function["name"], function.get("arguments") or "{}", tool_call_id=call["id"]))
+    return ModelResponse(parts=parts)
+
+
+def _build_request_part(message: Mapping[str, Any], tool_names: Mapping[str, str]) -> ModelRequestPart:
+    match message.get("role"):
+        case "system":
+            return SystemPromptPart(content=extract_text(message))
+        case "tool":
+            call_id = str(message.get("tool_call_id", ""))
+            name = tool_names.get(call_id) or str(message.get("tool_name") or "tool")
+            return _build_tool_return(call_id, name, extract_text(message), failed=bool(message.get("is_error")))
+        case _:
+            return UserPromptPart(content=_build_user_content(message))
+
+
+def _build_tool_return(call_id: str, name: str, content: str, *, failed: bool) -> ToolReturnPart[Any]:
+    return ToolReturnPart(name, content, tool_call_id=call_id, outcome="failed" if failed else "success")
+
+
+def _build_user_content(message: Mapping[str, Any]) -> str | list[UserContent]:
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or _EMPTY_TEXT
+    parts = [_build_user_part(part) for part in content]
+    return parts or _EMPTY_TEXT
+
+
+def _build_user_part(part: Any) -> UserContent:
+    match part:
+        case str(text) | {"type": "text", "text": str(text)}:
+            return text or _EMPTY_TEXT
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            return BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
+        case {"type": kind}:
+            return f"(an attachment of type {kind} that cannot be shown)"
+        case _:
+            return "(an attachment that cannot be shown)"
 
 
 class ToolLoop:
@@ -65,7 +279,7 @@ class ToolLoop:
         self._retry = retry
         self._sleep = sleep
         self._max_rounds = max_rounds
-        self._conversation = message_conversion.convert_messages(request.messages)
+        self._conversation = convert_messages(request.messages)
         self._tools = {tool.name: tool for tool in request.tools}
         self._input_tokens = estimate_tokens(request.instructions) + estimate_tool_tokens(request.tools)
         self._estimated_count = 0  # of the messages whose tokens are in `_input_tokens`
@@ -91,7 +305,7 @@ class ToolLoop:
             self._answer_count += 1
             answer = self._answer
             assert answer is not None  # noqa: S101
-            calls = message_conversion.extract_tool_calls(answer)
+            calls = extract_tool_calls(answer)
             if is_last or not calls:
                 if answer.finish_reason == "length":
                     yield CUT_OFF_NOTICE
@@ -105,11 +319,11 @@ class ToolLoop:
             ordered_results = [task.result() for task in tasks]  # in the order of the calls
             steering = await self._request.take_steering()
             self._conversation.append(answer)
-            message_conversion.append_request_parts(
+            append_request_parts(
                 self._conversation,
                 [
-                    *message_conversion.convert_tool_results(ordered_results),
-                    *message_conversion.convert_user_texts(steering),
+                    *convert_tool_results(ordered_results),
+                    *convert_user_texts(steering),
                 ],
             )
 
@@ -150,7 +364,7 @@ class ToolLoop:
         self._answer = None
         model = await self._clients.get_model(name)
         parameters = ModelRequestParameters(
-            function_tools=message_conversion.convert_tools(self._request.tools),
+            function_tools=convert_tools(self._request.tools),
             instruction_parts=[InstructionPart(content=self._request.instructions)]
             if self._request.instructions
             else None,
@@ -164,13 +378,13 @@ class ToolLoop:
                 model, messages, model_settings=settings, model_request_parameters=parameters
             ) as stream:
                 async for event in stream:
-                    streamed.append(message_conversion.extract_streamed_text(event))
-                    delta = message_conversion.convert_stream_event(event)
+                    streamed.append(extract_streamed_text(event))
+                    delta = convert_stream_event(event)
                     if delta is not None:
                         self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
                         yield delta
                 self._answer = stream.get()
-            usage = message_conversion.build_usage(self._answer, name, self._prices)
+            usage = build_usage(self._answer, name, self._prices)
         except BaseException as error:  # also when it is canceled: what was streamed has to be paid for
             streamed_tokens = estimate_tokens("".join(streamed))
             if not streamed_tokens and provider_errors.is_refused(error):
@@ -186,7 +400,7 @@ class ToolLoop:
     async def _hold(self, name: ModelName) -> HeldCall:
         """Hold what the next call to a model may cost; raises `BudgetExceeded`, which no other model can help with."""
         new_messages = self._conversation[self._estimated_count :]
-        self._input_tokens += await asyncio.to_thread(message_conversion.estimate_request_tokens, new_messages)
+        self._input_tokens += await asyncio.to_thread(estimate_request_tokens, new_messages)
         self._estimated_count = len(self._conversation)
         call = ModelCall(
             model=str(name),

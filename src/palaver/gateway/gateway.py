@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.current import CurrentSettings
-from palaver.agent.profiles import keep_profile_toolsets
+from palaver.agent.profiles import CurrentSettings, keep_profile_toolsets
 from palaver.core.engines.base import Read
 from palaver.core.errors import StoreError
 from palaver.core.operation import AsyncRunner

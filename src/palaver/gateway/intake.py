@@ -168,7 +168,6 @@ def _takes_long(update: AnyUpdate) -> bool:
     return bool(update.files) or (isinstance(update.content, str) and REGISTRY.makes_file(update.content))
 
 
-# --------------------------------------------------------------------------------------------------
 # Accepts the updates of requests to a webhook, and says in time whether all of them are stored.
 #
 # A platform waits only seconds for its answer, and the download of a file may take longer. Such an update is accepted

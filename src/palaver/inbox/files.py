@@ -32,7 +32,7 @@ from palaver.transfer.documents import Documents, make_file_name
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from palaver.agent.current import CurrentSettings
+    from palaver.agent.profiles import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments

@@ -16,8 +16,7 @@ from palaver.core.errors import InvalidInput, InvalidMessage
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
 from palaver.delivery import accounts_table as platform_cursors
-from palaver.inbox import buttons, message_queue as group_chats
-from palaver.inbox.buttons import ButtonHandler
+from palaver.inbox import message_queue as group_chats, updates as buttons
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
@@ -30,7 +29,7 @@ from palaver.inbox.receipts import (
     record_receipt_once,
 )
 from palaver.inbox.registry import REGISTRY
-from palaver.inbox.updates import Checkpoint, UpdateHandler
+from palaver.inbox.updates import ButtonHandler, Checkpoint, UpdateHandler
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
 from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome, Receipt
@@ -41,7 +40,7 @@ from palaver.sessions.search_table import PendingScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from palaver.agent.current import CurrentSettings
+    from palaver.agent.profiles import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.core.errors import PalaverError
     from palaver.core.source import Platform, SessionSource

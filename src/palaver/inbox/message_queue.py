@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
-    from palaver.agent.current import CurrentSettings
+    from palaver.agent.profiles import CurrentSettings
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey, TurnId

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from palaver.agent.current import CurrentSettings
+    from palaver.agent.profiles import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.delivery import AccountKey

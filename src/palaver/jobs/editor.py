@@ -19,13 +19,7 @@ from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
 from palaver.jobs.fields import FieldChecker, describe_target
 from palaver.jobs.model import CostBasis, JobDetails, JobDraft, JobPreview, JobProposal, JobState, NamedItem
-from palaver.jobs.schedule import (
-    Schedule,
-    describe_schedule,
-    iterate_slots,
-    list_next_slots,
-    read_schedule,
-)
+from palaver.jobs.schedule import Schedule, describe_schedule, iterate_slots, list_next_slots, read_schedule
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import table as sessions

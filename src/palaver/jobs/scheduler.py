@@ -18,8 +18,8 @@ from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreError
-from palaver.jobs import alerts as missed_notices, firing, run_end, runs_table as job_runs, starting, table as jobs
-from palaver.jobs.starting import StartAttempt, StartOutcome
+from palaver.jobs import firing, run_end, runs_table as job_runs, table as jobs
+from palaver.jobs.firing import StartAttempt, StartOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,7 +198,7 @@ class Scheduler:
     async def _start_run(self) -> StartOutcome:
         config, now, attempt = self._store.config, self._now(), StartAttempt()
         start = partial(
-            starting.start_next_run, config=config, max_running=self._get_max_running(), now=now, attempt=attempt
+            firing.start_next_run, config=config, max_running=self._get_max_running(), now=now, attempt=attempt
         )
         try:
             return await self._engine.arun(Write(start))
@@ -213,8 +213,8 @@ class Scheduler:
             return StartOutcome.ENDED
 
     async def _send_missed_notices(self) -> None:
-        send = partial(missed_notices.send_missed_notice, config=self._store.config, now=self._now())
-        write = Write(send, read_first=missed_notices.find_nothing_to_send, is_quick=True)
+        send = partial(run_end.send_missed_notice, config=self._store.config, now=self._now())
+        write = Write(send, read_first=run_end.find_nothing_to_send, is_quick=True)
         while not self._is_stopping and await self._engine.arun(write):
             self._on_change()
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.background import run_poll_loop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
-from palaver.live import table as live_queries
+from palaver.live import follower as live_queries
 from palaver.live.channels import (
     PAGE_SIZE,
     Channel,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.live.feed import Feed
-    from palaver.live.table import ChangedSession, DeletedSession
+    from palaver.live.follower import ChangedSession, DeletedSession
     from palaver.people.model import Principal
     from palaver.sessions.model import SessionSummary
     from palaver.sessions.store import SessionStore

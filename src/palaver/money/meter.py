@@ -32,8 +32,7 @@ from palaver.money import (
 )
 from palaver.money.hold import HoldRefused, WindowState, plan_hold
 from palaver.money.table import WindowTotals
-from palaver.money.texts import make_refusal
-from palaver.money.warnings import is_nearly_used, issue_warning, load_reader
+from palaver.money.texts import is_nearly_used, issue_warning, load_reader, make_refusal
 from palaver.money.windows_table import WindowId
 from palaver.sessions.turn import JOB_RUN_KEY, NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO

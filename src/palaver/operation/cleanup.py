@@ -19,7 +19,7 @@ from palaver.core.engines.base import WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
 from palaver.delivery import table as deliveries
 from palaver.jobs import table as jobs
-from palaver.jobs.starting import PROJECT_NAME
+from palaver.jobs.firing import PROJECT_NAME
 from palaver.jobs.table import ALL_PIECES
 from palaver.money import windows_table as budget_windows
 from palaver.operation.erasure import Erasures

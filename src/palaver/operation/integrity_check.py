@@ -15,7 +15,7 @@ from palaver.core.engines import migrate
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.integrity import describe_missing_names, find_file_problems, list_expected_names
 from palaver.core.engines.sqlite import DIALECT as SQLITE_DIALECT, SqliteEngine
-from palaver.operation import invariants, invariants as repairs
+from palaver.operation import invariants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -217,4 +217,4 @@ def repair_store(store: SessionStore) -> Iterator[str]:
 
 
 def _repair(session_no: int, tx: Transaction) -> list[str]:
-    return repairs.repair_session(tx, session_no)
+    return invariants.repair_session(tx, session_no)

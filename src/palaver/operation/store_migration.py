@@ -18,8 +18,8 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines import table_copy
 from palaver.core.engines.base import Read, Upgrade, Write
-from palaver.core.engines.copy_target import describe_target, store_batch
 from palaver.core.engines.open import get_database_path, open_engine
+from palaver.core.engines.schema_state import describe_target, store_batch
 from palaver.core.engines.table_copy import TableProgress, TableSummary
 from palaver.core.errors import InvalidInput, MigrationFailed
 

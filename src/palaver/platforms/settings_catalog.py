@@ -13,7 +13,7 @@ from palaver.config import AccountEntry
 from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
 from palaver.core.errors import AccountRefused, NotFound
-from palaver.settings.platform_catalog import PlatformField, PlatformForm
+from palaver.settings.overview import PlatformField, PlatformForm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

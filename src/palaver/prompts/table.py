@@ -11,13 +11,7 @@ from palaver.core.errors import LimitReached, NotFound, PromptNameTaken
 from palaver.core.ids import SavedPromptId, new_saved_prompt_id
 from palaver.core.text import is_storable
 from palaver.core.titles import clean_long_text, clean_title
-from palaver.people.person_data import (
-    EraseAt,
-    ExportedTable,
-    Moved,
-    PersonColumn,
-    derive_fields,
-)
+from palaver.people.person_data import EraseAt, ExportedTable, Moved, PersonColumn, derive_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,15 +16,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Upgrade, Write
 from palaver.core.engines.open import open_engine
 from palaver.core.errors import InvalidInput, InvalidSource, SessionNotFound
-from palaver.core.operation import (
-    AsyncRunner,
-    BlockingRunner,
-    R,
-    ReadAfterWork,
-    check_count,
-    check_minutes,
-    operation,
-)
+from palaver.core.operation import AsyncRunner, BlockingRunner, R, ReadAfterWork, check_count, check_minutes, operation
 from palaver.core.source import SessionSource
 from palaver.core.text import is_storable
 from palaver.people import table as people

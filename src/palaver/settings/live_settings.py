@@ -19,8 +19,7 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
 from palaver.gateway.account_runner import describe_connection_error
 from palaver.settings import table as settings_storage
-from palaver.settings.overview import SettingsOverview
-from palaver.settings.platform_catalog import SecretPairs, find_exposed_secrets
+from palaver.settings.overview import SecretPairs, SettingsOverview, find_exposed_secrets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEdit, SettingsEditor
     from palaver.settings.encryption import SettingsChange
-    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.settings.overview import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
 
     Apply = Callable[[LoadedSettings, LoadedSettings], Awaitable[None]]

@@ -7,20 +7,169 @@ last characters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from palaver.config.layers import flatten, get_value
+from palaver.config.form_fields import FormField
+from palaver.config.layers import flatten, get_value, make_exposure_problem
 from palaver.config.setting_templates import NAME, find_template, format_path, has_password, list_templates
 from palaver.core.clock import from_micros
 from palaver.settings.encryption import is_encrypted, read_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from palaver.config import Settings
+    from palaver.config.layers import SettingProblem
     from palaver.config.setting_templates import SettingPath, SettingTemplate
-    from palaver.settings.platform_catalog import PlatformCatalog
+    from palaver.config.settings import FixedLayers
+    from palaver.gateway.account_link import ConfiguredAccount
     from palaver.settings.reader import LoadedSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlatformField(FormField):
+    """One setting of an account."""
+
+    name: str
+    label: str
+    where: str = ""  # where to get the value, in words
+    is_required: bool = False
+    variable: str | None = None  # the environment variable that sets it, for the account without a name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformForm:
+    """A platform that can be connected, and the settings of its accounts."""
+
+    platform: str
+    label: str
+    summary: str
+    fields: tuple[PlatformField, ...]
+    problem: str | None = None  # why it can't be connected here, such as a package that is not installed
+    steps: tuple[str, ...] = ()  # how to connect it, in words
+    needs_public_url: bool = False
+    can_be_linked: bool = False  # an account is linked with a QR code or a code
+
+
+class PlatformCatalog(Protocol):
+    """The platforms that are installed."""
+
+    def list_forms(self) -> Sequence[PlatformForm]: ...
+
+    def is_secret(self, platform: str, setting: str) -> bool:
+        """Whether a setting of an account is secret; one that is not known may be."""
+        ...
+
+    def list_addresses(self, platform: str) -> Mapping[str, object] | None:
+        """Return the settings of an account that say where its secrets are sent, and their defaults.
+
+        None if the platform is not known.
+        """
+        ...
+
+    def is_terminal_only(self, platform: str, setting: str) -> bool:
+        """Whether a setting of an account starts a program on the server."""
+        ...
+
+    def find_variable(self, path: SettingPath) -> str | None:
+        """Return the environment variable that sets this setting of an account now; None if none does."""
+        ...
+
+    def find_problems(
+        self, before: Settings, after: Settings, changed: Collection[SettingPath]
+    ) -> Sequence[SettingProblem]:
+        """Return what is wrong with the accounts whose settings are changed."""
+        ...
+
+    def list_accounts(self, settings: Settings, unreadable: Mapping[SettingPath, str]) -> list[ConfiguredAccount]:
+        """Return the accounts that are set up; one with a secret that can't be decrypted can't be connected."""
+        ...
+
+    def build_account(
+        self, settings: Settings, platform: str, account: str, values: Mapping[str, object]
+    ) -> ConfiguredAccount:
+        """Build an account from values that are not stored, to test them. Raises NotFound for an unknown platform."""
+        ...
+
+
+# A stored secret stays with the addresses that it was entered for.
+#
+# Secrets can't be read on the page. They must not be readable by changing the address that they are sent to either:
+# one that is not entered together with an address is sent only where it was sent before. This is checked for
+# everything that pairs them: setting and unsetting, undoing, and tests with values that are not stored. In the
+# terminal of the server it is not needed. A secret of config.yaml or the environment is never sent to an address of
+# the database at all; see `config/layers.py` and, for accounts on platforms, `platforms/registry.py`.
+
+
+class SecretPair(NamedTuple):
+    """A secret, and the addresses that it is sent to."""
+
+    secret: object
+    addresses: Mapping[SettingPath, object]
+
+
+Pairs = dict["SettingPath", SecretPair]
+
+
+class SecretPairs:
+    """Finds the stored secrets and their addresses in values of the database."""
+
+    def __init__(self, fixed: FixedLayers, catalog: PlatformCatalog) -> None:
+        self._fixed = fixed
+        self._catalog = catalog
+
+    def find(self, stored: Mapping[SettingPath, object]) -> Pairs:
+        """Return the secrets among these values, which are the decrypted ones, or the encrypted text of a lost key."""
+        pairs: Pairs = {}
+        for path, value in stored.items():
+            addresses = self._find_addresses(path, stored)
+            if addresses and value not in (None, "", []):
+                pairs[path] = SecretPair(value, addresses)
+        return pairs
+
+    def _find_addresses(self, path: SettingPath, stored: Mapping[SettingPath, object]) -> dict[SettingPath, object]:
+        template = find_template(path)
+        if template is None:
+            return {}
+        if not template.is_adapter_setting:
+            return {each: self._get_value(each, stored, None) for each in template.list_addresses(path)}
+        if not self._catalog.is_secret(path[1], path[-1]):
+            return {}
+        defaults = self._catalog.list_addresses(path[1])
+        if defaults is None:  # its package is not installed now: any other setting may be the address
+            defaults = {each[-1]: None for each in stored if each[:-1] == path[:-1] and each != path}
+        return {
+            (*path[:-1], name): self._get_value((*path[:-1], name), stored, default)
+            for name, default in defaults.items()
+        }
+
+    def _get_value(self, path: SettingPath, stored: Mapping[SettingPath, object], default: object) -> object:
+        """Return an address as all layers together give it. How it is written does not count."""
+        variable = self._catalog.find_variable(path)
+        is_fixed, value = self._fixed.find_value(path)
+        if variable is not None:
+            value = self._fixed.environ.get(variable, "")
+        elif not is_fixed:
+            value = stored.get(path)
+        value = default if value in (None, "") else value
+        return value.strip().rstrip("/") if isinstance(value, str) else value
+
+
+def find_exposed_secrets(
+    after: Pairs, known: Collection[Pairs], entered: Collection[SettingPath]
+) -> Iterator[SettingProblem]:
+    """Yield a problem for each secret that is not entered and would be sent where none of the known pairs sends it."""
+    for path, pair in after.items():
+        if path in entered or any(pairs.get(path) == pair for pairs in known):
+            continue
+        before = next((pairs[path].addresses for pairs in known if path in pairs), {})
+        changed = [each for each, value in pair.addresses.items() if before.get(each, _MISSING) != value]
+        yield make_exposure_problem((changed or list(pair.addresses))[0], format_path(path), None)
+
+
+_MISSING = object()
+
 
 SourceKind = Literal["default", "database", "file", "environment"]
 

@@ -121,7 +121,6 @@ def _parse_line(number: int, line: bytes) -> NumberedRecord | BadLine:
     return NumberedRecord(number, record)
 
 
-# --------------------------------------------------------------------------------------------------
 # Reads the records of an export from a file, checks header and footer, and lets the caller look one record ahead.
 
 
@@ -235,11 +234,10 @@ class RecordStream:
         self._counts[record["type"]] = self._counts.get(record["type"], 0) + 1
 
 
-# --------------------------------------------------------------------------------------------------
 # Which records of an export a person may have who does not see everything.
 #
-# An export of a conversation that several people share names who takes part in it. The accounts of the others, how far
-# they have read and the projects into which they have sorted it are theirs.
+# An export of a conversation that several people share names who takes part in it. The accounts of the others, how
+# far they have read and the projects into which they have sorted it are theirs.
 
 
 def keep_visible_records(records: Iterable[Record], person_id: PersonId) -> Iterator[Record]:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import Read, Write
 from palaver.core.source import ChatType, SessionSource, encode_source
 from palaver.people import table as people
-from palaver.sessions import (
-    table as sessions,
-)
+from palaver.sessions import table as sessions
 from palaver.sessions.keys import DmScope, build_session_key
 from palaver.sessions.model import EndReason
 from palaver.transfer import import_rows

@@ -31,12 +31,12 @@ from palaver.delivery.notices import send_notice_to_address
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
 from palaver.sessions import (
-    compactions_table as compactions,
     log_table as events,
     settings_table as session_settings,
     table as sessions,
     turn_leases,
     turns_table as turns,
+    versions_table as compactions,
 )
 from palaver.sessions.turn import NoticeCode, TurnKind
 from palaver.turns.request_builder import load_turn_choices

@@ -30,7 +30,7 @@ from palaver.sessions.policy import compute_reset_cutoff, compute_reset_time
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from palaver.agent.current import CurrentSettings
+    from palaver.agent.profiles import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.sessions.expiry_table import PlaceType, Position
     from palaver.sessions.policy import ResetPolicy

@@ -53,11 +53,7 @@ from palaver.memory.queue import (
     find_learner,
 )
 from palaver.memory.tools import make_recall_tool, make_remember_tool
-from palaver.sessions import (
-    log_table as events,
-    settings_table as session_settings,
-    table as sessions,
-)
+from palaver.sessions import log_table as events, settings_table as session_settings, table as sessions
 from palaver.sessions.model import StartReason
 from palaver.turns.request_builder import load_turn_choices
 from palaver.turns.side_work import SideWork, record_side_usage

@@ -17,15 +17,15 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NothingToDo
 from palaver.jobs.active_run import build_job_run_prompt, load_active_run
 from palaver.memory import table as memory_blocks
-from palaver.memory.block import load_memory_block
+from palaver.memory.queue import load_memory_block
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import (
-    compactions_table as compactions,
     log_table as events,
     projects_table as projects,
     settings_table as session_settings,
     table as sessions,
+    versions_table as compactions,
 )
 from palaver.sessions.context import build_session_context, build_session_context_prompt
 from palaver.sessions.conversations import explain_automatic_start

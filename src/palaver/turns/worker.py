@@ -36,7 +36,7 @@ from palaver.sessions.turn import (
 from palaver.turns.answer_end import AnswerEnded, explain_interruption
 from palaver.turns.answer_recorder import build_messages, build_text_only_messages, finish_turn, record_orphan_usage
 from palaver.turns.run import Run
-from palaver.turns.title_writer import TitleWriter
+from palaver.turns.side_work import TitleWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.cli.chat.live_renderer import LiveRenderer
+from palaver.cli.chat.renderer import LiveRenderer
 from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:

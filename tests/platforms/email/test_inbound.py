@@ -14,12 +14,13 @@ from palaver.platforms.email.headers import (
     decode_file_name,
     decode_words,
     find_ids,
+    make_own_id,
     normalize_address,
     parse_header,
     parse_mailboxes,
+    shorten_id,
 )
 from palaver.platforms.email.inbound import Envelope, MailIgnored, make_inbound, read_envelope
-from palaver.platforms.email.threads import make_own_id, shorten_id
 
 from .conftest import make_outgoing, make_settings
 from .mail_server import ADDRESS, ANNA, AUTHSERV_ID, BOB

@@ -12,7 +12,14 @@ import pytest
 from palaver.core.errors import SendRejected, SendRetryable, TargetUnreachable
 from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingFile
-from palaver.platforms.email.headers import parse_header
+from palaver.platforms.email.headers import (
+    find_thread,
+    make_first_part_id,
+    make_own_id,
+    parse_header,
+    parse_own_id,
+    split_addresses,
+)
 from palaver.platforms.email.outbound import (
     MailHead,
     build_file_mail,
@@ -22,7 +29,6 @@ from palaver.platforms.email.outbound import (
     make_reply_subject,
     shorten_references,
 )
-from palaver.platforms.email.threads import find_thread, make_first_part_id, make_own_id, parse_own_id, split_addresses
 from palaver.sessions.delivery import Address
 from palaver.testing.contract_platform import read_ten_bytes
 

@@ -17,8 +17,7 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput
 from palaver.core.source import Platform
 from palaver.platforms.signal import adapter as adapter_module, client as client_module
 from palaver.platforms.signal.client import SignalProcess
-from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory
-from palaver.platforms.signal.spool import Spool, SpoolPosition
+from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory, Spool, SpoolPosition
 from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import MessageEdited
 from palaver.testing import MemoryInbox, MemoryLink

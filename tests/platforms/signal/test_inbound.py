@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.core.source import ChatType
-from palaver.platforms.signal.ids import MessageRef
-from palaver.platforms.signal.inbound import KnownIds, OwnAccount, find_revision, parse_event, read_sender_name
+from palaver.platforms.signal.inbound import (
+    KnownIds,
+    MessageRef,
+    OwnAccount,
+    find_revision,
+    parse_event,
+    read_sender_name,
+)
 from palaver.sessions.inbound import Inbound, MessageDeleted, MessageEdited, MessageReaction
 
 from .signal_server import ADA, BEN, GROUP, OWN_ACI, OWN_DEVICE, OWN_NUMBER, SignalServer

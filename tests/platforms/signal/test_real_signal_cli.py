@@ -21,11 +21,10 @@ from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.manifest import AccountPlace
 from palaver.platforms.signal import client, receiver
 from palaver.platforms.signal.adapter import SignalAdapter
-from palaver.platforms.signal.ids import build_target
-from palaver.platforms.signal.inbound import parse_event
+from palaver.platforms.signal.inbound import build_target, parse_event
 from palaver.platforms.signal.linking import read_account
 from palaver.platforms.signal.manifest import SignalSettings
-from palaver.platforms.signal.spool import Spool, SpoolPosition
+from palaver.platforms.signal.receiver import Spool, SpoolPosition
 from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox, MemoryLink
 

@@ -21,7 +21,7 @@ from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.signal import receiver as state_module
 from palaver.platforms.signal.client import RequestNotSent, hide_people, make_exit_error
-from palaver.platforms.signal.ids import MessageRef
+from palaver.platforms.signal.inbound import MessageRef
 from palaver.platforms.signal.receiver import AdapterState
 from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.platforms.signal import spool as spool_module
-from palaver.platforms.signal.spool import Spool, SpoolPosition, SpoolReader
+from palaver.platforms.signal import receiver as spool_module
+from palaver.platforms.signal.receiver import Spool, SpoolPosition, SpoolReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,6 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.platforms.slack.directory import NEEDED_SCOPES, describe_missing_scopes
-from palaver.platforms.slack.emoji import find_emoji_name, read_emoji
 from palaver.platforms.slack.failures import (
     ApiRefusal,
     NotSent,
@@ -21,7 +20,14 @@ from palaver.platforms.slack.failures import (
     make_delivery_error,
     make_platform_error,
 )
-from palaver.platforms.slack.outbound import build_blocks, build_fallback_text, build_metadata, read_key
+from palaver.platforms.slack.outbound import (
+    build_blocks,
+    build_fallback_text,
+    build_metadata,
+    find_emoji_name,
+    read_emoji,
+    read_key,
+)
 from palaver.sessions.delivery import Button
 
 from .slack_server import SCOPES

@@ -11,7 +11,7 @@ import pytest
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, StoreBusy
 from palaver.delivery.adapter import OutgoingFile, WebhookRequest
 from palaver.platforms.whatsapp.adapter import MAX_WEBHOOK_BYTES, NO_PUBLIC_URL, NOT_SUBSCRIBED
-from palaver.platforms.whatsapp.failures import GraphRefusal, make_platform_error
+from palaver.platforms.whatsapp.client import GraphRefusal, make_platform_error
 from palaver.sessions.delivery import Button
 from palaver.sessions.inbound import Outcome, Receipt
 from palaver.testing.account_link import MemoryInbox, MemoryLink

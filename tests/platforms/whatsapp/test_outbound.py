@@ -18,7 +18,7 @@ from palaver.core.errors import (
 from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingFile
 from palaver.platforms.whatsapp import outbound
-from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_late_error, make_platform_error
+from palaver.platforms.whatsapp.client import GraphRefusal, make_delivery_error, make_late_error, make_platform_error
 from palaver.sessions.delivery import Address, Button
 
 from .cloud_types import check_request

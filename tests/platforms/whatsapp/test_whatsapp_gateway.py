@@ -12,7 +12,7 @@ from palaver.core.errors import PalaverError
 from palaver.core.source import Platform
 from palaver.delivery.adapter import WebhookRequest
 from palaver.delivery.model import AccountState
-from palaver.platforms.whatsapp.failures import PERSON_WAIT_SECONDS
+from palaver.platforms.whatsapp.client import PERSON_WAIT_SECONDS
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until

@@ -256,7 +256,7 @@ def _choose_output(options: ChatOptions) -> AnswerOutput:
         return NullOutput()
     has_escape_codes = is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
     if options.mode is ChatMode.ONE_SHOT and has_escape_codes:
-        from palaver.cli.chat.live_renderer import LiveRenderer
+        from palaver.cli.chat.renderer import LiveRenderer
 
         return LiveRenderer(quiet=options.quiet)
     return PlainOutput(quiet=options.quiet)

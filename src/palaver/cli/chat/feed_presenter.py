@@ -253,7 +253,6 @@ _NOTICE_TEXTS = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
 # Following the feed of the conversation that the chat is in, also when the chat switches to another one.
 
 RETRY_SECONDS = 1.0  # after the store could not be reached

@@ -123,7 +123,6 @@ class ChatCompleter(Completer):
                 yield Completion(title, -len(text), display_meta=format_relative_time(session.active_at, now))
 
 
-# --------------------------------------------------------------------------------------------------
 # The input history of the chat: what was sent, and what was typed but not sent.
 #
 # It is a file in the home folder that only its owner can read. If the file can't be used, the history lasts until the
@@ -171,8 +170,6 @@ class InputHistory(FileHistory):
                 self.append_string(text)
         return unsent[-1] if unsent else ""
 
-
-# --------------------------------------------------------------------------------------------------
 
 DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
 MENU_LINES = 8  # kept free below the input while the completion menu is open

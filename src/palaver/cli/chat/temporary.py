@@ -19,12 +19,7 @@ from palaver.cli.errors import get_exit_code, print_error
 from palaver.cli.output import print_hint, print_json
 from palaver.core.errors import PalaverError, StoreError
 from palaver.core.source import Platform
-from palaver.inbox.temporary_request import (
-    MAX_CONVERSATION_CHARS,
-    MAX_MESSAGES,
-    TemporaryMessage,
-    TemporaryQuestion,
-)
+from palaver.inbox.temporary_request import MAX_CONVERSATION_CHARS, MAX_MESSAGES, TemporaryMessage, TemporaryQuestion
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.turn import TurnState
 from palaver.turns.commands.settings import DEFAULT
@@ -198,7 +193,7 @@ def choose_temporary_output(options: ChatOptions) -> AnswerOutput:
         return NullOutput()
     has_escape_codes = is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
     if options.mode is ChatMode.SCREEN or (options.mode is ChatMode.ONE_SHOT and has_escape_codes):
-        from palaver.cli.chat.live_renderer import LiveRenderer
+        from palaver.cli.chat.renderer import LiveRenderer
 
         return LiveRenderer(quiet=options.quiet)
     return PlainOutput(quiet=options.quiet)

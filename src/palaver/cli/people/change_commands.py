@@ -163,7 +163,6 @@ def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
         click.echo(f"Denied {lookup.quote(request.name or request.account)}.")
 
 
-# --------------------------------------------------------------------------------------------------
 # `palaver people erase`: removes a person everywhere, after showing what would go.
 
 

@@ -60,8 +60,6 @@ def describe_role(member: Member) -> str:
     return {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}[member.person.role]
 
 
-# --------------------------------------------------------------------------------------------------
-
 _COLUMNS = (
     Column("ID", style="dim"),
     Column("ROLE"),

@@ -71,7 +71,7 @@ def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) ->
 
 async def _test(store: SessionStore, account: Account, *, needs_server: bool) -> AccountStatus:
     from palaver.core.errors import AccountNotRunning
-    from palaver.gateway.connection_tests import probe_without_server, run_connection_test
+    from palaver.gateway.supervisor import probe_without_server, run_connection_test
 
     try:
         return await run_connection_test(store, account.health.key, wait_seconds=WAIT_SECONDS)

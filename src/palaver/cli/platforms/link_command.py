@@ -58,7 +58,7 @@ def link(ctx: click.Context, account: str) -> None:
 def _connect(store: SessionStore, health: AccountHealth) -> None:
     import asyncio
 
-    from palaver.gateway.connection_tests import run_connection_test
+    from palaver.gateway.supervisor import run_connection_test
 
     asyncio.run(run_connection_test(store, health.key, wait_seconds=CONNECT_SECONDS))
 
@@ -80,7 +80,7 @@ def _follow(store: SessionStore, health: AccountHealth) -> AccountStatus:
 
 def _load_status(store: SessionStore, health: AccountHealth) -> AccountStatus:
     from palaver.core.errors import AccountNotRunning
-    from palaver.gateway.connection_tests import load_running_status
+    from palaver.gateway.supervisor import load_running_status
 
     try:
         return load_running_status(store, health.key)

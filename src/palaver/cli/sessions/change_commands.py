@@ -206,7 +206,6 @@ def redo(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
     click.echo(f"Redone in {lookup.describe_session(found)}: {count}, starting with {lookup.quote(result.prompt)}.")
 
 
-# --------------------------------------------------------------------------------------------------
 # `palaver sessions export`: a whole conversation as JSON, JSONL, Markdown or HTML.
 
 _FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".jsonl": "jsonl"}
@@ -273,7 +272,6 @@ def _export_document(
     output.print_hint(f"Exported {lookup.describe_session(found)} to {path}.")
 
 
-# --------------------------------------------------------------------------------------------------
 # `palaver sessions prune`: deletes conversations that were not used for long, after showing what would go.
 
 

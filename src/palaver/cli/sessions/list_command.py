@@ -139,7 +139,6 @@ def _explain_empty_list(state: str, project: str | None, cursor: str | None, *, 
     return f"No {adjective}conversations." if adjective else "No conversations yet."
 
 
-# --------------------------------------------------------------------------------------------------
 # `palaver sessions search`: find messages by their words.
 
 MAX_INDEXING_SECONDS = 10.0  # that a search in the terminal waits for messages that are not indexed yet
@@ -252,7 +251,6 @@ def _print_hits(hits: Sequence[SearchHit], sessions: Mapping[SessionId, Session]
         output.print_hint(f"For more, run the same command with --cursor {next_cursor}")
 
 
-# --------------------------------------------------------------------------------------------------
 # `palaver sessions show`: the last messages of a conversation, or its log.
 
 DEFAULT_LIMIT = 20

@@ -12,7 +12,7 @@ from palaver.core.engines.schema_state import get_sqlite_path
 from palaver.core.errors import ConfigError, PalaverError
 from palaver.operation.doctor import folders, machine
 from palaver.operation.doctor.finding import Diagnosis, Finding, FindingCode, make_ok, make_problem, make_warning
-from palaver.operation.doctor.model import check_model
+from palaver.operation.doctor.machine import check_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,7 +13,21 @@ from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.common.receiving import BackgroundTasks
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
-from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, get_domain, parse_header
+from palaver.platforms.email.headers import (
+    MAX_SUBJECT_CHARS,
+    ThreadCache,
+    ThreadState,
+    decode_words,
+    find_message_id,
+    find_thread_of,
+    get_domain,
+    list_references,
+    make_first_part_id,
+    make_own_id,
+    parse_header,
+    parse_own_id,
+    split_addresses,
+)
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.inbound import MailIgnored, list_addresses, read_envelope
 from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES
@@ -26,16 +40,6 @@ from palaver.platforms.email.outbound import (
     shorten_references,
 )
 from palaver.platforms.email.receiver import FetchFailures, MailReceiver, RefusedSenders
-from palaver.platforms.email.threads import (
-    ThreadCache,
-    ThreadState,
-    find_thread_of,
-    list_references,
-    make_first_part_id,
-    make_own_id,
-    parse_own_id,
-    split_addresses,
-)
 from palaver.sessions.inbound import Cursor
 
 if TYPE_CHECKING:

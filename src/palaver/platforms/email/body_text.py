@@ -115,8 +115,6 @@ class _TextWriter:
         return "\n".join(self._lines).strip()
 
 
-# --------------------------------------------------------------------------------------------------
-
 MAX_TEXT_BYTES = 256 * 1024  # of one part of the text, encoded
 MAX_TEXT_PARTS = 5
 MAX_TEXT_CHARS = 100_000
@@ -221,7 +219,6 @@ def cut_text(text: str) -> str:
     return f"{text[:MAX_TEXT_CHARS]}\n\n[The mail is longer; the rest was left out.]"
 
 
-# --------------------------------------------------------------------------------------------------
 # Cuts the quoted mail off a reply. Pure, and takes time in proportion to the text.
 #
 # Cut off is what follows a line such as "On Monday Ada wrote:", the header block of Outlook, or "Original message",

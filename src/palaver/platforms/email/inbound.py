@@ -14,23 +14,21 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.email.authentication import find_sender, verify_sender
 from palaver.platforms.email.body_text import cut_quotes, cut_text
 from palaver.platforms.email.headers import (
+    MAX_CHAT_PEOPLE,
     MAX_NAME_CHARS,
     MAX_SUBJECT_CHARS,
     decode_words,
     find_ids,
-    is_automatic,
-    is_automatic_reply,
-    parse_header,
-    parse_mailboxes,
-    remove_tag,
-)
-from palaver.platforms.email.threads import (
-    MAX_CHAT_PEOPLE,
     find_thread,
     get_mail_id,
+    is_automatic,
+    is_automatic_reply,
     join_addresses,
     list_references,
+    parse_header,
+    parse_mailboxes,
     parse_own_id,
+    remove_tag,
 )
 from palaver.sessions.inbound import Inbound, RepliedMessage
 

@@ -34,13 +34,11 @@ from palaver.platforms.signal.client import (
     read_pid,
     read_version,
 )
-from palaver.platforms.signal.ids import MessageRef, build_target, parse_message_id
-from palaver.platforms.signal.inbound import OwnAccount
+from palaver.platforms.signal.inbound import MessageRef, OwnAccount, build_target, parse_message_id
 from palaver.platforms.signal.linking import LinkedAccount, describe_account, link_device, read_account
 from palaver.platforms.signal.manifest import CAPABILITIES
 from palaver.platforms.signal.outbound import MessageBody, build_quote, render_markdown
-from palaver.platforms.signal.receiver import AdapterState, Receiver
-from palaver.platforms.signal.spool import Spool, SpoolPosition
+from palaver.platforms.signal.receiver import AdapterState, Receiver, Spool, SpoolPosition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

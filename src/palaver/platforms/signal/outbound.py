@@ -17,7 +17,7 @@ from palaver.platforms.signal.manifest import CAPABILITIES, MAX_MESSAGE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.platforms.signal.ids import MessageRef
+    from palaver.platforms.signal.inbound import MessageRef
 
 MAX_STYLES: Final = 100  # of one message
 MAX_QUOTE_CHARS: Final = 200

@@ -33,7 +33,6 @@ from palaver.platforms.slack.catch_up import (
 )
 from palaver.platforms.slack.client import SlackClient
 from palaver.platforms.slack.directory import Directory, describe_missing_scopes
-from palaver.platforms.slack.emoji import find_emoji_name
 from palaver.platforms.slack.inbound import (
     AppIdentity,
     PressId,
@@ -46,7 +45,7 @@ from palaver.platforms.slack.inbound import (
     parse_press,
 )
 from palaver.platforms.slack.manifest import CAPABILITIES
-from palaver.platforms.slack.outbound import read_key
+from palaver.platforms.slack.outbound import find_emoji_name, read_key
 from palaver.platforms.slack.socket_mode import SlackSocket, is_signed, read_request
 from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import ButtonPressed, Cursor, Inbound

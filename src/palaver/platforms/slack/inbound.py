@@ -18,8 +18,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.slack.emoji import read_emoji
-from palaver.platforms.slack.outbound import Names, decode_text, list_references, mentions_user, remove_leading_mention
+from palaver.platforms.slack.outbound import (
+    Names,
+    decode_text,
+    list_references,
+    mentions_user,
+    read_emoji,
+    remove_leading_mention,
+)
 from palaver.sessions.inbound import (
     ButtonPressed,
     Inbound,

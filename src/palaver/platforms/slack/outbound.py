@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from palaver.sessions.delivery import Button
 
+
 _REFERENCE: Final = re.compile(r"<([^<>]+)>")
 _ESCAPES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
@@ -135,3 +136,128 @@ def read_key(message: Mapping[str, Any]) -> str | None:
         return None
     key = (metadata.get("event_payload") or {}).get("key")
     return key if isinstance(key, str) else None
+
+
+# Slack's names of the emoji that people react with. Others keep their name, such as `:party_parrot:`.
+
+_EMOJI: Final = {
+    "+1": "👍",
+    "-1": "👎",
+    "100": "💯",
+    "alarm_clock": "⏰",
+    "astonished": "😲",
+    "beers": "🍻",
+    "blush": "😊",
+    "boom": "💥",
+    "bug": "🐛",
+    "bulb": "💡",
+    "cake": "🍰",
+    "calendar": "📆",
+    "checkered_flag": "🏁",
+    "clap": "👏",
+    "coffee": "☕",
+    "confused": "😕",
+    "cry": "😢",
+    "dart": "🎯",
+    "disappointed": "😞",
+    "exclamation": "❗",
+    "eyes": "👀",
+    "face_palm": "🤦",
+    "fire": "🔥",
+    "fireworks": "🎆",
+    "first_place_medal": "🥇",
+    "flushed": "😳",
+    "gift": "🎁",
+    "green_heart": "💚",
+    "grin": "😁",
+    "grinning": "😀",
+    "handshake": "🤝",
+    "heart": "❤️",
+    "heart_eyes": "😍",
+    "heavy_check_mark": "✔️",
+    "heavy_plus_sign": "➕",
+    "hourglass_flowing_sand": "⏳",
+    "hugging_face": "🤗",
+    "innocent": "😇",
+    "joy": "😂",
+    "kissing_heart": "😘",
+    "laughing": "😆",
+    "memo": "📝",
+    "mega": "📣",
+    "muscle": "💪",
+    "neutral_face": "😐",
+    "no_entry_sign": "🚫",
+    "ok": "🆗",
+    "ok_hand": "👌",
+    "one": "1️⃣",
+    "open_mouth": "😮",
+    "partying_face": "🥳",
+    "pencil2": "✏️",
+    "point_up": "☝️",
+    "pray": "🙏",
+    "purple_heart": "💜",
+    "pushpin": "📌",
+    "question": "❓",
+    "rage": "😡",
+    "raised_hands": "🙌",
+    "raising_hand": "🙋",
+    "recycle": "♻️",
+    "relieved": "😌",
+    "rocket": "🚀",
+    "rolling_on_the_floor_laughing": "🤣",
+    "rotating_light": "🚨",
+    "salt": "🧂",
+    "saluting_face": "🫡",
+    "scream": "😱",
+    "see_no_evil": "🙈",
+    "seedling": "🌱",
+    "ship": "🚢",
+    "shrug": "🤷",
+    "slightly_smiling_face": "🙂",
+    "smile": "😄",
+    "smiley": "😃",
+    "smirk": "😏",
+    "sob": "😭",
+    "sparkles": "✨",
+    "speech_balloon": "💬",
+    "star": "⭐",
+    "star-struck": "🤩",
+    "stopwatch": "⏱️",
+    "sunglasses": "😎",
+    "sweat_smile": "😅",
+    "tada": "🎉",
+    "the_horns": "🤘",
+    "thinking_face": "🤔",
+    "three": "3️⃣",
+    "trophy": "🏆",
+    "two": "2️⃣",
+    "unamused": "😒",
+    "upside_down_face": "🙃",
+    "v": "✌️",
+    "warning": "⚠️",
+    "wave": "👋",
+    "white_check_mark": "✅",
+    "wink": "😉",
+    "wrench": "🔧",
+    "x": "❌",
+    "yellow_heart": "💛",
+    "yum": "😋",
+    "zap": "⚡",
+    "zzz": "💤",
+}
+_ALIASES: Final = {"thumbsup": "👍", "thumbsdown": "👎", "simple_smile": "🙂", "satisfied": "😆", "collision": "💥"}
+_VARIATION: Final = "\ufe0f"  # keyboards add it to some emoji, or not
+_NAMES: Final = {emoji.replace(_VARIATION, ""): name for name, emoji in _EMOJI.items()}
+
+
+def read_emoji(name: str) -> str:
+    """Return the emoji with a name, without its skin tone; one that is not known is written as `:name:`."""
+    plain = name.partition("::")[0]
+    return _EMOJI.get(plain) or _ALIASES.get(plain) or f":{plain}:"
+
+
+def find_emoji_name(emoji: str) -> str | None:
+    """Return Slack's name of an emoji, also of one that is written as `:name:`; None if it is not known."""
+    if emoji.startswith(":") and emoji.endswith(":") and len(emoji) > 2:
+        return emoji[1:-1]
+    return _NAMES.get(emoji.replace(_VARIATION, ""))

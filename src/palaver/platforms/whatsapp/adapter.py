@@ -21,8 +21,7 @@ from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.receiving import RecentEntries, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
-from palaver.platforms.whatsapp.client import GraphClient
-from palaver.platforms.whatsapp.failures import GraphRefusal, make_late_error
+from palaver.platforms.whatsapp.client import GraphClient, GraphRefusal, make_late_error
 from palaver.platforms.whatsapp.inbound import parse_webhook
 from palaver.platforms.whatsapp.manifest import CAPABILITIES
 from palaver.sessions.inbound import ButtonPressed, Outcome

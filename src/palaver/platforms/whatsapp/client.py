@@ -10,23 +10,183 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
 import httpx2
 
-from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable, SendUncertain
-from palaver.platforms.common.failures import make_repeatable
+from palaver.core.errors import (
+    AccountRefused,
+    ConnectionLost,
+    DeliveryError,
+    InvalidInput,
+    PlatformError,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    TargetUnreachable,
+)
+from palaver.platforms.common.failures import make_repeatable, make_wait_error
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher, HttpConnections
 from palaver.platforms.common.receiving import parse_json_object
-from palaver.platforms.whatsapp.failures import GraphRefusal, make_delivery_error, make_platform_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.whatsapp.manifest import WhatsAppSettings
+
+
+ACCESS_REFUSED: Final = (
+    "Meta refuses the access token. It has expired, or was revoked. Create a token of a system user that never expires "
+    "(Meta Business Suite, Settings, System users, Generate token) and put it into access_token."
+)
+PERMISSION_MISSING: Final = (
+    "The access token lacks a permission. Generate it again with whatsapp_business_messaging and "
+    "whatsapp_business_management, and give its system user full control of the WhatsApp account."
+)
+WRONG_NUMBER_ID: Final = (
+    "Meta knows no number with this phone_number_id, or the access token may not use it. Copy the id from "
+    "developers.facebook.com: your app, WhatsApp, API Setup. It is not the phone number itself."
+)
+WINDOW_CLOSED: Final = (
+    "WhatsApp lets a business write only within 24 hours after the person's last message. It can be sent after they "
+    "have written again."
+)
+
+MAX_DETAIL_CHARS: Final = 300
+PERSON_WAIT_SECONDS: Final = 6.0  # until the next message to the same person
+ACCOUNT_WAIT_SECONDS: Final = 2.0
+HOUR_WAIT_SECONDS: Final = 60.0  # limits that count calls in an hour
+SPAM_WAIT_SECONDS: Final = 300.0
+_NO_SUCH_OBJECT: Final = (100, 33)  # code and subcode
+
+# Of our account: it works again when its operator has done something.
+_ACCOUNT_REASONS: Final = {
+    0: ACCESS_REFUSED,
+    190: ACCESS_REFUSED,
+    3: PERMISSION_MISSING,
+    10: PERMISSION_MISSING,
+    131005: PERMISSION_MISSING,
+    368: "Meta has blocked this business for a policy violation. Look at Account quality in the Meta Business Suite.",
+    131031: "Meta has locked this business account. Look at Account quality in the Meta Business Suite.",
+    131037: "The display name of this number is not approved yet. Look at it in the WhatsApp Manager.",
+    131042: "WhatsApp sends nothing until the payment method of the business account works. Fix it in the WhatsApp "
+    "Manager under Billing.",
+    131045: "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
+    133010: "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
+}
+# Nothing reaches this person, until they write again.
+_UNREACHABLE_REASONS: Final = {
+    131026: "WhatsApp can't deliver to this person: they have no WhatsApp, have blocked this number, or use an old "
+    "version.",
+    131030: "This number of Meta is only for tests: add the person's number under API Setup, To, Manage phone number "
+    "list, or use a number of your own.",
+    131047: WINDOW_CLOSED,
+    130497: "Meta does not let this business write to people in this country.",
+    137000: "The person has a new phone. They have to write again before WhatsApp delivers to it.",
+}
+_REJECTION_REASONS: Final = {
+    130472: "WhatsApp did not deliver this message, because the person takes part in an experiment of Meta.",
+    131021: "A number can't write to itself.",
+    131049: "WhatsApp did not deliver this message, to limit what businesses send to this person.",
+    131050: "The person does not want messages of this kind from this business.",
+    131052: "WhatsApp could not open the file.",
+    131053: "WhatsApp could not take the file. Its type may not be supported.",
+    131062: "WhatsApp needs the person's phone number for this message, and they hide it.",
+    131064: "This business has written to as many people as Meta allows it in a day.",
+}
+# It was certainly not taken: how long to wait, and whether the whole account has to.
+_WAITS: Final = {
+    4: (HOUR_WAIT_SECONDS, True),
+    80007: (HOUR_WAIT_SECONDS, True),
+    130429: (ACCOUNT_WAIT_SECONDS, True),
+    131048: (SPAM_WAIT_SECONDS, True),
+    131056: (PERSON_WAIT_SECONDS, False),
+    131057: (HOUR_WAIT_SECONDS, True),
+    131016: (ACCOUNT_WAIT_SECONDS, False),
+    133004: (HOUR_WAIT_SECONDS, True),
+}
+_CODE: Final = re.compile(r"[0-9]{1,9}")
+_UNKNOWN_OUTCOMES: Final = frozenset({1, 2, 131000, 135000})  # Meta's own failures: it may have acted
+
+
+class GraphRefusal(Exception):
+    """The Graph API has answered with an error."""
+
+    def __init__(self, status: int, code: int | None, subcode: int | None = None, text: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code  # None: the answer does not come from the Graph API
+        self.subcode = subcode
+        self.text = text or f"HTTP status {status}"
+
+    @classmethod
+    def from_response(cls, status: int, payload: bytes) -> Self:
+        """Read an answer that is not a success."""
+        try:
+            return cls.from_error(json.loads(payload)["error"], status)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return cls(status, None)
+
+    @classmethod
+    def from_error(cls, error: object, status: int = 400) -> Self:
+        """Read an error as answers and webhooks contain it. One that cannot be read has no code."""
+        fields = error if isinstance(error, dict) else {}
+        data = fields.get("error_data")
+        details = data.get("details") if isinstance(data, dict) else None
+        text = str(details or fields.get("message") or fields.get("title") or "")[:MAX_DETAIL_CHARS]
+        return cls(status, _read_code(fields.get("code")), _read_code(fields.get("error_subcode")), text)
+
+    @property
+    def account_reason(self) -> str | None:
+        """What the operator has to fix, if it is about our account."""
+        if (self.code, self.subcode) == _NO_SUCH_OBJECT:
+            return WRONG_NUMBER_ID
+        if self.code is not None and 200 <= self.code < 300:
+            return PERMISSION_MISSING
+        if self.code is None and self.status in {401, 403}:
+            return ACCESS_REFUSED
+        return _ACCOUNT_REASONS.get(self.code) if self.code is not None else None
+
+
+def _read_code(value: object) -> int | None:
+    text = str(value)
+    return int(text) if _CODE.fullmatch(text) else None
+
+
+def make_platform_error(refusal: GraphRefusal) -> PlatformError:
+    """Return what a request that sends nothing has failed with."""
+    if (reason := refusal.account_reason) is not None:
+        return AccountRefused(reason)
+    return ConnectionLost(f"WhatsApp can't be reached right now: {refusal.text}")
+
+
+def make_delivery_error(refusal: GraphRefusal) -> DeliveryError:
+    """Return what a request that sends a message has failed with."""
+    code = refusal.code
+    if (reason := refusal.account_reason) is not None:
+        return SendRetryable(reason, retry_after=HOUR_WAIT_SECONDS, whole_account=True)
+    if code in _WAITS or refusal.status == 429:
+        seconds, is_whole_account = _WAITS.get(code or 0, (HOUR_WAIT_SECONDS, True))
+        return make_wait_error("WhatsApp", seconds, whole_account=is_whole_account)
+    if code in _UNREACHABLE_REASONS:
+        return TargetUnreachable(_UNREACHABLE_REASONS[code])
+    if code in _UNKNOWN_OUTCOMES or refusal.status >= 500:
+        return SendUncertain(f"WhatsApp did not confirm the message: {refusal.text}")
+    return SendRejected(_REJECTION_REASONS.get(code or 0) or f"WhatsApp has refused the message: {refusal.text}")
+
+
+def make_late_error(refusal: GraphRefusal) -> SendRejected:
+    """Return why a message that WhatsApp had taken has not arrived. Sending it again is for a person to decide."""
+    error = make_delivery_error(refusal)
+    if isinstance(error, SendRejected):
+        return error
+    reason = refusal.account_reason or f"WhatsApp could not deliver the message: {refusal.text}"
+    return SendRejected(reason)
+
 
 JSON = dict[str, Any]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform, SessionSource
 from palaver.platforms.common.receiving import list_items
-from palaver.platforms.whatsapp.failures import GraphRefusal
+from palaver.platforms.whatsapp.client import GraphRefusal
 from palaver.sessions.inbound import (
     ButtonPressed,
     ChatMoved,

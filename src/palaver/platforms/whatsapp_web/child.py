@@ -24,17 +24,18 @@ from palaver.platforms.whatsapp_web.protocol import (
     FILES_FOLDER,
     HEARTBEAT_SECONDS,
     LOCK_FILE,
+    MAX_EVENTS,
     MAX_LINE_BYTES,
     MAX_UNACKNOWLEDGED_EVENTS,
     MAX_WAITING_REQUESTS,
     SPOOL_FOLDER,
     ErrorKind,
     RequestError,
+    Spool,
     State,
     decode_line,
     encode_line,
 )
-from palaver.platforms.whatsapp_web.spool import MAX_EVENTS, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,12 +20,7 @@ from palaver.core.text import is_storable
 from palaver.core.titles import parse_title_slot
 from palaver.people import access_table as audience_members, table as people
 from palaver.people.model import Action
-from palaver.sessions import (
-    activity_table as auto_titles,
-    list_table as session_lists,
-    list_table as session_summaries,
-    table as sessions,
-)
+from palaver.sessions import activity_table as auto_titles, list_table as session_lists, table as sessions
 from palaver.sessions.search_text import parse_query, split_words
 from palaver.sessions.view.scope import ViewPart
 
@@ -191,7 +186,7 @@ class SummaryOperations(ViewPart[R]):
     def get(self, session_id: str) -> Work[SessionSummary]:
         def run(tx: Transaction) -> SessionSummary:
             session = self._scope.get_session_row(tx, session_id, Action.READ).session
-            return session_summaries.load_summaries(tx, [session], self._scope.person_id)[0]
+            return session_lists.load_summaries(tx, [session], self._scope.person_id)[0]
 
         return Read(run)
 
@@ -209,7 +204,7 @@ class SummaryOperations(ViewPart[R]):
 
         def run(tx: Transaction) -> Page[SessionSummary]:
             page = load_session_page(tx, self._scope, limit=limit, cursor=cursor, **criteria)
-            return Page(session_summaries.load_summaries(tx, page, self._scope.person_id), page.cursor)
+            return Page(session_lists.load_summaries(tx, page, self._scope.person_id), page.cursor)
 
         return Read(run)
 

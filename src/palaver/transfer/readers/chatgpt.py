@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
-from palaver.transfer.imported import (
-    ImportedConversation,
-    ImportedFile,
-    ImportedProject,
+from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedProject
+from palaver.transfer.readers.archive import (
+    DamagedFile,
+    UnreadableItem,
+    close_on_error,
+    get_base_name,
+    open_export,
+    parse_json,
+    read_small_file,
 )
-from palaver.transfer.readers.archive import DamagedFile, close_on_error, get_base_name, open_export, read_small_file
 from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
 from palaver.transfer.readers.values import (
     Clock,
     ConvertedMessage,
@@ -43,9 +46,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.transfer.imported import ImportedMessage, ImportProblem
-    from palaver.transfer.readers.archive import ExportFiles
+    from palaver.transfer.readers.archive import ExportFiles, ItemFile
     from palaver.transfer.readers.indexed_export import IndexedItem
-    from palaver.transfer.readers.json_stream import ItemFile
 
 HOW_TO_GET: Final = (
     "In ChatGPT, open Settings > Data controls > Export data. You get an e-mail with a link to a zip file: import that"

@@ -10,16 +10,18 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
-from palaver.transfer.imported import (
-    ImportedConversation,
-    ImportedFile,
-    ImportedMemory,
-    ImportedProject,
-    ImportProblem,
+from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedMemory, ImportedProject, ImportProblem
+from palaver.transfer.readers.archive import (
+    MAX_ITEM_BYTES,
+    DamagedFile,
+    UnreadableItem,
+    close_on_error,
+    get_base_name,
+    open_export,
+    parse_json,
+    read_small_file,
 )
-from palaver.transfer.readers.archive import DamagedFile, close_on_error, get_base_name, open_export, read_small_file
 from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
-from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.transfer.readers.values import (
     UNKNOWN_TIME,
     Clock,
@@ -49,9 +51,8 @@ if TYPE_CHECKING:
 
     from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedMessage
-    from palaver.transfer.readers.archive import ExportFiles
+    from palaver.transfer.readers.archive import ExportFiles, ItemFile
     from palaver.transfer.readers.indexed_export import IndexedItem
-    from palaver.transfer.readers.json_stream import ItemFile
 
 HOW_TO_GET: Final = (
     "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.transfer.imported import ImportProblem, InvalidImport
-from palaver.transfer.readers.archive import DamagedFile
-from palaver.transfer.readers.json_stream import ItemFile, ListProblem, UnreadableItem
+from palaver.transfer.readers.archive import DamagedFile, ItemFile, ListProblem, UnreadableItem
 from palaver.transfer.readers.values import UNKNOWN_TIME
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.transfer.imported import ImportedConversation, ImportedItem
-    from palaver.transfer.readers.archive import ExportFiles
-    from palaver.transfer.readers.json_stream import ItemSpan
+    from palaver.transfer.readers.archive import ExportFiles, ItemSpan
 
 
 MAX_PROBLEMS: Final = 1000  # listed one by one

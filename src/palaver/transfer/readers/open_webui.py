@@ -23,9 +23,16 @@ from palaver.transfer.imported import (
     ImportProblem,
     InvalidImport,
 )
-from palaver.transfer.readers.archive import close_on_error, is_sqlite_file, open_export, read_path
+from palaver.transfer.readers.archive import (
+    MAX_ITEM_BYTES,
+    UnreadableItem,
+    close_on_error,
+    is_sqlite_file,
+    open_export,
+    parse_json,
+    read_path,
+)
 from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
-from palaver.transfer.readers.json_stream import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.transfer.readers.values import (
     UNKNOWN_TIME,
     Clock,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform
 from palaver.transfer.imported import ImportedConversation, ImportProblem, InvalidImport
-from palaver.transfer.readers.archive import DamagedFile
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.transfer.readers.archive import DamagedFile, UnreadableItem, parse_json
 from palaver.transfer.readers.openclaw_state import find_source, is_internal, read_state
 from palaver.transfer.readers.openclaw_transcript import (
     FileTranscript,

@@ -20,7 +20,7 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.jobs.schedule import MAX_INTERVAL, MIN_INTERVAL, Schedule, format_schedule
 from palaver.sessions.targets import parse_target
 from palaver.transfer.imported import ImportedAccount, ImportedJob, ImportedMemory, ImportProblem
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
+from palaver.transfer.readers.archive import UnreadableItem, parse_json
 from palaver.transfer.readers.values import (
     as_count,
     as_dict,

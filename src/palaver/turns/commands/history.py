@@ -20,10 +20,10 @@ from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToCompact, NothingToRestore, SessionNotFound
 from palaver.people.model import Action
 from palaver.sessions import (
-    compactions_table as compactions,
     lanes_table as lanes,
     log_table as events,
     turns_table as turns,
+    versions_table as compactions,
 )
 from palaver.sessions.turn import TurnKind
 

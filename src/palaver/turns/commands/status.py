@@ -30,7 +30,6 @@ from palaver.core.source import BUILT_IN_PLATFORMS
 from palaver.people import table as people
 from palaver.sessions import (
     activity_table as session_activity,
-    compactions_table as compactions,
     delivery_queries,
     lanes_table as lanes,
     log_table as events,
@@ -294,7 +293,7 @@ def _describe_previous(session: Session, previous: Session | None) -> Iterator[s
 
 
 def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[str]:
-    compaction = compactions.find_current(context.tx, row.no)
+    compaction = versions.find_current(context.tx, row.no)
     if compaction is not None:
         messages = format_count(compaction.message_count, "message")
         if compaction.omitted_count:

@@ -12,7 +12,7 @@ from palaver.core.text import make_storable
 from palaver.core.wire import build_json
 from palaver.delivery.health import load_account_health
 from palaver.delivery.wire import LinkingJson, PlatformAccountJson, account_to_json
-from palaver.gateway.connection_tests import run_connection_test
+from palaver.gateway.supervisor import run_connection_test
 from palaver.operation.qr_code import make_qr_code
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from palaver.settings.encryption import SettingsChange
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
-    from palaver.settings.overview import SettingsOverview, SettingValue
-    from palaver.settings.platform_catalog import PlatformForm
+    from palaver.settings.overview import PlatformForm, SettingsOverview, SettingValue
 
 _Out = TypeVar("_Out", SettingTemplateOut, PlatformFieldOut)
 

@@ -25,15 +25,7 @@ from palaver.transfer.readers.hermes.state_database import (
     read_routes,
 )
 from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
-from palaver.transfer.readers.values import (
-    as_dict,
-    as_id,
-    as_list,
-    as_text,
-    is_plain,
-    read_json_file,
-    read_text_file,
-)
+from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, read_json_file, read_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

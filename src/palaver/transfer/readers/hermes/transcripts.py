@@ -9,9 +9,9 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from palaver.transfer.imported import ImportedProject, ImportProblem
+from palaver.transfer.readers.archive import UnreadableItem, parse_json
 from palaver.transfer.readers.hermes.folding import measure_overlap
 from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
-from palaver.transfer.readers.json_stream import UnreadableItem, parse_json
 from palaver.transfer.readers.values import (
     as_dict,
     as_list,
