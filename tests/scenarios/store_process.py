@@ -62,6 +62,12 @@ def wait_until(at: float | None) -> None:
 
 @command
 def open_store(url: str, at: float | None = None) -> None:
+    if url.startswith("postgres"):
+        from palaver.core.engines import postgres_connection
+
+        # Four processes change the same rows in any order: on a busy machine, one waits behind several that the server
+        # first has to find in a deadlock, a second each, for longer than a lock may take.
+        postgres_connection.TIME_LIMITS["lock_timeout"] = 60_000
     wait_until(at)
     STORE["open"] = SessionStore.open(url)
 
