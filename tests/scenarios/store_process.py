@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from palaver import GatewayConfig, PalaverError, SessionSource, SessionStore, TurnUsage
 from palaver.agent.profiles import CurrentSettings
@@ -67,7 +67,7 @@ def open_store(url: str, at: float | None = None) -> None:
 
         # Four processes change the same rows in any order: on a busy machine, one waits behind several that the server
         # first has to find in a deadlock, a second each, for longer than a lock may take.
-        postgres_connection.TIME_LIMITS["lock_timeout"] = 60_000
+        cast("dict[str, int]", postgres_connection.TIME_LIMITS)["lock_timeout"] = 60_000
     wait_until(at)
     STORE["open"] = SessionStore.open(url)
 
