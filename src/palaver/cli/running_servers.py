@@ -76,7 +76,6 @@ def _read_if_running(path: Path) -> RunningServer | None:
     return None
 
 
-# --------------------------------------------------------------------------------------------------
 # Which program listens on a port, so that an error can name it. Only Linux says; elsewhere the answer is None.
 
 _LISTENING = "0A"  # the state of a listening socket in /proc/net/tcp
@@ -110,7 +109,3 @@ def _read_program(folder: Path) -> str:
     """Return the name of a program, never its arguments: they may contain a password."""
     program, _, _ = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").partition("\0")
     return Path(program).name
-
-
-# --------------------------------------------------------------------------------------------------
-# Where `palaver serve` listens, and the URLs under which browsers reach it.

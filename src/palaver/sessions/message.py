@@ -276,7 +276,7 @@ _REQUIRED_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
     TEXT_PART_TYPE: {"text": str},
     ATTACHMENT_PART_TYPE: {"id": str},
 }
-_MESSAGE_PARTS_OPTIONAL_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
+_OPTIONAL_PART_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
     TEXT_PART_TYPE: {},
     ATTACHMENT_PART_TYPE: {
         "name": str,
@@ -313,7 +313,7 @@ def _check_part(part: object, name: str) -> None:
         raise InvalidMessage(
             f"{name}.type: {_shorten(part_type)} is not a known type. {_HOW_TO_FIX}", key=f"{name}.type"
         )
-    required, optional = _REQUIRED_KEYS[part_type], _MESSAGE_PARTS_OPTIONAL_KEYS[part_type]
+    required, optional = _REQUIRED_KEYS[part_type], _OPTIONAL_PART_KEYS[part_type]
     for key in required:
         if key not in part:
             raise InvalidMessage(f"{name}.{key}: this key is missing. {_HOW_TO_FIX}", key=f"{name}.{key}")
@@ -325,7 +325,7 @@ def _check_part(part: object, name: str) -> None:
 
 def _check_value(name: str, value: object, expected: type | None, part_type: str) -> None:
     if expected is None:
-        known = ", ".join(["type", *_REQUIRED_KEYS[part_type], *_MESSAGE_PARTS_OPTIONAL_KEYS[part_type]])
+        known = ", ".join(["type", *_REQUIRED_KEYS[part_type], *_OPTIONAL_PART_KEYS[part_type]])
         raise InvalidMessage(f"{name}: unknown key. Remove it; a part of type {part_type} has {known}.", key=name)
     if not isinstance(value, expected) or isinstance(value, bool):
         kind = "text" if expected is str else "a whole number"
