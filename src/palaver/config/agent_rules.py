@@ -17,6 +17,7 @@ from palaver.config import validators as v
 from palaver.config.budget_rules import BudgetRules, TokenPrice
 from palaver.config.validators import Many, Named, Section, SentTo, Variable
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import ENGLISH
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig
 from palaver.sessions.policy import ResetMode, ResetPolicy
@@ -435,6 +436,7 @@ class TurnsSection(Section):
 class TurnRules(TurnsSection):
     """All settings that turns obey."""
 
+    language: str = ENGLISH  # of replies to commands, unless the person's client asks for another
     jobs: JobRules = JobRules()
     compaction: CompactionRules = CompactionRules()
     memory: MemoryRules = MemoryRules()

@@ -26,6 +26,7 @@ from palaver.config.agent_rules import (
 )
 from palaver.config.validators import Many, Named, NotStorable, Section, Variable
 from palaver.core.source import ChatType, Platform, find_user_id_problem
+from palaver.core.texts import ENGLISH
 from palaver.people.model import Role
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig
 from palaver.sessions.keys import DmScope
@@ -239,6 +240,12 @@ class ConfigFile(AgentProfile):
         Variable("PALAVER_TIMEZONE"),
         "The time zone of reset policies, budgets and jobs that don't set their own; empty: the machine's.",
     ] = None
+    language: Annotated[
+        str,
+        v.TEXT_LANGUAGE,
+        Variable("PALAVER_LANGUAGE"),
+        "The language of replies to commands in chats and in the terminal. The page is in the language of the browser.",
+    ] = ENGLISH
     session_reset: ResetSection = field(default_factory=ResetSection)
     reset_by_platform: Annotated[
         Named[Annotated[Platform, v.PLATFORM], ResetSection], v.CheckTogether(_find_unused_rules)

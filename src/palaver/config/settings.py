@@ -223,6 +223,7 @@ def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
 
     return TurnRules(
         **vars(file.turns),
+        language=file.language,
         jobs=file.jobs,
         compaction=file.compaction,
         memory=file.memory,

@@ -25,6 +25,7 @@ from palaver.config.budget_rules import parse_dollars
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType, Platform
+from palaver.core.texts import LANGUAGES
 from palaver.people.model import Role
 from palaver.sessions.gateway_config import AGENT_NAME_RULE, is_agent_name
 from palaver.sessions.keys import DmScope
@@ -342,6 +343,7 @@ BUSY_POLICY: Final = _choice_rule(BusyPolicy, "queue, steer, interrupt or reject
 ACCOUNT_NAME: Final = PROVIDER_NAME
 GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), "mention or always")
 ACCESS: Final = _choice_rule(("known", "everyone"), "known or everyone")
+TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, "en or de")
 MESSAGE_COUNT: Final = _number_rule(1, 6000, "a whole number, or null for no limit")
 COMMAND_NAME: Final = _pattern_rule("[a-z]{1,32}", "the name of a slash command, without its slash")
 RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")

@@ -86,18 +86,35 @@ import inspect
 import re
 from typing import Self
 
+from palaver.core.texts import name_text
+
 
 class PalaverError(Exception):
     """Something went wrong inside Palaver."""
 
     def __init__(self, message: str = "", **facts: object) -> None:
-        super().__init__(message or inspect.getdoc(type(self)) or type(self).__name__)
+        super().__init__(message or self.describe_class())
         self.facts = facts
+
+    @property
+    def text(self) -> str:
+        """The message as it was said: unlike `str(error)`, it can be translated."""
+        message: str = self.args[0]
+        return message
+
+    @classmethod
+    def describe_class(cls) -> str:
+        """Return the message of an error that is raised without one."""
+        return name_text(f"error.{_format_code(cls)}", inspect.getdoc(cls) or cls.__name__)
 
     @property
     def code(self) -> str:
         """A stable identifier for programs, such as `session_not_found`."""
-        return re.sub(r"(?<=.)(?=[A-Z])", "_", type(self).__name__).lower()
+        return _format_code(type(self))
+
+
+def _format_code(error_class: type) -> str:
+    return re.sub(r"(?<=.)(?=[A-Z])", "_", error_class.__name__).lower()
 
 
 class ConfigError(PalaverError):

@@ -3,7 +3,8 @@
 The module needs no pydantic: pydantic calls the methods of `Doc` and `_TimeText` when the web builds its schemas. A
 module with shapes imports `TypedDict` from here, and everything that their annotations name at run time.
 
-Always true: every key is there, null if it has no value. Times are in ISO 8601 and UTC; a text has no lone surrogates.
+Always true: every key is there, null if it has no value. Times are in ISO 8601 and UTC; a text has no lone surrogates
+and is in the language of the request.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 from palaver.core.text import make_storable
+from palaver.core.texts import current_language, translate
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict
@@ -63,7 +65,7 @@ def build_json(shape: type[T], value: object, **others: object) -> T:
 
 def _to_json(value: Any) -> Any:
     if isinstance(value, str):
-        return make_storable(value)
+        return make_storable(translate(value, current_language.get()))
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, list | tuple):

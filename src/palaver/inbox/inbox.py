@@ -16,7 +16,7 @@ from palaver.core.errors import InvalidInput, InvalidMessage
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
 from palaver.delivery import accounts_table as platform_cursors
-from palaver.inbox import message_queue as group_chats, updates as buttons
+from palaver.inbox import message_queue as group_chats
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
@@ -27,6 +27,7 @@ from palaver.inbox.receipts import (
     get_written_text,
     record_receipt,
     record_receipt_once,
+    translate_receipt,
 )
 from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import ButtonHandler, Checkpoint, UpdateHandler
@@ -201,9 +202,9 @@ class Inbox:
         try:
             return await self._write(lambda tx: self._buttons.press(tx, self._fold_press(tx, press), now), checkpoint)
         except CommandRejected as rejected:
-            error = rejected
+            error = rejected.error
             return await self._write(
-                lambda tx: buttons.record_rejection(tx, self._fold_press(tx, press), error, to_micros(now)), checkpoint
+                lambda tx: self._buttons.record_rejection(tx, self._fold_press(tx, press), error, now), checkpoint
             )
 
     async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:
@@ -261,7 +262,7 @@ class Inbox:
             if isinstance(call, MessageCall) and person is not None:
                 self._commands.check_message_call(call, inbound, person)
             receipt = self._queue.store_message(tx, inbound, person, row, now)
-        return record_receipt(tx, inbound, receipt, to_micros(now))
+        return record_receipt(tx, inbound, self._translate(receipt, inbound), to_micros(now))
 
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
@@ -279,9 +280,9 @@ class Inbox:
         now = self._store.clock.now()
         refusal = access.check_message_rate(tx, speaker.person, self._settings.rules, now)
         if refusal is not None:
-            return refusal
+            return self._translate(refusal, inbound)
         try:
-            return self._commands.run(tx, inbound, call, speaker.person, row, now)
+            return self._translate(self._commands.run(tx, inbound, call, speaker.person, row, now), inbound)
         except CommandRejected as rejected:
             return self._build_rejection(tx, inbound, rejected.error)
 
@@ -301,7 +302,11 @@ class Inbox:
             row = lanes.find_current_session(tx, lanes.resolve_key(tx, arrival))
             session_id = row.session.id if row else None
         facts = {**error.facts, "error": error.code}
-        return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
+        rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, session_id=session_id, facts=facts)
+        return self._translate(rejection, inbound)
+
+    def _translate(self, receipt: Receipt, inbound: Inbound) -> Receipt:
+        return translate_receipt(receipt, inbound.language or self._settings.rules.language)
 
     def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         rejection = self._build_rejection(tx, inbound, error)

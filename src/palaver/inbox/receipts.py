@@ -14,12 +14,14 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId, SessionKey, TurnId
+from palaver.core.texts import translate
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
@@ -61,6 +63,16 @@ def find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
         reply=stored.get("reply"),
         facts={"first": stored["outcome"]},
     )
+
+
+def translate_receipt(receipt: Receipt, language: str) -> Receipt:
+    """Return a receipt whose texts are in the language of the person, before it is stored or sent."""
+    if receipt.reply is None:
+        return receipt
+    export = receipt.export
+    if export is not None:
+        export = replace(export, fallback_reply=translate(export.fallback_reply, language))
+    return replace(receipt, reply=translate(receipt.reply, language), export=export)
 
 
 def record_receipt_once(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> Receipt:

@@ -18,7 +18,7 @@ from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
 from palaver.delivery.notices import send_notice_to_address
-from palaver.inbox.receipts import find_duplicate, find_received, find_sender, save_receipt
+from palaver.inbox.receipts import find_duplicate, find_received, find_sender, save_receipt, translate_receipt
 from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
 from palaver.people.sender_ids import FOLDED_PLATFORMS
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from palaver.commands.command import CommandCall
     from palaver.commands.runner import CommandRunner
     from palaver.core.engines.base import Transaction
+    from palaver.core.errors import PalaverError
     from palaver.delivery.accounts_table import Fence
     from palaver.inbox.receipts import ReceivedMessage
     from palaver.people.model import Person
@@ -95,10 +96,23 @@ class ButtonHandler:
         call, row = _find_call(tx, press, speaker.person)
         command = Inbound(source=press.source, content="")
         receipt = self._commands.run(tx, command, call, speaker.person, row, now)
+        receipt = translate_receipt(receipt, self._settings.rules.language)
         if call.command in {JOBS.name, LINK.name}:
             line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
             receipt = replace(receipt, reply=strip_markdown(line))
             _send_line(tx, press, line, to_micros(now))
+        save_receipt(tx, record, receipt, to_micros(now))
+        return receipt
+
+    def record_rejection(self, tx: Transaction, press: ButtonPressed, error: PalaverError, now: datetime) -> Receipt:
+        """Record a press that had no effect."""
+        record = build_press_record(press)
+        facts = {**error.facts, "error": error.code}
+        receipt = Receipt(outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+        duplicate = find_duplicate(tx, record)
+        if duplicate is not None:
+            return duplicate
+        receipt = translate_receipt(receipt, self._settings.rules.language)
         save_receipt(tx, record, receipt, to_micros(now))
         return receipt
 
@@ -113,17 +127,6 @@ def _send_line(tx: Transaction, press: ButtonPressed, line: str, now: int) -> No
 def build_press_record(press: ButtonPressed) -> Inbound:
     """Build the message under which a press is known when it comes again."""
     return Inbound(source=press.source, content="", message_id=f"press:{press.press_id}")
-
-
-def record_rejection(tx: Transaction, press: ButtonPressed, rejected: CommandRejected, now: int) -> Receipt:
-    """Record a press that had no effect."""
-    record = build_press_record(press)
-    facts = {**rejected.error.facts, "error": rejected.error.code}
-    receipt = Receipt(outcome=Outcome.REJECTED, reply=str(rejected.error), facts=facts)
-    duplicate = find_duplicate(tx, record)
-    if duplicate is None:
-        save_receipt(tx, record, receipt, now)
-    return duplicate or receipt
 
 
 def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[CommandCall, SessionRow | None]:

@@ -79,6 +79,7 @@ class Inbound:
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
     reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
+    language: str | None = None  # that the sender's client asks for; None: the language of the gateway
     signed_in: SignedInPerson | None = None  # of a request to the API: who sends it, and with which browser or token
     is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
     replied_message: RepliedMessage | None = None

@@ -6,7 +6,6 @@ traceback and answered without it. What a person may not see and what does not e
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import math
@@ -37,6 +36,7 @@ from palaver.core.errors import (
     TooManyAttempts,
 )
 from palaver.core.text import make_json_storable
+from palaver.core.texts import current_language, translate_all
 from palaver.sessions.share import ShareExpired
 from palaver.sessions.speech import FileQuotaReached
 
@@ -129,7 +129,8 @@ def build_error_response(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Build an error response; middleware uses this to answer before a request reaches a route."""
-    body = {"error": {"code": code, "message": message, "facts": dict(facts or {})}}
+    error = {"code": code, "message": message, "facts": dict(facts or {})}
+    body = {"error": translate_all(error, current_language.get())}
     return _AsciiJSONResponse(body, status, dict(headers or {}) | {"Cache-Control": "no-store"})
 
 
@@ -148,8 +149,8 @@ def build_retry_headers(error: PalaverError) -> dict[str, str]:
 def describe_error(error: PalaverError) -> tuple[str, Mapping[str, object]]:
     """Return the message and the facts of an error for clients: where the server's files are is only in its log."""
     if isinstance(error, StoreError) and "path" in error.facts:
-        return inspect.getdoc(error) or error.code, {}
-    return str(error), error.facts
+        return error.describe_class(), {}
+    return error.text, error.facts
 
 
 def _respond_to_error(error: PalaverError) -> JSONResponse:

@@ -19,6 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
 from palaver.core.errors import ConfigError
+from palaver.core.texts import current_language, find_language
 from palaver.people.model import is_loopback
 from palaver.web.body_limit import BodyLimit, LargeRequests, WebhookBodies
 from palaver.web.errors import build_error_response
@@ -211,6 +212,7 @@ class Guard:
             await inner(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        current_language.set(find_language(headers.get("accept-language", "")))
         origin = self.proxies.resolve_origin(scope, headers)
         guarded_send = _add_security_headers(send, secure=origin.scheme == "https")
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.commands.command import find_token_scopes
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import parse_session_id
+from palaver.core.texts import current_language
 from palaver.inbox.registry import REGISTRY, parse_command
 from palaver.people.model import check_permission
 from palaver.sessions.conversations import build_person_source
@@ -44,6 +45,7 @@ async def submit_message(
     inbound = Inbound(
         source=build_person_source(caller.person),
         signed_in=caller,
+        language=current_language.get(),
         content=content,
         attachment_ids=attachment_ids,
         message_id=key,
@@ -62,6 +64,7 @@ async def submit_command(
     inbound = Inbound(
         source=build_person_source(caller.person),
         signed_in=caller,
+        language=current_language.get(),
         content="",
         message_id=key,
         session_id=None if session_id is None else parse_session_id(session_id),

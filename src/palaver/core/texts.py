@@ -1,0 +1,139 @@
+"""Texts for people, in their language.
+
+    say("model.chosen", "This conversation uses {model} from the next message.", model="`demo`")
+
+is a `str` in English that also knows its code and its facts, so that an edge can write it in another language:
+`translate(text, "de")`. English stands where it is said. Every other language is one file, `languages/<language>.json`:
+from code to text, with the same gaps. A text that depends on a number has two forms there, `one` and `other`.
+
+Texts that are declared for something with a name of its own need no `say`: `name_text` gives them a code. The help of
+a setting, for example, has the code `setting.turns.max_running`.
+
+Always true: what a language file lacks is said in English; a fact is never read as a template; a text that is stored or
+sent was translated before. `python -m docs.languages` compares the files with everything that is said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextvars import ContextVar
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ENGLISH: Final = "en"
+LANGUAGES: Final = (ENGLISH, "de")
+_THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
+
+# Of the request that is being answered. Where a text is translated later than it is said, its language is passed on.
+current_language: ContextVar[str] = ContextVar("current_language", default=ENGLISH)
+
+
+class Text(str):
+    """An English text that can be translated: by its code and facts, or part by part."""
+
+    __slots__ = ("code", "facts", "parts")
+
+    code: str
+    facts: Mapping[str, object]
+    parts: tuple[str, ...]
+
+    def __new__(
+        cls, english: str, code: str = "", facts: Mapping[str, object] | None = None, parts: tuple[str, ...] = ()
+    ) -> Self:
+        text = super().__new__(cls, english)
+        text.code, text.facts, text.parts = code, facts or {}, parts
+        return text
+
+    def __add__(self, other: str) -> Text:
+        return join_texts("", (self, other))
+
+    def __radd__(self, other: str) -> Text:
+        return join_texts("", (other, self))
+
+
+def say(code: str, english: str, /, **facts: object) -> Text:
+    """Say something in English. Facts fill the gaps `{name}`; those that are texts themselves are translated with it.
+
+    Whole numbers are written with separators: pass ports, years and other numbers that are names as text.
+    """
+    return Text(_fill(english, facts, ENGLISH), code, facts)
+
+
+def say_count(code: str, count: int, one: str, other: str, /, **facts: object) -> Text:
+    """Say something that depends on a number, `{count}`."""
+    return say(code, one if count == 1 else other, count=count, **facts)
+
+
+def name_text(code: str, english: str) -> str:
+    """Give a declared text without gaps a code, so that it can be translated; an empty one stays as it is."""
+    return Text(english, code) if english else english
+
+
+def join_texts(separator: str, texts: Iterable[str]) -> Text:
+    """Join texts as `str.join` does; each is translated for itself."""
+    parts: list[str] = []
+    for text in texts:
+        parts += (separator, text) if parts and separator else (text,)
+    return Text("".join(parts), parts=tuple(parts))
+
+
+def translate(text: str, language: str) -> str:
+    """Return a text in a language, as an ordinary string; English where the language lacks it."""
+    if not isinstance(text, Text):
+        return text
+    if language == ENGLISH:
+        return str(text)
+    if text.parts:
+        return "".join(translate(part, language) for part in text.parts)
+    template = _load_language(language).get(text.code)
+    if isinstance(template, dict):
+        template = template["one" if text.facts.get("count") == 1 else "other"]
+    return str(text) if template is None else _fill(template, text.facts, language)
+
+
+def translate_all(value: object, language: str) -> object:
+    """Return JSON-ready data with all its texts in a language."""
+    if isinstance(value, str):
+        return translate(value, language)
+    if isinstance(value, Mapping):
+        return {key: translate_all(each, language) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [translate_all(each, language) for each in value]
+    return value
+
+
+def find_language(accepted: str) -> str:
+    """Return the first language of an `Accept-Language` header that there is; English if there is none."""
+    for choice in accepted.split(",", 20)[:20]:
+        language = choice.partition(";")[0].strip().partition("-")[0].lower()
+        if language in LANGUAGES:
+            return language
+    return ENGLISH
+
+
+def _fill(template: str, facts: Mapping[str, object], language: str) -> str:
+    if "{" not in template:
+        return template
+    return template.format_map({name: _write_fact(fact, language) for name, fact in facts.items()})
+
+
+def _write_fact(fact: object, language: str) -> str:
+    if isinstance(fact, str):
+        return translate(fact, language)
+    if isinstance(fact, int) and not isinstance(fact, bool):
+        return f"{fact:,}".replace(",", _THOUSANDS_SEPARATORS.get(language, ","))
+    return str(fact)
+
+
+@cache
+def _load_language(language: str) -> Mapping[str, str | dict[str, str]]:
+    if language not in LANGUAGES:
+        return {}
+    file = resources.files("palaver.core") / "languages" / f"{language}.json"
+    texts: dict[str, str | dict[str, str]] = json.loads(file.read_text("utf-8"))
+    return texts

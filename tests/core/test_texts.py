@@ -1,0 +1,93 @@
+"""Texts in several languages: gaps, numbers, plurals, parts, and what happens without a translation."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.core import texts
+from palaver.core.errors import NotAllowed, SessionNotFound
+from palaver.core.texts import Text, find_language, join_texts, name_text, say, say_count, translate, translate_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GERMAN: dict[str, str | dict[str, str]] = {
+    "greeting": "Hallo {name}, {place}",
+    "place": "auf der Seite",
+    "files": {"one": "{count} Datei", "other": "{count} Dateien"},
+    "plain": "Schlicht",
+}
+
+
+@pytest.fixture(autouse=True)
+def _language_file(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(texts, "_load_language", lambda language: GERMAN if language == "de" else {})
+    return
+
+
+def test_a_text_is_english_and_can_be_translated_with_the_texts_in_it() -> None:
+    text = say("greeting", "Hello {name}, {place}", name="Ada", place=say("place", "on the page"))
+    assert text == "Hello Ada, on the page"
+    assert type(translate(text, "en")) is str
+    assert translate(text, "de") == "Hallo Ada, auf der Seite"
+
+
+def test_numbers_and_plurals_follow_the_language() -> None:
+    def count(number: int) -> Text:
+        return say_count("files", number, "{count} file", "{count} files")
+
+    assert [count(1), count(1204)] == ["1 file", "1,204 files"]
+    assert [translate(count(number), "de") for number in (0, 1, 1204)] == ["0 Dateien", "1 Datei", "1.204 Dateien"]
+
+
+def test_what_a_person_wrote_is_never_read_as_a_template() -> None:
+    text = say("greeting", "Hello {name}, {place}", name="{place} {0.__class__}", place="here")
+    assert text == "Hello {place} {0.__class__}, here"
+    assert translate(text, "de") == "Hallo {place} {0.__class__}, here"
+
+
+def test_joined_and_added_texts_are_translated_part_by_part() -> None:
+    plain = say("plain", "Plain")
+    assert translate(join_texts("\n", [plain, "as it is", plain]), "de") == "Schlicht\nas it is\nSchlicht"
+    assert translate("- " + plain + "!", "de") == "- Schlicht!"
+    assert join_texts(", ", []) == ""
+
+
+def test_a_text_without_a_translation_stays_english() -> None:
+    assert translate(say("unknown", "Unknown {x}", x=1), "de") == "Unknown 1"
+    assert translate(say("plain", "Plain"), "xx") == "Plain"
+    assert translate("just a string", "de") == "just a string"
+
+
+def test_copies_of_a_text_can_be_translated_too() -> None:
+    text = say("greeting", "Hello {name}, {place}", name="Ada", place=say("place", "on the page"))
+    for twin in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
+        assert translate(twin, "de") == "Hallo Ada, auf der Seite"
+
+
+def test_errors_have_a_text_that_can_be_translated() -> None:
+    assert isinstance(SessionNotFound().text, Text)
+    assert isinstance(NotAllowed(say("plain", "Plain")).text, Text)
+    assert translate_all({"error": [NotAllowed(say("plain", "Plain")).text, 3, None]}, "de") == {
+        "error": ["Schlicht", 3, None]
+    }
+    assert name_text("nothing", "") == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("de-DE,de;q=0.9,en;q=0.8", "de"),
+        ("fr-FR, fr;q=0.9, de;q=0.5", "de"),
+        ("en-US,de;q=0.5", "en"),
+        ("*", "en"),
+        ("x," * 10_000 + "de", "en"),
+    ],
+)
+def test_the_language_of_a_request_is_the_first_that_there_is(header: str, language: str) -> None:
+    assert find_language(header) == language
