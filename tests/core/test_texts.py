@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING
 
 import pytest
 
 from palaver.core import texts
 from palaver.core.errors import NotAllowed, SessionNotFound
 from palaver.core.texts import Text, find_language, join_texts, name_text, say, say_count, translate, translate_all
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GERMAN: dict[str, str | dict[str, str]] = {
     "greeting": "Hallo {name}, {place}",
@@ -24,9 +20,8 @@ GERMAN: dict[str, str | dict[str, str]] = {
 
 
 @pytest.fixture(autouse=True)
-def _language_file(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _language_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "_load_language", lambda language: GERMAN if language == "de" else {})
-    return
 
 
 def test_a_text_is_english_and_can_be_translated_with_the_texts_in_it() -> None:

@@ -19,6 +19,7 @@ from palaver.cli.output import (
     print_hint,
     print_json,
     print_table,
+    wants_json,
 )
 from palaver.core.errors import BackupError, StoreBusy
 from palaver.core.invocation import format_command
@@ -54,15 +55,14 @@ MAX_LISTED_FILES: Final = 5
     help="Also copy config.yaml and the keys of this installation, which are secret.",
 )
 @json_option
-@click.pass_context
-def backup(ctx: click.Context, target: Path | None, keep: int | None, with_secrets: bool, as_json: bool) -> None:
+def backup(target: Path | None, keep: int | None, with_secrets: bool) -> None:
     """Back up the database and all attached files, also while a server is running.
 
     The backup is checked before it gets its name: a folder that exists is a backup that works.
     """
     from palaver.operation.backups import BackupRequest, delete_old_backups
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     database = _get_database(settings)
     is_hidden = sys.stderr is None or not sys.stderr.isatty()
     with click.progressbar(length=1000, label="Copying", file=sys.stderr, hidden=is_hidden) as bar:
@@ -75,7 +75,7 @@ def backup(ctx: click.Context, target: Path | None, keep: int | None, with_secre
         ).run()
         bar.update(1000 - bar.pos)
     deleted = [] if keep is None else delete_old_backups(database, keep)
-    if as_json:
+    if wants_json():
         print_json(made.to_json() | {"deleted": [str(path) for path in deleted]})
         return
     click.echo(f"Backup made: {clean_line(str(made.path))} ({_describe(made)})")
@@ -100,14 +100,13 @@ def backup(ctx: click.Context, target: Path | None, keep: int | None, with_secre
 
 @click.command()
 @json_option
-@click.pass_context
-def backups(ctx: click.Context, as_json: bool) -> None:
+def backups() -> None:
     """List the backups in the folder backups, beside the database."""
     from palaver.operation.backups import list_backups
 
-    database = _get_database(load_cli_settings(ctx))
+    database = _get_database(load_cli_settings())
     found = list_backups(database)
-    if as_json:
+    if wants_json():
         print_json([each.to_json() for each in found])
         return
     if not found:
@@ -131,8 +130,7 @@ def backups(ctx: click.Context, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Check the backup and show what would happen, without changing anything.")
 @yes_option
 @json_option
-@click.pass_context
-def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
+def restore(backup_path: Path, dry_run: bool, yes: bool) -> None:
     """Replace the database with a backup.
 
     Stop the server first. The backup is checked completely, and the present database is kept beside the new one.
@@ -141,7 +139,7 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
     from palaver.operation.backups import load_backup, sort_attachments, verify_backup
     from palaver.operation.restores import lock_database, restore_backup
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     database = _get_database(settings)
     chosen = load_backup(backup_path.expanduser().absolute())
     server = find_running_server(settings.home, None)
@@ -151,7 +149,7 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
         if dry_run:
             verify_backup(chosen)
             _, left_out = sort_attachments(chosen)
-            _print_plan(chosen, database, left_out, as_json=as_json)
+            _print_plan(chosen, database, left_out)
             return
         confirm_or_exit(
             f"Replace {database} with the backup of {chosen.created_at:%Y-%m-%d %H:%M} UTC ({_describe(chosen)})?"
@@ -160,11 +158,11 @@ def restore(ctx: click.Context, backup_path: Path, dry_run: bool, yes: bool, as_
             canceled="Canceled. Nothing was changed.",
         )
         result = restore_backup(chosen, database, settings.home)
-    _print_result(chosen, database, result, as_json=as_json)
+    _print_result(chosen, database, result)
 
 
-def _print_plan(chosen: Backup, database: Path, left_out: Sequence[Path], *, as_json: bool) -> None:
-    if as_json:
+def _print_plan(chosen: Backup, database: Path, left_out: Sequence[Path]) -> None:
+    if wants_json():
         plan = {"backup": chosen.to_json(), "database": str(database), "dry_run": True}
         print_json(plan | {"left_out_attachments": [str(path) for path in left_out]})
         return
@@ -187,8 +185,8 @@ def _print_left_out(paths: Sequence[Path], verb: str) -> None:
         click.echo(f"Damaged, or no attachments of Palaver, and {verb} restored: {names}{more}")
 
 
-def _print_result(chosen: Backup, database: Path, result: RestoreResult, *, as_json: bool) -> None:
-    if as_json:
+def _print_result(chosen: Backup, database: Path, result: RestoreResult) -> None:
+    if wants_json():
         print_json(
             {
                 "backup": chosen.to_json(),

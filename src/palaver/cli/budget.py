@@ -40,24 +40,21 @@ def budget() -> None:
 
 @budget.command("show")
 @json_option
-@click.pass_context
-def show_budgets(ctx: click.Context, as_json: bool) -> None:
+def show_budgets() -> None:
     """Show everybody's budgets.
 
     Lists those that have a limit or were used this month: used, held for running calls, limit, and when it resets.
     """
     from palaver.money.wire import status_to_json
 
-    with _open_overview(ctx) as (overview, principal):
+    with _open_overview() as (overview, principal):
         page = overview.list_everything(principal)
         statuses = list(page)
         while page.cursor is not None:
             page = overview.list_everything(principal, cursor=page.cursor)
             statuses += page
-    if as_json:
-        output.print_json({"budgets": [status_to_json(status) for status in statuses]})
-    else:
-        output.print_table(_COLUMNS, [_make_row(status) for status in statuses])
+    document = {"budgets": [status_to_json(status) for status in statuses]}
+    output.print_list(document, _COLUMNS, [_make_row(status) for status in statuses], empty="")
 
 
 @budget.command(
@@ -70,15 +67,14 @@ def show_budgets(ctx: click.Context, as_json: bool) -> None:
 )
 @click.argument("words", nargs=-1, required=True, metavar="WHO PERIOD AMOUNT")
 @json_option
-@click.pass_context
-def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+def set_limit(words: tuple[str, ...]) -> None:
     from palaver.money.texts import parse_set
 
     who, period, amounts = parse_set(" ".join(words))
-    with _open_overview(ctx) as (overview, principal):
+    with _open_overview() as (overview, principal):
         key = _find_key(overview, principal, who, period.value)
         status = overview.set_limits(principal, key, amounts)
-    _print_status("Limit set.", status, as_json=as_json)
+    _print_status("Limit set.", status)
 
 
 @budget.command(
@@ -90,37 +86,36 @@ def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None
 )
 @click.argument("words", nargs=-1, required=True, metavar="WHO PERIOD")
 @json_option
-@click.pass_context
-def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+def clear_limit(words: tuple[str, ...]) -> None:
     from palaver.money.texts import parse_clear
 
     who, period = parse_clear(" ".join(words))
-    with _open_overview(ctx) as (overview, principal):
+    with _open_overview() as (overview, principal):
         key = _find_key(overview, principal, who, period.value)
         has_changed = overview.clear_limits(principal, key)
         status = overview.get_status(principal, key)
     text = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
-    _print_status(text, status, as_json=as_json)
+    _print_status(text, status)
 
 
-def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
+def _print_status(text: str, status: BudgetStatus) -> None:
     from palaver.money.texts import describe_named_status
     from palaver.money.wire import status_to_json
 
-    if as_json:
-        output.print_json({"budget": status_to_json(status)})
-    else:
-        click.echo(f"{text} {describe_named_status(status, output.clean_line(status.subject_name))}")
+    output.print_result(
+        {"budget": status_to_json(status)},
+        f"{text} {describe_named_status(status, output.clean_line(status.subject_name))}",
+    )
 
 
 @contextmanager
-def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
+def _open_overview() -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
     """Open the store, and yield the budgets and the owner of this gateway."""
     from palaver.app import load_stored_settings
     from palaver.core.operation import BlockingRunner
     from palaver.money.service import BudgetOverview
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         settings = load_stored_settings(store, settings).settings
         profiles = settings.agent.profiles.keys()

@@ -66,8 +66,7 @@ def config() -> None:
 @click.argument("prefix", required=False)
 @click.option("--all", "include_defaults", is_flag=True, help="Include settings that have their default.")
 @json_option
-@click.pass_context
-def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool, as_json: bool) -> None:
+def list_settings(prefix: str | None, include_defaults: bool) -> None:
     """List settings with their values and where these come from.
 
     With PREFIX, only settings below that key, such as turns or providers.openai.
@@ -75,36 +74,32 @@ def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool
     from palaver.config.setting_templates import parse_key
 
     start = parse_key(prefix) if prefix else ()
-    with open_config(ctx) as access:
+    with open_config() as access:
         overview = access.load_overview()
         values = [
             value
             for value in overview.list_values()
             if value.path[: len(start)] == start and (include_defaults or prefix or value.is_set)
         ]
-    if as_json:
-        output.print_json({"settings": [_value_to_json(value) for value in values]})
-    elif values:
-        output.print_table(_COLUMNS, [_make_row(value) for value in values])
-    else:
-        click.echo("No settings are changed. Use --all to see the defaults." if not prefix else "No such settings.")
+    document = {"settings": [_value_to_json(value) for value in values]}
+    empty = "No settings are changed. Use --all to see the defaults." if not prefix else "No such settings."
+    output.print_list(document, _COLUMNS, [_make_row(value) for value in values], empty)
 
 
 @config.command("get")
 @click.argument("key")
 @json_option
-@click.pass_context
-def get_setting(ctx: click.Context, key: str, as_json: bool) -> None:
+def get_setting(key: str) -> None:
     """Show one setting. A secret is never shown, only whether it is set."""
     from palaver.config.setting_templates import parse_key
     from palaver.core.errors import NotFound
 
     path = parse_key(key)
-    with open_config(ctx) as access:
+    with open_config() as access:
         value = access.load_overview().find_value(path)
     if value is None:
         raise NotFound(f"There is no setting {output.clean_line(key)[:60]!r}.", key=key[:200])
-    if as_json:
+    if output.wants_json():
         output.print_json(_value_to_json(value))
         return
     click.echo(_format_value(value, full=True))
@@ -116,8 +111,7 @@ def get_setting(ctx: click.Context, key: str, as_json: bool) -> None:
 @config.command("set")
 @click.argument("words", nargs=-1, required=True, metavar="KEY [VALUE] [KEY VALUE]...")
 @json_option
-@click.pass_context
-def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+def set_settings(words: tuple[str, ...]) -> None:
     """Set one or several settings: all of them, or none if one is not valid.
 
     Without VALUE, or with - as VALUE, it is read from standard input, or asked for. The value of a secret is always
@@ -129,7 +123,7 @@ def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> N
     if len(words) > 1 and len(words) % 2:
         raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
     pairs = [(words[0], _READ_INPUT)] if len(words) == 1 else list(zip(words[::2], words[1::2], strict=True))
-    with open_config(ctx) as access:
+    with open_config() as access:
         values: dict[str, object] = {}
         for key, text in pairs:
             path = parse_key(key)
@@ -142,60 +136,53 @@ def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> N
             entered = _read_value(key, is_secret=is_secret) if text == _READ_INPUT else text
             values[key] = _parse_value(access.catalog, path, entered)
         result = access.editor.change(access.principal, SettingsEdit(values=values, origin="terminal"))
-        _print_result(access, result, as_json=as_json)
+        _print_result(access, result)
 
 
 @config.command("unset")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @json_option
-@click.pass_context
-def unset_settings(ctx: click.Context, keys: tuple[str, ...], as_json: bool) -> None:
+def unset_settings(keys: tuple[str, ...]) -> None:
     """Remove settings from the database, so that their defaults apply.
 
     KEY is a setting, or a section whose settings are all removed.
     """
     from palaver.settings.editor import SettingsEdit
 
-    with open_config(ctx) as access:
+    with open_config() as access:
         result = access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal"))
-        _print_result(access, result, as_json=as_json)
+        _print_result(access, result)
 
 
 @config.command("history")
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many changes.")
 @json_option
-@click.pass_context
-def show_history(ctx: click.Context, limit: int, as_json: bool) -> None:
+def show_history(limit: int) -> None:
     """List changes of settings, newest first: when, by whom, and what."""
-    with open_config(ctx) as access:
+    with open_config() as access:
         changes = access.editor.list_history(access.principal, limit=limit)
     now = datetime.now(UTC)
-    if as_json:
-        output.print_json({"changes": [_change_to_json(change) for change in changes]})
-    elif changes:
-        output.print_table(_HISTORY_COLUMNS, [row for change in changes for row in _make_history_rows(change, now)])
-    else:
-        click.echo("No settings were changed yet.")
+    document = {"changes": [_change_to_json(change) for change in changes]}
+    rows = [row for change in changes for row in _make_history_rows(change, now)]
+    output.print_list(document, _HISTORY_COLUMNS, rows, "No settings were changed yet.")
 
 
 @config.command("undo")
 @click.argument("number", type=click.IntRange(min=1))
 @json_option
-@click.pass_context
-def undo_change(ctx: click.Context, number: int, as_json: bool) -> None:
+def undo_change(number: int) -> None:
     """Put back the values from before a change.
 
     NUMBER is the one that `palaver config history` shows. Undoing is a change itself, and can be undone.
     """
-    with open_config(ctx) as access:
+    with open_config() as access:
         result = access.editor.undo(access.principal, number, origin="terminal")
-        _print_result(access, result, as_json=as_json)
+        _print_result(access, result)
 
 
 @config.command("rotate-key")
 @json_option
-@click.pass_context
-def rotate_key(ctx: click.Context, as_json: bool) -> None:
+def rotate_key() -> None:
     """Encrypt all secrets with a new key.
 
     The key is in settings.key in the home folder. If PALAVER_SECRET_KEY is used instead, set it to the new key, a comma
@@ -203,9 +190,9 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
     """
     from palaver.settings import editor as key_rotation
 
-    with open_config(ctx) as access:
+    with open_config() as access:
         result = key_rotation.rotate_key(access.reader)
-    if as_json:
+    if output.wants_json():
         output.print_json({"secrets": result.secret_count, "dropped": result.dropped_count})
         return
     click.echo(f"Encrypted {output.format_count(result.secret_count, 'secret')} with a new key.")
@@ -215,11 +202,11 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
 
 
 @contextmanager
-def open_config(ctx: click.Context) -> Iterator[ConfigAccess]:
+def open_config() -> Iterator[ConfigAccess]:
     from palaver.app import make_catalog, make_editor
     from palaver.settings.reader import SettingsReader
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         yield ConfigAccess(
             SettingsReader(store.engine, settings),
@@ -359,10 +346,10 @@ def _change_to_json(change: SettingsChange) -> dict[str, Any]:
     }
 
 
-def _print_result(access: ConfigAccess, result: EditResult, *, as_json: bool) -> None:
+def _print_result(access: ConfigAccess, result: EditResult) -> None:
     overview = access.load_overview(result.loaded)
     values = [value for path in result.changed if (value := overview.find_value(path)) is not None]
-    if as_json:
+    if output.wants_json():
         document = {
             "version": result.loaded.state.version,
             "change": result.change_no,

@@ -38,15 +38,8 @@ FORMATS = ("jsonl", "markdown", "html", "zip")
     help="The file to write; a folder for several conversations as markdown or html.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.pass_context
 def export_command(
-    ctx: click.Context,
-    sessions: tuple[str, ...],
-    person: str | None,
-    everything: bool,
-    file_format: str | None,
-    path: Path,
-    force: bool,
+    sessions: tuple[str, ...], person: str | None, everything: bool, file_format: str | None, path: Path, force: bool
 ) -> None:
     """Export conversations, a person or everything.
 
@@ -59,7 +52,7 @@ def export_command(
     from palaver.transfer.archive import EXPORT_FORMATS, FORMAT_BY_SUFFIX, ExportRequest
 
     chosen = file_format or FORMAT_BY_SUFFIX.get(path.suffix.lower(), "jsonl")
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         owner = store.get_owner()
         view = store.seen_by(owner.principal, everything=True)

@@ -59,15 +59,8 @@ def _get_readers() -> Mapping[str, ReaderManifest]:
 )
 @click.option("--account", metavar="ACCOUNT", help="Which account of Open WebUI, if its files have several.")
 @json_option
-@click.pass_context
 def import_command(
-    ctx: click.Context,
-    import_format: str,
-    path: Path | None,
-    dry_run: bool,
-    person: str | None,
-    account: str | None,
-    as_json: bool,
+    import_format: str, path: Path | None, dry_run: bool, person: str | None, account: str | None
 ) -> None:
     """Import conversations from another program.
 
@@ -82,13 +75,13 @@ def import_command(
         labels = " and ".join(each.label for each in _get_readers().values() if each.has_accounts)
         raise click.UsageError(f"--account: only the files of {labels} have accounts.")
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         if import_format == OWN_FORMAT:
             report = _import_own(store, settings, files, dry_run=dry_run)
         else:
             report = _import_foreign(store, settings, import_format, files, person, account, dry_run=dry_run)
-    if as_json:
+    if output.wants_json():
         output.print_json(report.to_dict())
     else:
         for line in report.format_lines():

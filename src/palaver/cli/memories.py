@@ -45,78 +45,63 @@ def memories() -> None:
     "--origin", type=click.Choice([each.value for each in MemoryOrigin]), help="Only memories of this origin."
 )
 @json_option
-@click.pass_context
-def list_memories(ctx: click.Context, words: tuple[str, ...], origin: str | None, as_json: bool) -> None:
+def list_memories(words: tuple[str, ...], origin: str | None) -> None:
     """List memories, newest first.
 
     With WORDS, only memories that contain all of them.
     """
     query = " ".join(words)
-    with open_view(ctx) as view:
+    with open_view() as view:
         found = list(_load_memories(view, query, None if origin is None else MemoryOrigin(origin)))
     now = datetime.now(UTC)
-    if as_json:
-        output.print_json({"memories": [_to_json(entry) for entry in found]})
-    elif found:
-        output.print_table(_COLUMNS, [_make_row(entry, now) for entry in found])
-    elif query or origin is not None:
-        click.echo(f"No memories match {lookup.quote(query)}." if query else "No memories of this origin.")
+    if query or origin is not None:
+        empty = f"No memories match {lookup.quote(query)}." if query else "No memories of this origin."
     else:
         command = format_command("memories remember TEXT")
-        click.echo(f"No memories yet. Ask the agent to remember something, or use `{command}`.")
+        empty = f"No memories yet. Ask the agent to remember something, or use `{command}`."
+    document = {"memories": [_to_json(entry) for entry in found]}
+    output.print_list(document, _COLUMNS, [_make_row(entry, now) for entry in found], empty)
 
 
 @memories.command()
 @click.argument("text")
 @json_option
-@click.pass_context
-def remember(ctx: click.Context, text: str, as_json: bool) -> None:
+def remember(text: str) -> None:
     """Save a private memory."""
-    with open_view(ctx) as view:
+    with open_view() as view:
         entry = view.part(MemoryOperations).remember(text)
-    if as_json:
-        output.print_json({"memory": _to_json(entry)})
-    else:
-        click.echo(f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id}).")
+    output.print_result({"memory": _to_json(entry)}, f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id}).")
 
 
 @memories.command()
 @click.argument("memory")
 @click.argument("text")
 @json_option
-@click.pass_context
-def edit(ctx: click.Context, memory: str, text: str, as_json: bool) -> None:
+def edit(memory: str, text: str) -> None:
     """Change a memory for everybody who can see it.
 
     MEMORY is its id or its full text; TEXT is the new text.
     """
-    with open_view(ctx) as view:
+    with open_view() as view:
         entry = view.part(MemoryOperations).update(_find_memory(view, memory).memory.id, text)
-    if as_json:
-        output.print_json({"memory": _to_json(entry)})
-    else:
-        click.echo(f"Changed {entry.memory.id} to {lookup.quote(entry.memory.text)}.")
+    output.print_result({"memory": _to_json(entry)}, f"Changed {entry.memory.id} to {lookup.quote(entry.memory.text)}.")
 
 
 @memories.command()
 @click.argument("memory")
 @yes_option
 @json_option
-@click.pass_context
-def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
+def forget(memory: str, yes: bool) -> None:
     """Delete a memory for everybody who can see it.
 
     MEMORY is its id or its full text. Asks for confirmation first.
     """
-    with open_view(ctx) as view:
+    with open_view() as view:
         found = _find_memory(view, memory)
         text = lookup.quote(found.memory.text)
         confirm_or_exit(f"Delete the memory {text} (visible to: {_describe_audience(found)})?", skip=yes)
         deleted = view.part(MemoryOperations).forget(found.memory.id)
-    if as_json:
-        output.print_json({"deleted": _to_json(deleted)})
-    else:
-        click.echo(f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
+    output.print_result({"deleted": _to_json(deleted)}, f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
 
 
 def _load_memories(view: SessionView, query: str = "", origin: MemoryOrigin | None = None) -> Iterator[MemoryEntry]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,7 +19,7 @@ from palaver.core.invocation import format_command
 from palaver.people.model import normalize_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -30,9 +30,20 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
 
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-mine_option = click.option("--mine", is_flag=True, help="Only conversations you own or take part in, not everybody's.")
+
+def _flag_of_context(name: str, help_text: str) -> Callable[[_F], _F]:
+    """Make a flag that is no argument of the command: what it switches asks the current context for it."""
+
+    def remember(ctx: click.Context, _option: click.Parameter, is_set: bool) -> None:
+        ctx.meta[f"palaver.{name}"] = is_set or ctx.meta.get(f"palaver.{name}", False)
+
+    return click.option(f"--{name}", is_flag=True, expose_value=False, callback=remember, help=help_text)
+
+
+json_option = _flag_of_context("json", "Print JSON.")
+mine_option = _flag_of_context("mine", "Only conversations you own or take part in, not everybody's.")
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 session_argument = click.argument("session")
 platform_option = click.option(
@@ -53,11 +64,11 @@ before_option = click.option(
 )
 
 
-def load_cli_settings(ctx: click.Context) -> Settings:
+def load_cli_settings() -> Settings:
     """Load the settings from the folder given with --home, or from the default one."""
     from palaver.config import load_settings
 
-    home: Path | None = ctx.find_root().obj
+    home: Path | None = click.get_current_context().find_root().obj
     return load_settings(os.environ, home)
 
 
@@ -83,20 +94,24 @@ def confirm_upgrade(error: UpgradeRequired, *, skip: bool) -> None:
     confirm_or_exit("Upgrade the database now?", skip=skip, canceled="Canceled. Nothing was changed.")
 
 
-def load_current_settings(ctx: click.Context) -> Settings:
+def load_current_settings() -> Settings:
     """Load the settings with those of the database, for a command that does not open the store otherwise."""
     from palaver.app import load_stored_settings
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         return load_stored_settings(store, settings).settings
 
 
 @contextmanager
-def open_view(ctx: click.Context, *, mine: bool = False, settings: Settings | None = None) -> Iterator[SessionView]:
-    """Open the store and yield the owner's view of it: everything, or with `mine` only their own sessions."""
-    with open_store(settings or load_cli_settings(ctx)) as store:
-        yield store.seen_by(store.get_owner().principal, everything=not mine)
+def open_view(settings: Settings | None = None) -> Iterator[SessionView]:
+    """Open the store and yield the owner's view of it: everything, or with --mine only their own sessions."""
+    with open_store(settings or load_cli_settings()) as store:
+        yield store.seen_by(store.get_owner().principal, everything=not wants_mine())
+
+
+def wants_mine() -> bool:
+    return bool(click.get_current_context().meta.get("palaver.mine"))
 
 
 def confirm_or_exit(question: str, *, skip: bool, canceled: str = "Canceled. Nothing was deleted.") -> None:

@@ -141,6 +141,29 @@ def _escape_character(character: str) -> str:
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
 
 
+def wants_json() -> bool:
+    """Whether the command was called with --json."""
+    return bool(click.get_current_context().meta.get("palaver.json"))
+
+
+def print_result(document: object, text: str) -> None:
+    """Print what a command has done: for programs, if they ask for it with --json, or for people."""
+    if wants_json():
+        print_json(document)
+    else:
+        click.echo(text)
+
+
+def print_list(document: object, columns: Sequence[Column], rows: Sequence[Sequence[str]], empty: str) -> None:
+    """Print a list: for programs, as a table, or what to say when it is empty."""
+    if wants_json():
+        print_json(document)
+    elif rows:
+        print_table(columns, rows)
+    else:
+        click.echo(empty)
+
+
 def print_json(document: object) -> None:
     click.echo(format_json(document, ascii_only=not can_print_unicode()))
 

@@ -38,21 +38,16 @@ def profiles() -> None:
 
 @profiles.command("list")
 @json_option
-@click.pass_context
-def list_profiles(ctx: click.Context, as_json: bool) -> None:
+def list_profiles() -> None:
     """List the profiles, with their model and when their conversations restart."""
-    settings = load_current_settings(ctx)
-    found, policies = settings.agent.profiles, settings.gateway.reset_by_profile
-    if as_json:
-        from palaver.agent.wire import profile_to_json
+    from palaver.agent.wire import profile_to_json
 
-        rows = [profile_to_json(name, profile, policies.get(name)) for name, profile in found.items()]
-        output.print_json({"profiles": rows})
-    elif found:
-        output.print_table(_COLUMNS, [_make_row(name, each, policies.get(name)) for name, each in found.items()])
-    else:
-        command = format_command("config set profiles.NAME.instructions")
-        click.echo(f"No profiles yet. Add one on the settings page, or with `{command}`.")
+    settings = load_current_settings()
+    found, policies = settings.agent.profiles, settings.gateway.reset_by_profile
+    document = {"profiles": [profile_to_json(name, each, policies.get(name)) for name, each in found.items()]}
+    rows = [_make_row(name, each, policies.get(name)) for name, each in found.items()]
+    command = format_command("config set profiles.NAME.instructions")
+    output.print_list(document, _COLUMNS, rows, f"No profiles yet. Add one on the settings page, or with `{command}`.")
 
 
 @profiles.command()
@@ -60,8 +55,7 @@ def list_profiles(ctx: click.Context, as_json: bool) -> None:
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--remove", is_flag=True, help="Remove the picture.")
 @json_option
-@click.pass_context
-def picture(ctx: click.Context, name: str, file: Path | None, remove: bool, as_json: bool) -> None:
+def picture(name: str, file: Path | None, remove: bool) -> None:
     """Set the picture that people see beside the name of a profile.
 
     FILE is a PNG, JPEG, WebP or GIF picture of at most 48 KB; a square of 96 pixels is enough.
@@ -72,7 +66,7 @@ def picture(ctx: click.Context, name: str, file: Path | None, remove: bool, as_j
     if (file is None) is not remove:
         raise click.UsageError("Give a FILE, or --remove.")
     key = f"profiles.{name}.picture"
-    with open_config(ctx) as access:
+    with open_config() as access:
         known = access.reader.load().settings.agent.profiles
         if name not in known:
             listed = ", ".join(known) or "none"
@@ -82,10 +76,10 @@ def picture(ctx: click.Context, name: str, file: Path | None, remove: bool, as_j
         values = {} if file is None else {key: _read_picture(file)}
         unset = [key] if file is None else []
         access.editor.change(access.principal, SettingsEdit(values=values, unset=unset, origin="terminal"))
-    if as_json:
-        output.print_json({"profile": name, "has_picture": file is not None})
-    else:
-        click.echo(f"The picture of {name} was {'removed' if file is None else 'set'}.")
+    output.print_result(
+        {"profile": name, "has_picture": file is not None},
+        f"The picture of {name} was {'removed' if file is None else 'set'}.",
+    )
 
 
 def _read_picture(file: Path) -> str:

@@ -15,6 +15,7 @@ from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
 from palaver.prompts.service import SavedPromptOperations
 from palaver.prompts.table import MAX_PROMPT_CHARS, PROMPT_FIELDS
+from palaver.prompts.wire import prompt_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,34 +37,27 @@ def prompts() -> None:
 
 @prompts.command("list")
 @json_option
-@click.pass_context
-def list_prompts(ctx: click.Context, as_json: bool) -> None:
+def list_prompts() -> None:
     """List your saved prompts by name."""
-    with open_view(ctx) as view:
+    with open_view() as view:
         found = view.part(SavedPromptOperations).list()
     now = datetime.now(UTC)
-    if as_json:
-        from palaver.prompts.wire import prompt_to_json
-
-        output.print_json({"prompts": [prompt_to_json(prompt) for prompt in found]})
-    elif found:
-        output.print_table(_COLUMNS, [_make_row(prompt, now) for prompt in found])
-    else:
-        click.echo(f"No saved prompts yet. Add one with `{format_command('prompts add NAME TEXT')}`.")
+    document = {"prompts": [prompt_to_json(prompt) for prompt in found]}
+    empty = f"No saved prompts yet. Add one with `{format_command('prompts add NAME TEXT')}`."
+    output.print_list(document, _COLUMNS, [_make_row(prompt, now) for prompt in found], empty)
 
 
 @prompts.command()
 @click.argument("prompt")
 @json_option
-@click.pass_context
-def show(ctx: click.Context, prompt: str, as_json: bool) -> None:
+def show(prompt: str) -> None:
     """Print the text of a saved prompt.
 
     PROMPT is its name or id.
     """
-    with open_view(ctx) as view:
+    with open_view() as view:
         found = _find_prompt(view, prompt)
-    _print_prompt("prompt", found, output.clean_text(found.text), as_json=as_json)
+    _print_prompt("prompt", found, output.clean_text(found.text))
 
 
 def _add_field_options(names: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -80,23 +74,21 @@ def _add_field_options(names: Iterable[str]) -> Callable[[Callable[..., Any]], C
 @click.argument("text")
 @_add_field_options(name for name, declared in PROMPT_FIELDS.items() if not declared.is_required)
 @json_option
-@click.pass_context
-def add(ctx: click.Context, /, name: str, text: str, as_json: bool, **others: str | None) -> None:
+def add(name: str, text: str, **others: str | None) -> None:
     """Save a prompt.
 
     {{word}} in TEXT is a placeholder; - reads the text from standard input.
     """
-    with open_view(ctx) as view:
+    with open_view() as view:
         saved = view.part(SavedPromptOperations).create(name, _read_text(text), **others)
-    _print_prompt("prompt", saved, f"Saved the prompt {lookup.quote(saved.name)}.", as_json=as_json)
+    _print_prompt("prompt", saved, f"Saved the prompt {lookup.quote(saved.name)}.")
 
 
 @prompts.command()
 @click.argument("prompt")
 @_add_field_options(PROMPT_FIELDS)
 @json_option
-@click.pass_context
-def edit(ctx: click.Context, /, prompt: str, as_json: bool, **fields: str | None) -> None:
+def edit(prompt: str, **fields: str | None) -> None:
     """Change a saved prompt.
 
     PROMPT is its name or id.
@@ -106,26 +98,25 @@ def edit(ctx: click.Context, /, prompt: str, as_json: bool, **fields: str | None
     }
     if not given:
         raise click.UsageError(f"Nothing to change. Use {', '.join(f'--{field}' for field in PROMPT_FIELDS)}.")
-    with open_view(ctx) as view:
+    with open_view() as view:
         saved = view.part(SavedPromptOperations).update(_find_prompt(view, prompt).id, **given)
-    _print_prompt("prompt", saved, f"Changed the prompt {lookup.quote(saved.name)}.", as_json=as_json)
+    _print_prompt("prompt", saved, f"Changed the prompt {lookup.quote(saved.name)}.")
 
 
 @prompts.command()
 @click.argument("prompt")
 @yes_option
 @json_option
-@click.pass_context
-def remove(ctx: click.Context, prompt: str, yes: bool, as_json: bool) -> None:
+def remove(prompt: str, yes: bool) -> None:
     """Delete a saved prompt.
 
     PROMPT is its name or id. Asks for confirmation first.
     """
-    with open_view(ctx) as view:
+    with open_view() as view:
         found = _find_prompt(view, prompt)
         confirm_or_exit(f"Delete the prompt {lookup.quote(found.name)}?", skip=yes)
         deleted = view.part(SavedPromptOperations).delete(found.id)
-    _print_prompt("deleted", deleted, f"Deleted the prompt {lookup.quote(deleted.name)}.", as_json=as_json)
+    _print_prompt("deleted", deleted, f"Deleted the prompt {lookup.quote(deleted.name)}.")
 
 
 def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
@@ -148,13 +139,8 @@ def _read_text(text: str) -> str:
     return read
 
 
-def _print_prompt(key: str, prompt: SavedPrompt, text: str, *, as_json: bool) -> None:
-    if as_json:
-        from palaver.prompts.wire import prompt_to_json
-
-        output.print_json({key: prompt_to_json(prompt)})
-    else:
-        click.echo(text)
+def _print_prompt(key: str, prompt: SavedPrompt, text: str) -> None:
+    output.print_result({key: prompt_to_json(prompt)}, text)
 
 
 def _make_row(prompt: SavedPrompt, now: datetime) -> tuple[str, ...]:

@@ -28,15 +28,14 @@ from palaver.cli.options import load_cli_settings
     help="Print a sign-in link for the owner, even with a password set. If a server is already running, print a link to"
     " it and exit.",
 )
-@click.pass_context
-def serve(ctx: click.Context, host: str | None, port: int | None, open_browser: bool | None, print_link: bool) -> None:
+def serve(host: str | None, port: int | None, open_browser: bool | None, print_link: bool) -> None:
     """Run the gateway with the web page and the API.
 
     Stop it with Ctrl-C or SIGTERM. Running answers get 20 seconds to finish; the next Palaver process continues
     the rest. If a server already runs on the same data, prints its address; with --port, starts a second one.
     """
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     from palaver.cli.server_runner import ServeOptions, serve_until_stopped
 
     options = ServeOptions(host=host, port=port, open_browser=open_browser, print_link=print_link)
-    ctx.exit(serve_until_stopped(settings, options))
+    click.get_current_context().exit(serve_until_stopped(settings, options))

@@ -51,8 +51,7 @@ def shares() -> None:
 @shares.command("list")
 @click.option("--mine", is_flag=True, help="Only what you share, not everybody's.")
 @json_option
-@click.pass_context
-def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
+def list_shares(mine: bool) -> None:
     """List what is shared, newest first."""
 
     async def run(service: Shares, owner: Principal) -> list[Share]:
@@ -63,8 +62,8 @@ def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
             found += page
         return found
 
-    found = _run_with_shares(ctx, run)
-    if as_json:
+    found = _run_with_shares(run)
+    if output.wants_json():
         output.print_json({"shares": [share_to_json(share) for share in found]})
     elif found:
         now = datetime.now(UTC)
@@ -77,8 +76,7 @@ def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
 @shares.command("link")
 @click.argument("share_id", metavar="SHARE")
 @json_option
-@click.pass_context
-def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
+def print_link(share_id: str) -> None:
     """Print the link of a shared copy again.
 
     SHARE is an id from `palaver shares list`. Anyone with the link can read the copy.
@@ -87,8 +85,8 @@ def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
     async def run(service: Shares, owner: Principal) -> Share:
         return await service.get(owner, share_id, everything=True)
 
-    link = _find_server_url(load_current_settings(ctx)) + _run_with_shares(ctx, run).path
-    if as_json:
+    link = _find_server_url(load_current_settings()) + _run_with_shares(run).path
+    if output.wants_json():
         output.print_json({"link": link})
         return
     click.echo(link)
@@ -120,8 +118,7 @@ def _parse_expiry(_ctx: click.Context, _argument: click.Parameter, text: str) ->
 @click.argument("share_id", metavar="SHARE")
 @click.argument("expires_at", metavar="WHEN", callback=_parse_expiry)
 @json_option
-@click.pass_context
-def expire_share(ctx: click.Context, share_id: str, expires_at: datetime | None, as_json: bool) -> None:
+def expire_share(share_id: str, expires_at: datetime | None) -> None:
     """Change when the link of a shared copy expires. It may be another person's.
 
     SHARE is an id from `palaver shares list`. WHEN is never, a number of days from now (7d), or the last day on which
@@ -131,8 +128,8 @@ def expire_share(ctx: click.Context, share_id: str, expires_at: datetime | None,
     async def run(service: Shares, owner: Principal) -> Share:
         return await service.set_expiry(owner, share_id, expires_at, everything=True)
 
-    share = _run_with_shares(ctx, run)
-    if as_json:
+    share = _run_with_shares(run)
+    if output.wants_json():
         output.print_json(share_to_json(share))
     elif share.expires_at is None:
         click.echo("The link no longer expires.")
@@ -144,8 +141,7 @@ def expire_share(ctx: click.Context, share_id: str, expires_at: datetime | None,
 @click.argument("share_id", metavar="SHARE")
 @yes_option
 @json_option
-@click.pass_context
-def end_share(ctx: click.Context, share_id: str, yes: bool, as_json: bool) -> None:
+def end_share(share_id: str, yes: bool) -> None:
     """Stop sharing a copy. It may be another person's.
 
     SHARE is an id from `palaver shares list`. The link stops working.
@@ -155,20 +151,17 @@ def end_share(ctx: click.Context, share_id: str, yes: bool, as_json: bool) -> No
     async def run(service: Shares, owner: Principal) -> None:
         await service.revoke(owner, share_id, everything=True)
 
-    _run_with_shares(ctx, run)
-    if as_json:
-        output.print_json({"ended": share_id})
-    else:
-        click.echo("No longer shared. The link has stopped working.")
+    _run_with_shares(run)
+    output.print_result({"ended": share_id}, "No longer shared. The link has stopped working.")
 
 
-def _run_with_shares(ctx: click.Context, run: Callable[[Shares, Principal], Coroutine[None, None, T]]) -> T:
+def _run_with_shares(run: Callable[[Shares, Principal], Coroutine[None, None, T]]) -> T:
     """Open the store and run a coroutine with all shares, as the owner of this gateway."""
     import asyncio
 
     from palaver.sessions.shares import Shares
 
-    with open_store(load_cli_settings(ctx)) as store:
+    with open_store(load_cli_settings()) as store:
         return asyncio.run(run(Shares(store), store.get_owner().principal))
 
 

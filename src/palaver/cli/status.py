@@ -20,7 +20,7 @@ from palaver.cli.options import (
     open_store,
     yes_option,
 )
-from palaver.cli.output import Column, clean_line, format_count, print_hint, print_json, print_table
+from palaver.cli.output import Column, clean_line, format_count, print_hint, print_json, print_table, wants_json
 from palaver.core.errors import StoreBusy
 from palaver.delivery.model import STATE_LABELS
 
@@ -34,13 +34,12 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 
 
 @click.command()
-@click.pass_context
-def status(ctx: click.Context) -> None:
+def status() -> None:
     """Show the database, config file, recent conversations, agent and chat platforms."""
     from palaver.app import describe_agent, load_stored_settings
     from palaver.delivery.health import load_health
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         loaded = load_stored_settings(store, settings)
         agent = describe_agent(loaded, settings)
@@ -72,8 +71,7 @@ def describe_database(settings: Settings) -> str:
 
 @click.command()
 @yes_option
-@click.pass_context
-def upgrade(ctx: click.Context, yes: bool) -> None:
+def upgrade(yes: bool) -> None:
     """Upgrade the database of an older version of Palaver.
 
     Stop every older server first, and make a backup. `palaver serve` upgrades the database, too; other commands ask
@@ -83,7 +81,7 @@ def upgrade(ctx: click.Context, yes: bool) -> None:
     from palaver.core.engines.base import Upgrade
     from palaver.core.errors import UpgradeRequired
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     try:
         open_store(settings).close()
     except UpgradeRequired as error:
@@ -103,8 +101,7 @@ def upgrade(ctx: click.Context, yes: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Count what would be copied and check TO, without changing anything.")
 @click.option("--start-over", is_flag=True, help="Delete what an interrupted migration has copied, and begin again.")
 @json_option
-@click.pass_context
-def migrate(ctx: click.Context, source: str, target: str, dry_run: bool, start_over: bool, as_json: bool) -> None:
+def migrate(source: str, target: str, dry_run: bool, start_over: bool) -> None:
     """Copy a whole store into an empty database of the other kind.
 
     FROM and TO are sqlite:///PATH, postgresql://USER@HOST/NAME or the path of a SQLite file. Stop every server on FROM
@@ -113,7 +110,7 @@ def migrate(ctx: click.Context, source: str, target: str, dry_run: bool, start_o
     from palaver.cli.running_servers import find_running_server
     from palaver.operation.store_migration import StoreMigration, remove_password
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     source, target = _resolve(source), _resolve(target)
     server = find_running_server(settings.home, None)
     if server is not None and settings.database_url == source:
@@ -122,7 +119,7 @@ def migrate(ctx: click.Context, source: str, target: str, dry_run: bool, start_o
     migration = StoreMigration(source, target, start_over=start_over, on_progress=progress.show)
     reports = migration.plan() if dry_run else migration.run()
     progress.clear()
-    if as_json:
+    if wants_json():
         print_json({"dry_run": dry_run, "tables": [report.to_json() for report in reports]})
         return
     _print_reports(reports, dry_run=dry_run)
@@ -188,20 +185,19 @@ _MARKS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("
 @click.option("--repair", is_flag=True, help="Only repair counters, previews, marks and the search index.")
 @yes_option
 @json_option
-@click.pass_context
-def doctor(ctx: click.Context, full: bool, online: bool, offline: bool, repair: bool, yes: bool, as_json: bool) -> None:
+def doctor(full: bool, online: bool, offline: bool, repair: bool, yes: bool) -> None:
     """Check the installation and say how to fix what is wrong.
 
     Checks versions, configuration, permissions, disk, database, backups, chat platforms, the server and, with one short
     question, the model. Without --repair, nothing is changed. The exit code is 1 if there are problems.
     """
     if repair:
-        ctx.exit(_repair(ctx, skips_question=yes, as_json=as_json))
+        click.get_current_context().exit(_repair(skips_question=yes))
     from palaver.app import make_doctor_environment
     from palaver.cli.running_servers import describe_port_user, find_running_server
     from palaver.operation.doctor.diagnosis import DoctorOptions, run_doctor
 
-    home: Path | None = ctx.find_root().obj
+    home: Path | None = click.get_current_context().find_root().obj
 
     def find_server_url(folder: Path) -> str | None:
         server = find_running_server(folder, None)
@@ -209,20 +205,20 @@ def doctor(ctx: click.Context, full: bool, online: bool, offline: bool, repair: 
 
     environment = make_doctor_environment(os.environ, home, find_server_url, describe_port_user)
     diagnosis = run_doctor(environment, DoctorOptions(is_full=full, is_online=online, is_offline=offline))
-    if as_json:
+    if wants_json():
         print_json(diagnosis.to_json())
     else:
         for finding in diagnosis.findings:
             _print_finding(finding)
         click.echo("\n" + _summarize(diagnosis.findings))
-    ctx.exit(1 if diagnosis.has_problems else 0)
+    click.get_current_context().exit(1 if diagnosis.has_problems else 0)
 
 
-def _repair(ctx: click.Context, *, skips_question: bool, as_json: bool) -> int:
+def _repair(*, skips_question: bool) -> int:
     """Repair the store after a question, also beside a running server; return the exit code."""
     from palaver.operation.integrity_check import list_problems, repair_store
 
-    with open_store(load_cli_settings(ctx)) as store:
+    with open_store(load_cli_settings()) as store:
         repairable, left = list_problems(store)
         if not skips_question and is_interactive():
             for problem in repairable[:MAX_LISTED]:
@@ -233,9 +229,9 @@ def _repair(ctx: click.Context, *, skips_question: bool, as_json: bool) -> int:
             confirm_or_exit(question, skip=skips_question, canceled="Canceled. Nothing was changed.")
             for change in repair_store(store):
                 changes.append(change)
-                if not as_json:
+                if not wants_json():
                     click.echo(f"Repaired: {clean_line(change)}.")
-    if as_json:
+    if wants_json():
         print_json({"ok": not left, "repaired": changes, "left": left})
     else:
         for problem in left[:MAX_LISTED]:

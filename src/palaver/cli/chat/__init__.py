@@ -14,6 +14,7 @@ import click
 
 from palaver.cli.chat.chat_options import ChatMode, ChatOptions, StartMode
 from palaver.cli.options import json_option, load_cli_settings
+from palaver.cli.output import wants_json
 
 
 @click.command()
@@ -41,9 +42,7 @@ from palaver.cli.options import json_option, load_cli_settings
 @click.option("--workspace", metavar="TEXT", help="Tell the agent a folder or topic, or default for none.")
 @click.option("--quiet", is_flag=True, help="Print only the answers, without tool calls and notices.")
 @json_option
-@click.pass_context
 def chat(
-    ctx: click.Context,
     message: str | None,
     files: tuple[Path, ...],
     last: bool,
@@ -54,7 +53,6 @@ def chat(
     personality: str | None,
     workspace: str | None,
     quiet: bool,
-    as_json: bool,
 ) -> None:
     """Chat with the agent.
 
@@ -68,7 +66,7 @@ def chat(
     if temporary and (last or new or resume is not None or workspace is not None or files):
         raise click.UsageError("--temporary can't be used with --continue, --new, --resume, --workspace or --file.")
     mode = ChatMode.ONE_SHOT if message is not None else _detect_mode()
-    if as_json and mode is not ChatMode.ONE_SHOT:
+    if wants_json() and mode is not ChatMode.ONE_SHOT:
         raise click.UsageError("--json needs -m.")
     if quiet and mode in {ChatMode.SCREEN, ChatMode.LINES}:
         raise click.UsageError("--quiet needs -m or input from a pipe.")
@@ -84,15 +82,15 @@ def chat(
         workspace=_resolve_folder(workspace),
         message=sys.stdin.read() if message == "-" else message,
         files=files,
-        as_json=as_json,
+        as_json=wants_json(),
         quiet=quiet,
         is_temporary=temporary,
     )
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     from palaver.cli.chat.chat_runner import run_chat
 
     first_messages = ("/resume",) if resume == "" else ()
-    ctx.exit(run_chat(settings, options, first_messages))
+    click.get_current_context().exit(run_chat(settings, options, first_messages))
 
 
 def _resolve_folder(workspace: str | None) -> str | None:

@@ -24,8 +24,7 @@ _CANCELED = "Canceled. Nothing was changed."
 @job_argument
 @all_option
 @json_option
-@click.pass_context
-def pause(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
+def pause(job: str, everything: bool) -> None:
     """Pause a job.
 
     A run that is under way goes on.
@@ -34,16 +33,15 @@ def pause(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None
     async def change(access: JobAccess) -> JobDetails:
         return await access.jobs.pause(access.principal, job, everything=everything)
 
-    details = run_with_jobs(ctx, change)
-    _print_details(details, f"Paused {lookup.quote(details.job.name)}.", as_json=as_json)
+    details = run_with_jobs(change)
+    _print_details(details, f"Paused {lookup.quote(details.job.name)}.")
 
 
 @click.command()
 @job_argument
 @all_option
 @json_option
-@click.pass_context
-def resume(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
+def resume(job: str, everything: bool) -> None:
     """Let a paused job run again.
 
     It runs from its next time on; what it missed is not made up for.
@@ -53,18 +51,17 @@ def resume(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
     async def change(access: JobAccess) -> JobDetails:
         return await access.jobs.resume(access.principal, job, everything=everything)
 
-    details = run_with_jobs(ctx, change)
+    details = run_with_jobs(change)
     text = f"{lookup.quote(details.job.name)} runs {details.words}. Next: {describe_next(details.job)}."
-    _print_details(details, text, as_json=as_json)
-    print_server_hint(ctx)
+    _print_details(details, text)
+    print_server_hint()
 
 
 @click.command()
 @job_argument
 @all_option
 @json_option
-@click.pass_context
-def run(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
+def run(job: str, everything: bool) -> None:
     """Run a job now, besides its schedule.
 
     The server starts it; `jobs history` shows how it went.
@@ -74,12 +71,9 @@ def run(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
     async def enqueue(access: JobAccess) -> JobRun:
         return await access.jobs.run_now(access.principal, job, everything=everything)
 
-    queued = run_with_jobs(ctx, enqueue)
-    if as_json:
-        output.print_json({"job_id": queued.job_id, "run": run_to_json(queued)})
-    else:
-        click.echo(f"Queued the run {queued.id}.")
-    print_server_hint(ctx)
+    queued = run_with_jobs(enqueue)
+    output.print_result({"job_id": queued.job_id, "run": run_to_json(queued)}, f"Queued the run {queued.id}.")
+    print_server_hint()
 
 
 @click.command()
@@ -87,8 +81,7 @@ def run(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
 @all_option
 @yes_option
 @json_option
-@click.pass_context
-def remove(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: bool) -> None:
+def remove(job: str, everything: bool, yes: bool) -> None:
     """Delete a job and stop its run.
 
     The conversations of its runs stay. Asks for confirmation first.
@@ -99,11 +92,10 @@ def remove(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: b
         confirm_or_exit(f"Delete the job {lookup.quote(details.job.name)} ({details.words})?", skip=yes)
         return await access.jobs.remove_completely(access.principal, details.job.id, everything=everything)
 
-    removed = run_with_jobs(ctx, delete)
-    if as_json:
-        output.print_json({"deleted": {"id": removed.id, "name": removed.name}})
-    else:
-        click.echo(f"Deleted the job {lookup.quote(removed.name)}.")
+    removed = run_with_jobs(delete)
+    output.print_result(
+        {"deleted": {"id": removed.id, "name": removed.name}}, f"Deleted the job {lookup.quote(removed.name)}."
+    )
 
 
 @click.command()
@@ -111,8 +103,7 @@ def remove(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: b
 @all_option
 @yes_option
 @json_option
-@click.pass_context
-def confirm(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: bool) -> None:
+def confirm(job: str, everything: bool, yes: bool) -> None:
     """Confirm what the agent has proposed: a job, or a change of one.
 
     Shows it in words and asks first.
@@ -124,21 +115,20 @@ def confirm(ctx: click.Context, job: str, everything: bool, yes: bool, as_json: 
         proposed = details.preview if details.job.state is JobState.PROPOSED else details.proposed_change
         if proposed is None:  # nothing to look at: confirming says why
             return await access.jobs.confirm(access.principal, details.job.id, everything=everything)
-        print_preview(proposed, err=as_json)
+        print_preview(proposed, err=output.wants_json())
         confirm_or_exit("Confirm this?", skip=yes, canceled="Canceled. It still waits for your confirmation.")
         return await access.jobs.confirm(access.principal, details.job.id, everything=everything)
 
-    details = run_with_jobs(ctx, carry_out)
-    _print_details(details, f"Confirmed {lookup.quote(details.job.name)}.", as_json=as_json)
-    print_server_hint(ctx)
+    details = run_with_jobs(carry_out)
+    _print_details(details, f"Confirmed {lookup.quote(details.job.name)}.")
+    print_server_hint()
 
 
 @click.command()
 @job_argument
 @all_option
 @json_option
-@click.pass_context
-def reject(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
+def reject(job: str, everything: bool) -> None:
     """Reject what the agent has proposed.
 
     A job that was only proposed is deleted.
@@ -147,20 +137,17 @@ def reject(ctx: click.Context, job: str, everything: bool, as_json: bool) -> Non
     async def drop(access: JobAccess) -> Job:
         return await access.jobs.reject(access.principal, job, everything=everything)
 
-    rejected = run_with_jobs(ctx, drop)
-    if as_json:
-        output.print_json({"rejected": {"id": rejected.id, "name": rejected.name}})
-    else:
-        click.echo(f"Rejected what the agent proposed for {lookup.quote(rejected.name)}.")
+    rejected = run_with_jobs(drop)
+    output.print_result(
+        {"rejected": {"id": rejected.id, "name": rejected.name}},
+        f"Rejected what the agent proposed for {lookup.quote(rejected.name)}.",
+    )
 
 
-def _print_details(details: JobDetails, text: str, *, as_json: bool) -> None:
+def _print_details(details: JobDetails, text: str) -> None:
     from palaver.jobs.wire import details_to_json
 
-    if as_json:
-        output.print_json({"job": details_to_json(details)})
-    else:
-        click.echo(text)
+    output.print_result({"job": details_to_json(details)}, text)
 
 
 # ---- adding and editing -----------------------------------------------------------------------------------------
@@ -206,8 +193,7 @@ def _make_field_options(known: Container[str | None]) -> list[click.Parameter]:
 @click.argument("prompt")
 @yes_option
 @json_option
-@click.pass_context
-def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: bool, **fields: Any) -> None:
+def add(schedule: str, prompt: str, yes: bool, **fields: Any) -> None:
     """Make a job.
 
     SCHEDULE is `30m` (once, in 30 minutes), `every 2h`, five fields of cron such as `0 7 * * MON-FRI`, or a time such
@@ -218,12 +204,12 @@ def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: b
     draft = _make_draft(schedule=schedule, prompt=prompt, **fields)
 
     async def run(access: JobAccess) -> JobDetails:
-        await _confirm(access, draft, "Make this job?", as_json=as_json, yes=yes)
+        await _confirm(access, draft, "Make this job?", yes=yes)
         return await access.jobs.add(access.principal, draft, SessionSource.local_cli())
 
-    details = run_with_jobs(ctx, run)
-    _print_details(details, f"Made the job {lookup.quote(details.job.name)} ({details.job.id}).", as_json=as_json)
-    print_server_hint(ctx)
+    details = run_with_jobs(run)
+    _print_details(details, f"Made the job {lookup.quote(details.job.name)} ({details.job.id}).")
+    print_server_hint()
 
 
 @click.command(cls=_FieldCommand)
@@ -231,8 +217,7 @@ def add(ctx: click.Context, /, schedule: str, prompt: str, yes: bool, as_json: b
 @all_option
 @yes_option
 @json_option
-@click.pass_context
-def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: bool, **fields: Any) -> None:
+def edit(job: str, everything: bool, yes: bool, **fields: Any) -> None:
     """Change a job.
 
     What you leave out stays as it is. Shows the job as it will be, and asks for confirmation. A paused job stays
@@ -246,11 +231,11 @@ def edit(ctx: click.Context, /, job: str, everything: bool, yes: bool, as_json: 
 
     async def run(access: JobAccess) -> JobDetails:
         question = "Change the job to this?"
-        await _confirm(access, draft, question, job=job, everything=everything, as_json=as_json, yes=yes)
+        await _confirm(access, draft, question, job=job, everything=everything, yes=yes)
         return await access.jobs.edit(access.principal, job, draft, everything=everything)
 
-    details = run_with_jobs(ctx, run)
-    _print_details(details, f"Changed the job {lookup.quote(details.job.name)}.", as_json=as_json)
+    details = run_with_jobs(run)
+    _print_details(details, f"Changed the job {lookup.quote(details.job.name)}.")
 
 
 def _make_draft(**fields: Any) -> JobDraft:
@@ -263,14 +248,7 @@ def _make_draft(**fields: Any) -> JobDraft:
 
 
 async def _confirm(
-    access: JobAccess,
-    draft: JobDraft,
-    question: str,
-    *,
-    as_json: bool,
-    yes: bool,
-    job: str | None = None,
-    everything: bool = False,
+    access: JobAccess, draft: JobDraft, question: str, *, yes: bool, job: str | None = None, everything: bool = False
 ) -> None:
     """Show the job in words, and go on if the person agrees; a job that is not valid is refused before that."""
     from palaver.core.source import SessionSource
@@ -279,5 +257,5 @@ async def _confirm(
     preview = await preview_priced_job(
         access.jobs, access.prices, access.principal, draft, SessionSource.local_cli(), job=job, everything=everything
     )
-    print_preview(preview, err=as_json)
+    print_preview(preview, err=output.wants_json())
     confirm_or_exit(question, skip=yes, canceled=_CANCELED)

@@ -44,13 +44,13 @@ class JobAccess:
         return await get_priced_job(self.jobs, self.prices, self.principal, job, everything=everything)
 
 
-def run_with_jobs(ctx: click.Context, run: Callable[[JobAccess], Coroutine[None, None, T]]) -> T:
+def run_with_jobs(run: Callable[[JobAccess], Coroutine[None, None, T]]) -> T:
     """Open the store and run a coroutine with all jobs, as the owner of this gateway."""
     import asyncio
 
     from palaver.app import load_stored_settings, make_jobs
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         jobs, environment = make_jobs(store, load_stored_settings(store, settings), settings)
         access = JobAccess(jobs=jobs, prices=environment.prices, principal=store.get_owner().principal)
@@ -73,11 +73,11 @@ def print_preview(preview: JobPreview, *, err: bool = False) -> None:
     print_lines(list_preview_lines(preview), err=err)
 
 
-def print_server_hint(ctx: click.Context) -> None:
+def print_server_hint() -> None:
     """Say that nothing runs as long as no server does, if none does."""
     from palaver.cli.running_servers import find_running_server
 
-    if find_running_server(load_cli_settings(ctx).home, None) is None:
+    if find_running_server(load_cli_settings().home, None) is None:
         command = format_command("serve")
         click.echo(
             f"Jobs run only while a server runs. None runs on this folder now: start one with `{command}`.", err=True
@@ -100,8 +100,7 @@ _PERSON_COLUMN = Column("PERSON")
 @click.command("list")
 @all_option
 @json_option
-@click.pass_context
-def list_jobs(ctx: click.Context, everything: bool, as_json: bool) -> None:
+def list_jobs(everything: bool) -> None:
     """List your jobs by name.
 
     With --all, the jobs of all people, oldest first. Times are in the time zone of each job.
@@ -116,8 +115,8 @@ def list_jobs(ctx: click.Context, everything: bool, as_json: bool) -> None:
             found += page
         return found
 
-    summaries = run_with_jobs(ctx, run)
-    if as_json:
+    summaries = run_with_jobs(run)
+    if output.wants_json():
         output.print_json({"jobs": [summary_to_json(summary) for summary in summaries]})
     elif not summaries:
         command = format_command("jobs add 'every 2h' 'PROMPT'")
@@ -133,8 +132,7 @@ def list_jobs(ctx: click.Context, everything: bool, as_json: bool) -> None:
 @job_argument
 @all_option
 @json_option
-@click.pass_context
-def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
+def show(job: str, everything: bool) -> None:
     """Show a job: when it runs, what it may cost, where it sends to.
 
     If the agent has proposed a change, shows the job as it would be.
@@ -144,8 +142,8 @@ def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
     async def run(access: JobAccess) -> JobDetails:
         return await access.get(job, everything=everything)
 
-    details = run_with_jobs(ctx, run)
-    if as_json:
+    details = run_with_jobs(run)
+    if output.wants_json():
         output.print_json({"job": wire.details_to_json(details)})
         return
     print_preview(details.preview)
@@ -161,8 +159,7 @@ def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many runs to show.")
 @all_option
 @json_option
-@click.pass_context
-def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json: bool) -> None:
+def history(job: str, limit: int, everything: bool) -> None:
     """Show the latest runs of a job, newest first.
 
     Shows for each run how it ended, its result, and whether it reached each target.
@@ -174,8 +171,8 @@ def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json:
         runs = await access.jobs.list_runs(access.principal, job, limit=limit, everything=everything)
         return details, runs
 
-    details, runs = run_with_jobs(ctx, run)
-    if as_json:
+    details, runs = run_with_jobs(run)
+    if output.wants_json():
         output.print_json({"job_id": details.job.id, "runs": [wire.run_to_json(each) for each in runs]})
         return
     name = output.clean_line(details.job.name)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 @click.argument("person")
 @click.argument("role", metavar="ROLE", type=click.Choice([role.value for role in Role]))
 @json_option
-@click.pass_context
-def change_role(ctx: click.Context, person: str, role: str, as_json: bool) -> None:
+def change_role(person: str, role: str) -> None:
     """Change a person's role.
 
     A member talks to the agent everywhere and sees only their own conversations; an owner can view all and manage
@@ -43,16 +42,15 @@ def change_role(ctx: click.Context, person: str, role: str, as_json: bool) -> No
         member = lookup.find_person(await load_members(all_people), person)
         return await all_people.update(member.person.id, role=Role(role))
 
-    changed = run_with_accounts(ctx, run)
-    print_person(changed, f"{lookup.quote(changed.person.name)} is now {describe_role(changed)}.", as_json=as_json)
+    changed = run_with_accounts(run)
+    print_person(changed, f"{lookup.quote(changed.person.name)} is now {describe_role(changed)}.")
 
 
 @click.command("timezone")
 @click.argument("person")
 @click.argument("zone", metavar="ZONE")
 @json_option
-@click.pass_context
-def set_timezone(ctx: click.Context, person: str, zone: str, as_json: bool) -> None:
+def set_timezone(person: str, zone: str) -> None:
     """Set a person's time zone.
 
     ZONE is an IANA name such as Europe/Berlin, or `default` for the gateway's. New jobs of the person use it.
@@ -63,16 +61,15 @@ def set_timezone(ctx: click.Context, person: str, zone: str, as_json: bool) -> N
         await accounts.set_timezone(member.person.id, None if zone.lower() == "default" else zone)
         return await all_people.get(member.person.id)
 
-    changed = run_with_accounts(ctx, run)
+    changed = run_with_accounts(run)
     used = changed.person.timezone or "the gateway's"
-    print_person(changed, f"The time zone of {lookup.quote(changed.person.name)} is now {used}.", as_json=as_json)
+    print_person(changed, f"The time zone of {lookup.quote(changed.person.name)} is now {used}.")
 
 
 @click.command("remove")
 @click.argument("person")
 @json_option
-@click.pass_context
-def remove_person(ctx: click.Context, person: str, as_json: bool) -> None:
+def remove_person(person: str) -> None:
     """Remove a person's access.
 
     The person is signed out everywhere and can't talk to the agent any more. Their conversations stay.
@@ -83,16 +80,15 @@ def remove_person(ctx: click.Context, person: str, as_json: bool) -> None:
         await all_people.remove(member.person.id)
         return member
 
-    removed = run_with_accounts(ctx, run)
-    print_person(removed, f"Removed {lookup.quote(removed.person.name)}.", as_json=as_json)
+    removed = run_with_accounts(run)
+    print_person(removed, f"Removed {lookup.quote(removed.person.name)}.")
 
 
 @click.command("unlink")
 @click.argument("person")
 @click.argument("account")
 @json_option
-@click.pass_context
-def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool) -> None:
+def unlink_account(person: str, account: str) -> None:
     """Take a chat account out of a person.
 
     ACCOUNT is a platform, or platform:id if the person has several accounts there. It gets back what it had before it
@@ -103,10 +99,10 @@ def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool)
         member = lookup.find_person(await load_members(all_people), person)
         return await all_people.unlink(member.person.id, account)
 
-    changed = run_with_accounts(ctx, run)
+    changed = run_with_accounts(run)
     name = lookup.quote(changed.person.name)
     text = f"It has back what it had before the link; what was new since then stays with {name}."
-    print_person(changed, f"Unlinked {account} from {name}. {text}", as_json=as_json)
+    print_person(changed, f"Unlinked {account} from {name}. {text}")
 
 
 @click.command("approve")
@@ -122,8 +118,7 @@ def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool)
     ),
 )
 @json_option
-@click.pass_context
-def approve_request(ctx: click.Context, code: str, grant: str, as_json: bool) -> None:
+def approve_request(code: str, grant: str) -> None:
     """Give a stranger access.
 
     CODE is the code that the stranger got, or the id of the request. The stranger is told.
@@ -132,7 +127,7 @@ def approve_request(ctx: click.Context, code: str, grant: str, as_json: bool) ->
     async def run(_accounts: Accounts, all_people: People) -> Member:
         return await all_people.approve(code, Grant(grant))
 
-    member = run_with_accounts(ctx, run)
+    member = run_with_accounts(run)
     name = lookup.quote(member.person.name)
     text = f"{name} is now {describe_role(member)}."
     if grant == Grant.ME:
@@ -140,14 +135,13 @@ def approve_request(ctx: click.Context, code: str, grant: str, as_json: bool) ->
             f"The account is linked to {name}: it sees and can change everything that {name} has, as"
             f" {describe_role(member)}. To undo this, use `palaver people unlink`."
         )
-    print_person(member, text, as_json=as_json)
+    print_person(member, text)
 
 
 @click.command("deny")
 @click.argument("code")
 @json_option
-@click.pass_context
-def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
+def deny_request(code: str) -> None:
     """Deny a stranger access.
 
     CODE is the code that the stranger got, or the id of the request. The stranger is told.
@@ -156,11 +150,10 @@ def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
     async def run(_accounts: Accounts, all_people: People) -> PairingRequest:
         return await all_people.deny(code)
 
-    request = run_with_accounts(ctx, run)
-    if as_json:
-        output.print_json({"request": build_json(PairingRequestJson, request)})
-    else:
-        click.echo(f"Denied {lookup.quote(request.name or request.account)}.")
+    request = run_with_accounts(run)
+    output.print_result(
+        {"request": build_json(PairingRequestJson, request)}, f"Denied {lookup.quote(request.name or request.account)}."
+    )
 
 
 # `palaver people erase`: removes a person everywhere, after showing what would go.
@@ -176,8 +169,7 @@ def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
 )
 @yes_option
 @json_option
-@click.pass_context
-def erase(ctx: click.Context, person: str, dry_run: bool, rewrite_file: bool, yes: bool, as_json: bool) -> None:
+def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
     """Erase a person everywhere. This can't be undone.
 
     Deletes their conversations, files, memories, jobs, accounts and sign-ins. In conversations with others, their
@@ -191,21 +183,21 @@ def erase(ctx: click.Context, person: str, dry_run: bool, rewrite_file: bool, ye
     from palaver.operation.erasure import Erasures
     from palaver.operation.retention import rewrite_database_file
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         owner = store.get_owner().principal
         erasures = Erasures(store, Attachments(store, settings.home / "attachments"), settings.home / "outputs")
         person_id = asyncio.run(_find_person(Accounts(store).open_people(owner), erasures, store, person))
         preview = asyncio.run(erasures.preview(owner, person_id))
         if dry_run:
-            _print_report(preview, preview.report, "Would erase", as_json=as_json, is_done=False)
+            _print_report(preview, preview.report, "Would erase", is_done=False)
             return
         if not yes:
             _confirm(preview)
         report = asyncio.run(erasures.erase(owner, person_id))
         if rewrite_file and rewrite_database_file(store) is None:
             output.print_hint("PostgreSQL: run VACUUM FULL in the database to remove what deleted rows leave behind.")
-    _print_report(preview, report, "Erased", as_json=as_json, is_done=True)
+    _print_report(preview, report, "Erased", is_done=True)
 
 
 async def _find_person(all_people: People, erasures: Erasures, store: SessionStore, text: str) -> str:
@@ -234,8 +226,8 @@ def _confirm(preview: ErasurePreview) -> None:
         click.get_current_context().exit(1)
 
 
-def _print_report(preview: ErasurePreview, report: ErasureReport, verb: str, *, as_json: bool, is_done: bool) -> None:
-    if as_json:
+def _print_report(preview: ErasurePreview, report: ErasureReport, verb: str, *, is_done: bool) -> None:
+    if output.wants_json():
         output.print_json({"person_id": preview.person_id, "is_erased": is_done, "counts": report.to_dict()})
         return
     name = lookup.quote(preview.name)

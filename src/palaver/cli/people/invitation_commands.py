@@ -33,43 +33,41 @@ if TYPE_CHECKING:
     help="Members see only their own conversations; owners can view all and invite people. [default: member]",
 )
 @json_option
-@click.pass_context
-def invite(ctx: click.Context, name: str, role: str, as_json: bool) -> None:
+def invite(name: str, role: str) -> None:
     """Invite a person to the web page.
 
     Prints a sign-in link to send them. It works once, within three days.
     """
-    page_url = _find_page_url(ctx)
+    page_url = _find_page_url()
 
     async def run(_accounts: Accounts, all_people: People) -> Invitation:
         return await all_people.add(name, Role(role))
 
-    _print_invitation(run_with_accounts(ctx, run), page_url, as_json=as_json)
+    _print_invitation(run_with_accounts(run), page_url)
 
 
 @click.command("link")
 @click.argument("person")
 @json_option
-@click.pass_context
-def create_link(ctx: click.Context, person: str, as_json: bool) -> None:
+def create_link(person: str) -> None:
     """Create a new sign-in link for a person.
 
     It works once, within three days. The person's earlier links no longer work.
     """
-    page_url = _find_page_url(ctx)
+    page_url = _find_page_url()
 
     async def run(_accounts: Accounts, all_people: People) -> Invitation:
         member = lookup.find_person(await load_members(all_people), person)
         return await all_people.create_link(member.person.id)
 
-    _print_invitation(run_with_accounts(ctx, run), page_url, as_json=as_json)
+    _print_invitation(run_with_accounts(run), page_url)
 
 
-def _find_page_url(ctx: click.Context) -> str:
+def _find_page_url() -> str:
     """Return the URL of the page; raise an error if there is none."""
     from palaver.cli.running_servers import find_page_url
 
-    url = find_page_url(load_current_settings(ctx))
+    url = find_page_url(load_current_settings())
     if url is None:
         raise ConfigError(
             "Palaver is not running, so a link would lead nowhere. Start it in another terminal with"
@@ -78,10 +76,10 @@ def _find_page_url(ctx: click.Context) -> str:
     return url
 
 
-def _print_invitation(invitation: Invitation, page_url: str, *, as_json: bool) -> None:
+def _print_invitation(invitation: Invitation, page_url: str) -> None:
     url = f"{page_url}/sign-in#{invitation.secret}"
     is_local_only = is_loopback(urlsplit(page_url).hostname or "")
-    if as_json:
+    if output.wants_json():
         link = {"url": url, "expires_at": invitation.expires_at.isoformat(), "is_local_only": is_local_only}
         output.print_json({"person": member_to_json(invitation.member), "link": link})
         return
@@ -98,8 +96,7 @@ def _print_invitation(invitation: Invitation, page_url: str, *, as_json: bool) -
 @click.command()
 @click.argument("person", required=False)
 @json_option
-@click.pass_context
-def password(ctx: click.Context, person: str | None, as_json: bool) -> None:
+def password(person: str | None) -> None:
     """Set a person's password.
 
     Without PERSON, sets your own. Prompts for the new password. The person is signed out on all devices, and
@@ -118,11 +115,11 @@ def password(ctx: click.Context, person: str | None, as_json: bool) -> None:
         await accounts.set_password(member.person.id, _prompt_for_password(member))
         return await all_people.get(member.person.id)
 
-    changed = run_with_accounts(ctx, run)
-    if as_json:
-        output.print_json({"person": member_to_json(changed)})
-    else:
-        click.echo(f"Password set. {lookup.quote(changed.person.name)} can now sign in with this name and password.")
+    changed = run_with_accounts(run)
+    output.print_result(
+        {"person": member_to_json(changed)},
+        f"Password set. {lookup.quote(changed.person.name)} can now sign in with this name and password.",
+    )
 
 
 def _prompt_for_password(member: Member) -> str:

@@ -28,13 +28,13 @@ T = TypeVar("T")
 PAGE_SIZE = 500
 
 
-def run_with_accounts(ctx: click.Context, run: Callable[[Accounts, People], Coroutine[None, None, T]]) -> T:
+def run_with_accounts(run: Callable[[Accounts, People], Coroutine[None, None, T]]) -> T:
     """Open the store and run a coroutine with all accounts, as the owner of this gateway."""
     import asyncio
 
     from palaver.accounts.accounts import Accounts
 
-    with open_store(load_cli_settings(ctx)) as store:
+    with open_store(load_cli_settings()) as store:
         owner = store.get_owner()
         accounts = Accounts(store)
         return asyncio.run(run(accounts, accounts.open_people(owner.principal)))
@@ -49,11 +49,8 @@ async def load_members(all_people: People) -> list[Member]:
     return members
 
 
-def print_person(member: Member, text: str, *, as_json: bool) -> None:
-    if as_json:
-        output.print_json({"person": member_to_json(member)})
-    else:
-        click.echo(text)
+def print_person(member: Member, text: str) -> None:
+    output.print_result({"person": member_to_json(member)}, text)
 
 
 def describe_role(member: Member) -> str:
@@ -80,25 +77,21 @@ _REQUEST_COLUMNS = (
 
 @click.command("list")
 @json_option
-@click.pass_context
-def list_people(ctx: click.Context, as_json: bool) -> None:
+def list_people() -> None:
     """List everybody, newest first."""
 
     async def run(_accounts: Accounts, all_people: People) -> list[Member]:
         return await load_members(all_people)
 
-    members = run_with_accounts(ctx, run)
+    members = run_with_accounts(run)
     now = datetime.now(UTC)
-    if as_json:
-        output.print_json({"people": [member_to_json(member) for member in members]})
-    else:
-        output.print_table(_COLUMNS, [_make_row(member, now) for member in members])
+    document = {"people": [member_to_json(member) for member in members]}
+    output.print_list(document, _COLUMNS, [_make_row(member, now) for member in members], empty="")
 
 
 @click.command("requests")
 @json_option
-@click.pass_context
-def list_requests(ctx: click.Context, as_json: bool) -> None:
+def list_requests() -> None:
     """List the strangers who ask for access.
 
     Each of them got a code in their chat. Ask for it, and approve it with `people approve`.
@@ -107,14 +100,11 @@ def list_requests(ctx: click.Context, as_json: bool) -> None:
     async def run(_accounts: Accounts, all_people: People) -> Sequence[PairingRequest]:
         return await all_people.list_requests()
 
-    requests = run_with_accounts(ctx, run)
+    requests = run_with_accounts(run)
     now = datetime.now(UTC)
-    if as_json:
-        output.print_json({"requests": [build_json(PairingRequestJson, request) for request in requests]})
-    elif requests:
-        output.print_table(_REQUEST_COLUMNS, [_make_request_row(request, now) for request in requests])
-    else:
-        click.echo("There are no requests for access.")
+    document = {"requests": [build_json(PairingRequestJson, request) for request in requests]}
+    rows = [_make_request_row(request, now) for request in requests]
+    output.print_list(document, _REQUEST_COLUMNS, rows, "There are no requests for access.")
 
 
 def _make_row(member: Member, now: datetime) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ from palaver.cli.platforms.list_commands import list_platforms, show
 @click.group(invoke_without_command=True)
 @json_option
 @click.pass_context
-def platforms(ctx: click.Context, as_json: bool) -> None:
+def platforms(ctx: click.Context) -> None:
     """Show the accounts on chat platforms, and connect, test and link them.
 
     Without a command, lists them.
     """
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_platforms, as_json=as_json)
+        ctx.invoke(list_platforms)
 
 
 platforms.add_command(list_platforms)

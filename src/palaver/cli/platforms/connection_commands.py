@@ -26,39 +26,37 @@ WAIT_SECONDS = 120.0  # for the result; signing in may take a minute
 @click.command()
 @account_argument
 @json_option
-@click.pass_context
-def connect(ctx: click.Context, account: str, as_json: bool) -> None:
+def connect(account: str) -> None:
     """Connect an account now, instead of after its pause.
 
     ACCOUNT is a platform, such as telegram, or one of several accounts there, such as telegram@work. A server has to
     run it. The exit code is 0 when it is connected.
     """
-    _run(ctx, account, as_json=as_json, needs_server=True)
+    _run(account, needs_server=True)
 
 
 @click.command()
 @account_argument
 @json_option
-@click.pass_context
-def test(ctx: click.Context, account: str, as_json: bool) -> None:
+def test(account: str) -> None:
     """Test the connection of an account: sign in, and say what is missing.
 
     ACCOUNT is a platform, such as telegram, or one of several accounts there, such as telegram@work. It works while a
     server runs it, and before one does. The exit code is 0 when it works.
     """
-    _run(ctx, account, as_json=as_json, needs_server=False)
+    _run(account, needs_server=False)
 
 
-def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) -> None:
+def _run(name: str, *, needs_server: bool) -> None:
     import asyncio
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         found = find_account(load_accounts(settings, store), name)
         is_connected = needs_server and found.health.state is AccountState.LIVE
         status = None if is_connected else asyncio.run(_test(store, found, needs_server=needs_server))
     health = found.health if status is None else replace(found.health, status=status)
-    if as_json:
+    if output.wants_json():
         output.print_json(account_to_json(replace(found, health=health)))
     elif is_connected:
         click.echo(f"{health.label} is already connected.")
@@ -66,7 +64,7 @@ def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) ->
         for line in _describe_result(health):
             click.echo(output.clean_line(line))
     if not is_connected and not _is_working(health):
-        ctx.exit(1)
+        click.get_current_context().exit(1)
 
 
 async def _test(store: SessionStore, account: Account, *, needs_server: bool) -> AccountStatus:

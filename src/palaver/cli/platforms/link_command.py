@@ -32,15 +32,14 @@ _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 @click.command()
 @account_argument
-@click.pass_context
-def link(ctx: click.Context, account: str) -> None:
+def link(account: str) -> None:
     """Link an account with your phone: shows a QR code or a code to type, until it is linked.
 
     ACCOUNT is a platform, such as signal, or one of several accounts there, such as signal@work. A server has to run
     it. The exit code is 0 when it is linked.
     """
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         health = find_account(load_accounts(settings, store), account).health
         if health.state is AccountState.REFUSED:  # connecting it now may ask for a new link
@@ -52,7 +51,7 @@ def link(ctx: click.Context, account: str) -> None:
         return
     reason = output.clean_line(status.error or STATE_LABELS[status.state])
     click.echo(f"{health.label} is not linked: {reason}", err=True)
-    ctx.exit(1)
+    click.get_current_context().exit(1)
 
 
 def _connect(store: SessionStore, health: AccountHealth) -> None:

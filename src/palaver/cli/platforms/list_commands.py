@@ -33,11 +33,10 @@ _COLUMNS = (
 
 @click.command("list")
 @json_option
-@click.pass_context
-def list_platforms(ctx: click.Context, as_json: bool) -> None:
+def list_platforms() -> None:
     """List all accounts, with their state and what waits to be sent."""
-    accounts, is_server_running = _load_accounts(ctx)
-    if as_json:
+    accounts, is_server_running = _load_accounts()
+    if output.wants_json():
         documents = [account_to_json(each) for each in accounts]
         output.print_json({"server_running": is_server_running, "accounts": documents})
         return
@@ -53,15 +52,14 @@ def list_platforms(ctx: click.Context, as_json: bool) -> None:
 @click.command()
 @account_argument
 @json_option
-@click.pass_context
-def show(ctx: click.Context, account: str, as_json: bool) -> None:
+def show(account: str) -> None:
     """Show everything about an account.
 
     ACCOUNT is a platform, such as telegram, or one of several accounts there, such as telegram@work.
     """
-    accounts, is_server_running = _load_accounts(ctx)
+    accounts, is_server_running = _load_accounts()
     found = find_account(accounts, account)
-    if as_json:
+    if output.wants_json():
         output.print_json(account_to_json(found))
         return
     _print_account(found)
@@ -69,10 +67,10 @@ def show(ctx: click.Context, account: str, as_json: bool) -> None:
         output.print_hint(f"No server is running here. Start one with `{format_command('serve')}`.")
 
 
-def _load_accounts(ctx: click.Context) -> tuple[Sequence[Account], bool]:
+def _load_accounts() -> tuple[Sequence[Account], bool]:
     """Return all accounts, and whether a server runs that could connect them."""
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         accounts = load_accounts(settings, store)
     runs_account = any(each.health.state is not AccountState.OFF for each in accounts)  # maybe on another machine

@@ -18,6 +18,7 @@ from palaver.cli.options import (
     open_view,
     platform_option,
     session_argument,
+    wants_mine,
     yes_option,
 )
 from palaver.core.errors import InvalidInput
@@ -27,10 +28,12 @@ from palaver.core.wire import build_json
 from palaver.sessions.view_wire import UndoJson
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
 
     from palaver.operation.retention import PruneReport
     from palaver.sessions.model import Session
+    from palaver.sessions.view import SessionView
 
 
 MAX_TURNS = 1_000_000  # more turns than any conversation has
@@ -42,75 +45,49 @@ MAX_TURNS = 1_000_000  # more turns than any conversation has
 @click.option("--clear", is_flag=True, help="Remove the title instead.")
 @mine_option
 @json_option
-@click.pass_context
-def rename(ctx: click.Context, session: str, title: tuple[str, ...], clear: bool, mine: bool, as_json: bool) -> None:
+def rename(session: str, title: tuple[str, ...], clear: bool) -> None:
     """Change the title of a conversation.
 
     A title has at most 100 characters, and a person can use each title only once.
     """
     if clear == bool(title):
         raise click.UsageError("Give either a TITLE or --clear.")
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         before = lookup.find_session(view, session)
         after = view.rename(before.id, None if clear else " ".join(title))
     name = lookup.describe_session(before)
     text = f"Removed the title of {name}." if clear else f"Renamed {name} to {lookup.quote(after.title or '')}."
-    _print_change(before, after, text, as_json=as_json)
+    _print_change(before, after, text)
 
 
-@click.command()
-@session_argument
-@mine_option
-@json_option
-@click.pass_context
-def pin(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
-    """Pin a conversation."""
-    with open_view(ctx, mine=mine) as view:
-        before = lookup.find_session(view, session)
-        after = view.pin(before.id, True)
-    _print_change(before, after, f"Pinned {lookup.describe_session(before)}.", as_json=as_json)
+def _make_mark_command(
+    name: str, done: str, help_text: str, mark: Callable[[SessionView, str], Session]
+) -> click.Command:
+    """Make a command that marks a conversation and has no other arguments."""
+
+    def run(session: str) -> None:
+        with open_view() as view:
+            before = lookup.find_session(view, session)
+            after = mark(view, before.id)
+        _print_change(before, after, f"{done} {lookup.describe_session(before)}.")
+
+    return click.command(name, help=help_text)(session_argument(mine_option(json_option(run))))
 
 
-@click.command()
-@session_argument
-@mine_option
-@json_option
-@click.pass_context
-def unpin(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
-    """Unpin a conversation."""
-    with open_view(ctx, mine=mine) as view:
-        before = lookup.find_session(view, session)
-        after = view.pin(before.id, False)
-    _print_change(before, after, f"Unpinned {lookup.describe_session(before)}.", as_json=as_json)
-
-
-@click.command()
-@session_argument
-@mine_option
-@json_option
-@click.pass_context
-def archive(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
+pin = _make_mark_command("pin", "Pinned", "Pin a conversation.", lambda view, found: view.pin(found, True))
+unpin = _make_mark_command("unpin", "Unpinned", "Unpin a conversation.", lambda view, found: view.pin(found, False))
+archive = _make_mark_command(
+    "archive",
+    "Archived",
     """Archive a conversation.
 
     An archived conversation keeps all its messages and is still searched. `list --archived` lists it.
-    """
-    with open_view(ctx, mine=mine) as view:
-        before = lookup.find_session(view, session)
-        after = view.archive(before.id, True)
-    _print_change(before, after, f"Archived {lookup.describe_session(before)}.", as_json=as_json)
-
-
-@click.command()
-@session_argument
-@mine_option
-@json_option
-@click.pass_context
-def unarchive(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
-    """Unarchive a conversation."""
-    with open_view(ctx, mine=mine) as view:
-        before = lookup.find_session(view, session)
-        after = view.archive(before.id, False)
-    _print_change(before, after, f"Unarchived {lookup.describe_session(before)}.", as_json=as_json)
+    """,
+    lambda view, found: view.archive(found, True),
+)
+unarchive = _make_mark_command(
+    "unarchive", "Unarchived", "Unarchive a conversation.", lambda view, found: view.archive(found, False)
+)
 
 
 @click.command()
@@ -119,25 +96,23 @@ def unarchive(ctx: click.Context, session: str, mine: bool, as_json: bool) -> No
 @click.option("--no-project", is_flag=True, help="Remove the conversation from its project instead.")
 @mine_option
 @json_option
-@click.pass_context
-def move(ctx: click.Context, session: str, project: str | None, no_project: bool, mine: bool, as_json: bool) -> None:
+def move(session: str, project: str | None, no_project: bool) -> None:
     """Move a conversation to one of your projects."""
     if no_project == (project is not None):
         raise click.UsageError("Give either a PROJECT or --no-project.")
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         before = lookup.find_session(view, session)
         target = None if project is None else lookup.find_project(view, project)
         after = view.move(before.id, target.id if target else None)
     name = lookup.describe_session(before)
     text = f"Moved {name} to project {lookup.quote(target.name)}." if target else f"Removed {name} from its project."
-    _print_change(before, after, text, as_json=as_json)
+    _print_change(before, after, text)
 
 
-def _print_change(before: Session, after: Session, text: str, *, as_json: bool) -> None:
-    if as_json:
-        output.print_json({"session": after.to_dict(), "changed": before != after})
-    else:
-        click.echo(text if before != after else "Nothing to change.")
+def _print_change(before: Session, after: Session, text: str) -> None:
+    output.print_result(
+        {"session": after.to_dict(), "changed": before != after}, text if before != after else "Nothing to change."
+    )
 
 
 @click.command()
@@ -145,22 +120,18 @@ def _print_change(before: Session, after: Session, text: str, *, as_json: bool) 
 @yes_option
 @mine_option
 @json_option
-@click.pass_context
-def delete(ctx: click.Context, session: str, yes: bool, mine: bool, as_json: bool) -> None:
+def delete(session: str, yes: bool) -> None:
     """Permanently delete a conversation and its log.
 
     Asks for confirmation first.
     """
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         found = lookup.find_session(view, session)
         count = output.format_count(found.message_count, "message")
         description = f"{lookup.describe_session(found)} ({transcript.format_place(found)}, {count})"
         confirm_or_exit(f"Permanently delete {description}?", skip=yes)
         view.delete_completely(found.id)
-    if as_json:
-        output.print_json({"deleted": found.to_dict()})
-    else:
-        click.echo(f"Deleted {description}.")
+    output.print_result({"deleted": found.to_dict()}, f"Deleted {description}.")
 
 
 @click.command()
@@ -168,16 +139,15 @@ def delete(ctx: click.Context, session: str, yes: bool, mine: bool, as_json: boo
 @click.argument("turns", type=click.IntRange(1, MAX_TURNS), default=1)
 @mine_option
 @json_option
-@click.pass_context
-def undo(ctx: click.Context, session: str, turns: int, mine: bool, as_json: bool) -> None:
+def undo(session: str, turns: int) -> None:
     """Undo the last turn, or the last TURNS turns.
 
     A turn is a message from a person and everything that follows it. `redo` shows it again.
     """
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         found = lookup.find_session(view, session)
         result = view.undo(found.id, turns)
-    if as_json:
+    if output.wants_json():
         output.print_json(build_json(UndoJson, result, session_id=found.id))
         return
     every_turn = " (all of them)" if result.turns < turns else ""
@@ -193,13 +163,12 @@ def undo(ctx: click.Context, session: str, turns: int, mine: bool, as_json: bool
 @session_argument
 @mine_option
 @json_option
-@click.pass_context
-def redo(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
+def redo(session: str) -> None:
     """Redo what the last undo hid."""
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         found = lookup.find_session(view, session)
         result = view.redo(found.id)
-    if as_json:
+    if output.wants_json():
         output.print_json(build_json(UndoJson, result, session_id=found.id))
         return
     count = f"{output.format_count(result.turns, 'turn')}, {output.format_count(result.messages, 'message')}"
@@ -230,10 +199,7 @@ _FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".html": "html"
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @mine_option
-@click.pass_context
-def export(
-    ctx: click.Context, session: str, path: Path | None, file_format: str | None, force: bool, mine: bool
-) -> None:
+def export(session: str, path: Path | None, file_format: str | None, force: bool) -> None:
     """Export a whole conversation.
 
     Prints it, or writes a FILE that only you can read.
@@ -241,24 +207,22 @@ def export(
     to_stdout = path is None or str(path) == "-"
     if file_format is None:
         file_format = _FORMAT_BY_SUFFIX.get("" if path is None else path.suffix.lower(), "json")
-    _export_document(ctx, session, None if to_stdout else path, file_format, force=force, mine=mine)
+    _export_document(session, None if to_stdout else path, file_format, force=force)
 
 
-def _export_document(
-    ctx: click.Context, session: str, path: Path | None, file_format: str, *, force: bool, mine: bool
-) -> None:
+def _export_document(session: str, path: Path | None, file_format: str, *, force: bool) -> None:
     """Write a document as it is made, piece by piece."""
     from palaver.core.files import write_pieces_atomically
     from palaver.media.attachments import Attachments
     from palaver.sessions.export import DocumentFormat
     from palaver.transfer.documents import Documents
 
-    settings = load_cli_settings(ctx)
+    settings = load_cli_settings()
     with open_store(settings) as store:
         principal = store.get_owner().principal
-        found = lookup.find_session(store.seen_by(principal, everything=not mine), session)
+        found = lookup.find_session(store.seen_by(principal, everything=not wants_mine()), session)
         documents = Documents(store, Attachments(store, settings.home / "attachments"))
-        pieces = documents.iterate(principal, found.id, DocumentFormat(file_format), everything=not mine)
+        pieces = documents.iterate(principal, found.id, DocumentFormat(file_format), everything=not wants_mine())
         if file_format == "json":
             ascii_only = path is None and not output.can_print_unicode()
             pieces = (output.escape_json(piece, ascii_only=ascii_only) for piece in pieces)
@@ -297,8 +261,7 @@ def _parse_age(_ctx: click.Context, _option: click.Parameter, text: str) -> time
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @yes_option
 @json_option
-@click.pass_context
-def prune(ctx: click.Context, age: timedelta, platform: str | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+def prune(age: timedelta, platform: str | None, dry_run: bool, yes: bool) -> None:
     """Delete everybody's conversations that were not used for long.
 
     What counts is the last activity, not when a conversation began. Pinned conversations stay, and so do those in
@@ -308,7 +271,7 @@ def prune(ctx: click.Context, age: timedelta, platform: str | None, dry_run: boo
 
     from palaver.operation.retention import Retention
 
-    settings = load_current_settings(ctx)
+    settings = load_current_settings()
     name = None if platform is None else str(Platform(platform))
     with open_store(settings) as store:
         retention = Retention(store, lambda: settings.turns.retention)
@@ -319,7 +282,7 @@ def prune(ctx: click.Context, age: timedelta, platform: str | None, dry_run: boo
                 output.print_hint(_describe(report, "would be deleted"))
             confirm_or_exit(f"Delete {output.format_count(report.sessions, 'conversation')}?", skip=yes)
             report = asyncio.run(retention.prune(owner, age, platform=name, dry_run=False))
-    if as_json:
+    if output.wants_json():
         output.print_json(report.to_dict() | {"is_dry_run": dry_run})
     elif not report.sessions:
         click.echo("No conversation is that old, or those that are can't be deleted because they are pinned or in use.")

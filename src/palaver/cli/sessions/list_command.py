@@ -60,9 +60,7 @@ _EXPIRED_COLUMNS = (*_COLUMNS[:2], Column("ENDED"), *_COLUMNS[2:])
 )
 @mine_option
 @json_option
-@click.pass_context
 def list_sessions(
-    ctx: click.Context,
     limit: int,
     cursor: str | None,
     archived: bool,
@@ -73,8 +71,6 @@ def list_sessions(
     after: datetime | None,
     before: datetime | None,
     query: str | None,
-    mine: bool,
-    as_json: bool,
 ) -> None:
     """List conversations, newest first.
 
@@ -85,7 +81,7 @@ def list_sessions(
     if len(states) > 1:
         raise click.UsageError(f"Use only one of {' and '.join(f'--{name}' for name in states)}.")
     state = states[0] if states else "active"
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         project_id = lookup.find_project(view, project).id if project is not None else None
         page = view.list(
             state=state,
@@ -98,7 +94,7 @@ def list_sessions(
             text=query,
         )
         only_archived = not page and state == "active" and bool(view.list(state="archived", limit=1))
-    if as_json:
+    if output.wants_json():
         output.print_json({"sessions": [session.to_dict() for session in page], "next_cursor": page.cursor})
     elif page or page.cursor is not None:
         _print_page(page, with_end=expired)
@@ -169,9 +165,7 @@ MAX_INDEXING_SECONDS = 10.0  # that a search in the terminal waits for messages 
 @click.option("--without", metavar="WORDS", multiple=True, help="Only messages without these words.")
 @mine_option
 @json_option
-@click.pass_context
 def search(
-    ctx: click.Context,
     words: tuple[str, ...],
     limit: int,
     cursor: str | None,
@@ -184,16 +178,14 @@ def search(
     person: str | None,
     archived: str,
     without: tuple[str, ...],
-    mine: bool,
-    as_json: bool,
 ) -> None:
     """Find messages by their words, newest first.
 
     A message must contain all WORDS. Use '"two words"' for a phrase (with two pairs of quotes, because the shell
     removes one), begin* for the beginning of a word, and -word to exclude a word.
     """
-    query = _build_query(ctx, words)
-    with open_view(ctx, mine=mine) as view:
+    query = _build_query(words)
+    with open_view() as view:
         session_id = None if within is None else lookup.find_session(view, within).id
         search_filter = SearchFilter(
             platform=platform,
@@ -208,9 +200,9 @@ def search(
         hits = _search_while_indexing(
             lambda: view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
         )
-        sessions = {} if as_json else {found: view.get(found) for found in {hit.session_id for hit in hits}}
+        sessions = {} if output.wants_json() else {found: view.get(found) for found in {hit.session_id for hit in hits}}
     next_cursor = hits[-1].cursor if len(hits) == limit else None
-    if as_json:
+    if output.wants_json():
         found = [hit.to_dict() for hit in hits]
         output.print_json({"hits": found, "is_indexing": hits.is_indexing, "next_cursor": next_cursor})
     elif hits:
@@ -229,17 +221,17 @@ def _search_while_indexing(search: Callable[[], SearchHits]) -> SearchHits:
     return hits
 
 
-def _build_query(ctx: click.Context, words: tuple[str, ...]) -> str:
+def _build_query(words: tuple[str, ...]) -> str:
     """Join the words to a query; a word with two dashes is a mistyped option, with one dash an excluded word."""
     from palaver.sessions.search_text import parse_query
 
     for word in words:
         if word.startswith("--"):
-            options = [name for option in ctx.command.params for name in option.opts]
-            raise click.NoSuchOption(word.partition("=")[0], possibilities=options, ctx=ctx)
+            options = [name for option in click.get_current_context().command.params for name in option.opts]
+            raise click.NoSuchOption(word.partition("=")[0], possibilities=options)
     query = " ".join(words)
     if parse_query(query).is_empty:
-        raise click.BadArgumentUsage(f"{lookup.quote(query)} contains no word to search for.", ctx=ctx)
+        raise click.BadArgumentUsage(f"{lookup.quote(query)} contains no word to search for.")
     return query
 
 
@@ -267,26 +259,17 @@ LOG_BATCH_SIZE = 1000
 @click.option("--log", is_flag=True, help="Show the complete log, including undone messages and other events.")
 @mine_option
 @json_option
-@click.pass_context
-def show(
-    ctx: click.Context,
-    session: str,
-    limit: int | None,
-    show_all: bool,
-    log: bool,
-    mine: bool,
-    as_json: bool,
-) -> None:
+def show(session: str, limit: int | None, show_all: bool, log: bool) -> None:
     """Show the last messages of a conversation."""
     if show_all and limit is not None:
         raise click.UsageError("Use either --all or --limit, not both.")
     max_events = None if show_all else limit or DEFAULT_LIMIT
-    with open_view(ctx, mine=mine) as view:
+    with open_view() as view:
         found = lookup.find_session(view, session)
         events = _load_log(view, found, max_events) if log else view.load_messages(found.id, limit=max_events)
         project = _find_project_name(view, found)
-        names = view.transcripts.load_person_names(found.id, events) if as_json else {}
-    if as_json:
+        names = view.transcripts.load_person_names(found.id, events) if output.wants_json() else {}
+    if output.wants_json():
         key = "events" if log else "messages"
         output.print_json(
             {
