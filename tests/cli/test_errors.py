@@ -85,7 +85,7 @@ def test_a_bug_in_palaver_is_not_hidden() -> None:
 
 
 def test_an_interrupt_exits_with_130(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "load_cli_settings", lambda: make_raising(KeyboardInterrupt())())
+    monkeypatch.setattr(options, "load_cli_settings", make_raising(KeyboardInterrupt()))
     assert "Traceback" not in home("sessions", "list", code=130).stderr
     assert home.get_json_error("sessions", "list", code=130)["code"] == "interrupted"
 
