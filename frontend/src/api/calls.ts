@@ -184,11 +184,11 @@ export function uploadFile(file: File): Promise<Attachment> {
 
 type Schemas = components["schemas"];
 
-export function getSpeech(): Promise<Schemas["SpeechOut"]> {
+export function getSpeech(): Promise<Schemas["SpeechJson"]> {
   return request("GET", "/speech");
 }
 
-export function transcribe(attachmentId: string): Promise<Schemas["TranscriptOut"]> {
+export function transcribe(attachmentId: string): Promise<Schemas["TranscriptJson"]> {
   return request("POST", `/attachments/${attachmentId}/transcript`);
 }
 
@@ -207,7 +207,7 @@ export async function speakAnswer(
 
 // ---- notifications ---------------------------------------------------------------------------------------
 
-export function getPushStatus(): Promise<Schemas["PushStatusOut"]> {
+export function getPushStatus(): Promise<Schemas["PushStatusJson"]> {
   return request("GET", "/me/push-subscriptions");
 }
 

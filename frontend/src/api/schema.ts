@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: e648b4c1121d2eef127e57980fe957bd36330780956e4b11742f2e621be57570
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: c4529d742d37877f42684539bc44b4a843ef054859515e741ced47c6ff8828ff
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -20,10 +20,10 @@ export interface components {
             };
         };
         /**
-         * AccountTestOut
+         * AccountTestJson
          * @description How signing in went. The account is not connected.
          */
-        AccountTestOut: {
+        AccountTestJson: {
             /** Ok */
             ok: boolean;
             /** Seconds */
@@ -57,6 +57,16 @@ export interface components {
             key?: string | null;
         };
         /**
+         * AgentJson
+         * @description The agent that answers here.
+         */
+        AgentJson: {
+            /** Model */
+            model: string;
+            /** Description */
+            description: string;
+        };
+        /**
          * AgentMemoryJson
          * @description Whether the agent can use its memory for you.
          */
@@ -81,16 +91,6 @@ export interface components {
              * @description Whether the agent learns facts by itself when a conversation ends.
              */
             learn: boolean;
-        };
-        /**
-         * AgentOut
-         * @description The agent that answers here.
-         */
-        AgentOut: {
-            /** Model */
-            model: string;
-            /** Description */
-            description: string;
         };
         /**
          * AllOfferedModelsJson
@@ -156,10 +156,10 @@ export interface components {
             id: string | null;
         };
         /**
-         * AvailableModelsOut
+         * AvailableModelsJson
          * @description The models of a provider, as it lists them.
          */
-        AvailableModelsOut: {
+        AvailableModelsJson: {
             /**
              * Models
              * @description Without the provider: `provider:name` is the name of a model in settings.
@@ -268,10 +268,10 @@ export interface components {
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
         /**
-         * ChangeItemOut
+         * ChangeItemJson
          * @description One key of a change. A secret is shown as `set`, with its last characters if it is long.
          */
-        ChangeItemOut: {
+        ChangeItemJson: {
             /** Key */
             key: string;
             /** Before */
@@ -452,10 +452,10 @@ export interface components {
             session_id?: string | null;
         };
         /**
-         * CommandOut
+         * CommandJson
          * @description A slash command.
          */
-        CommandOut: {
+        CommandJson: {
             /** Name */
             name: string;
             /** Usage */
@@ -464,12 +464,12 @@ export interface components {
             summary: string;
         };
         /**
-         * CommandsOut
+         * CommandsJson
          * @description The slash commands that you can use.
          */
-        CommandsOut: {
+        CommandsJson: {
             /** Commands */
-            commands: components["schemas"]["CommandOut"][];
+            commands: components["schemas"]["CommandJson"][];
         };
         /**
          * CompactIn
@@ -836,10 +836,10 @@ export interface components {
             is_current: boolean;
         };
         /**
-         * DevicesOut
+         * DevicesJson
          * @description Browsers signed in to your account, newest first.
          */
-        DevicesOut: {
+        DevicesJson: {
             /** Devices */
             devices: components["schemas"]["DeviceJson"][];
         };
@@ -889,10 +889,10 @@ export interface components {
             name: string;
         };
         /**
-         * ErasureOut
+         * ErasureJson
          * @description A count of what was erased.
          */
-        ErasureOut: {
+        ErasureJson: {
             /**
              * Counts
              * @description How many there were of each kind.
@@ -904,10 +904,10 @@ export interface components {
             ended_at: string | null;
         };
         /**
-         * ErasurePreviewOut
+         * ErasurePreviewJson
          * @description The person who would be erased, and how much would go.
          */
-        ErasurePreviewOut: {
+        ErasurePreviewJson: {
             /** Person Id */
             person_id: string;
             /**
@@ -975,10 +975,10 @@ export interface components {
          */
         FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_problem" | "server_silent" | "server_stopped" | "turns_waiting" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "integrity_repairable" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
         /**
-         * FindingOut
+         * FindingJson
          * @description The result of a check.
          */
-        FindingOut: {
+        FindingJson: {
             /** @description A stable identifier for programs. */
             code: components["schemas"]["FindingCode"];
             /** Subject */
@@ -1037,17 +1037,17 @@ export interface components {
          */
         Grant: "member" | "guest" | "me";
         /**
-         * HealthDetailsOut
+         * HealthDetailsJson
          * @description The result of `palaver doctor`.
          */
-        HealthDetailsOut: {
+        HealthDetailsJson: {
             /**
              * Ok
              * @description Whether there are no problems; there may be warnings.
              */
             ok: boolean;
             /** Findings */
-            findings: components["schemas"]["FindingOut"][];
+            findings: components["schemas"]["FindingJson"][];
             /** Version */
             version: string;
             /**
@@ -1059,10 +1059,10 @@ export interface components {
             duration_seconds: number;
         };
         /**
-         * HealthOut
+         * HealthJson
          * @description The health of the server.
          */
-        HealthOut: {
+        HealthJson: {
             /**
              * Status
              * @constant
@@ -1088,10 +1088,10 @@ export interface components {
             target: string;
         };
         /**
-         * ImportOut
+         * ImportJson
          * @description A file that was uploaded to import it, and what has become of it.
          */
-        ImportOut: {
+        ImportJson: {
             /**
              * Id
              * @example imp_0123456789abcdef
@@ -1127,27 +1127,27 @@ export interface components {
              */
             total: number | null;
             /** @description What would come in (`ready`), or has come in (`done`). */
-            report: components["schemas"]["ReportOut"] | null;
+            report: components["schemas"]["ReportJson"] | null;
             /** @description Why it failed. */
             error: components["schemas"]["ErrorBody"] | null;
         };
         /**
-         * ImportsOut
+         * ImportsJson
          * @description Your imports of the last day, and how large a file may be.
          */
-        ImportsOut: {
+        ImportsJson: {
             /** Imports */
-            imports: components["schemas"]["ImportOut"][];
+            imports: components["schemas"]["ImportJson"][];
             /** Max Bytes */
             max_bytes: number;
         };
         /**
-         * InvitationOut
+         * InvitationJson
          * @description A person, and the sign-in link to send them.
          */
-        InvitationOut: {
+        InvitationJson: {
             person: components["schemas"]["MemberJson"];
-            link: components["schemas"]["SignInLinkOut"];
+            link: components["schemas"]["SignInLinkJson"];
         };
         /**
          * JobDetailsJson
@@ -1767,10 +1767,10 @@ export interface components {
             code: string;
         };
         /**
-         * LinkCodeOut
+         * LinkCodeJson
          * @description A code to send with `/link` from your other account. It is shown once.
          */
-        LinkCodeOut: {
+        LinkCodeJson: {
             /** Code */
             code: string;
             /**
@@ -1780,10 +1780,10 @@ export interface components {
             expires_at: string;
         };
         /**
-         * LinkOut
+         * LinkJson
          * @description The result of a code or an answer.
          */
-        LinkOut: {
+        LinkJson: {
             /** Is Linked */
             is_linked: boolean;
             pending: components["schemas"]["PendingLinkJson"] | null;
@@ -1851,10 +1851,10 @@ export interface components {
             expires_at: string | null;
         };
         /**
-         * LinksOut
+         * LinksJson
          * @description Your chat accounts, and the link that waits for you.
          */
-        LinksOut: {
+        LinksJson: {
             /** Accounts */
             accounts: components["schemas"]["LinkedAccountJson"][];
             pending: components["schemas"]["PendingLinkJson"] | null;
@@ -1908,10 +1908,10 @@ export interface components {
             has_more_after: boolean;
         };
         /**
-         * LogProcessOut
+         * LogProcessJson
          * @description The process whose lines are listed. Other servers on the same database have their own.
          */
-        LogProcessOut: {
+        LogProcessJson: {
             /** Id */
             id: string;
             /** Host */
@@ -1925,10 +1925,10 @@ export interface components {
             started_at: string;
         };
         /**
-         * LogRecordOut
+         * LogRecordJson
          * @description A line of the log. Secrets are removed from it; messages of people are never in it.
          */
-        LogRecordOut: {
+        LogRecordJson: {
             /** No */
             no: number;
             /** At */
@@ -1945,13 +1945,13 @@ export interface components {
             };
         };
         /**
-         * LogsOut
+         * LogsJson
          * @description Lines of the log, oldest first.
          */
-        LogsOut: {
-            process: components["schemas"]["LogProcessOut"];
+        LogsJson: {
+            process: components["schemas"]["LogProcessJson"];
             /** Records */
-            records: components["schemas"]["LogRecordOut"][];
+            records: components["schemas"]["LogRecordJson"][];
             /**
              * Cursor
              * @description Pass this as `cursor` to get what is logged later.
@@ -1975,10 +1975,10 @@ export interface components {
             seq: number;
         };
         /**
-         * MeOut
+         * MeJson
          * @description Your account, and the server that you are signed in to.
          */
-        MeOut: {
+        MeJson: {
             person: components["schemas"]["PersonJson"];
             sign_in_methods: components["schemas"]["SignInMethodsJson"];
             /**
@@ -1993,7 +1993,7 @@ export interface components {
              * @description How to call Palaver in a terminal of the server.
              */
             command: string;
-            agent: components["schemas"]["AgentOut"];
+            agent: components["schemas"]["AgentJson"];
             /**
              * Server Timezone
              * @description The time zone of people who have chosen none.
@@ -2404,10 +2404,10 @@ export interface components {
             expires_in_days?: number | null;
         };
         /**
-         * NewTokenOut
+         * NewTokenJson
          * @description A new API token with its secret.
          */
-        NewTokenOut: {
+        NewTokenJson: {
             token: components["schemas"]["TokenJson"];
             /**
              * Secret
@@ -2416,10 +2416,10 @@ export interface components {
             secret: string;
         };
         /**
-         * NotesOut
+         * NotesJson
          * @description Notes about an import: how many, and the first of them.
          */
-        NotesOut: {
+        NotesJson: {
             /** Count */
             count: number;
             /** Listed */
@@ -2520,10 +2520,10 @@ export interface components {
             expires_at: string;
         };
         /**
-         * PairingRequestsOut
+         * PairingRequestsJson
          * @description Requests for access, the oldest first.
          */
-        PairingRequestsOut: {
+        PairingRequestsJson: {
             /** Requests */
             requests: components["schemas"]["PairingRequestJson"][];
         };
@@ -2563,10 +2563,10 @@ export interface components {
             };
         };
         /**
-         * PasskeysOut
+         * PasskeysJson
          * @description Your passkeys, newest first.
          */
-        PasskeysOut: {
+        PasskeysJson: {
             /** Passkeys */
             passkeys: components["schemas"]["PasskeyJson"][];
         };
@@ -2634,10 +2634,10 @@ export interface components {
             expires_at: string;
         };
         /**
-         * PeopleOut
+         * PeopleJson
          * @description A page of people, newest first.
          */
-        PeopleOut: {
+        PeopleJson: {
             /** People */
             people: components["schemas"]["MemberJson"][];
             /** Next Cursor */
@@ -2763,10 +2763,10 @@ export interface components {
             home_channel: components["schemas"]["HomeChannelJson"] | null;
         };
         /**
-         * PlatformFieldOut
+         * PlatformFieldJson
          * @description One setting of an account, for a form: `platforms.<platform>.settings.<name>`.
          */
-        PlatformFieldOut: {
+        PlatformFieldJson: {
             /** Name */
             name: string;
             /** Label */
@@ -2808,10 +2808,10 @@ export interface components {
             variable: string | null;
         };
         /**
-         * PlatformFormOut
+         * PlatformFormJson
          * @description A platform that can be connected.
          */
-        PlatformFormOut: {
+        PlatformFormJson: {
             /** Platform */
             platform: string;
             /** Label */
@@ -2839,13 +2839,13 @@ export interface components {
              */
             can_be_linked: boolean;
             /** Fields */
-            fields: components["schemas"]["PlatformFieldOut"][];
+            fields: components["schemas"]["PlatformFieldJson"][];
         };
         /**
-         * PlatformsOut
+         * PlatformsJson
          * @description Accounts, sorted by platform and name.
          */
-        PlatformsOut: {
+        PlatformsJson: {
             /** Accounts */
             accounts: components["schemas"]["PlatformAccountJson"][];
         };
@@ -2962,18 +2962,18 @@ export interface components {
             instructions: string | null;
         };
         /**
-         * ProjectsOut
+         * ProjectsJson
          * @description Your projects, sorted by name.
          */
-        ProjectsOut: {
+        ProjectsJson: {
             /** Projects */
             projects: components["schemas"]["ProjectJson"][];
         };
         /**
-         * ProviderPresetOut
+         * ProviderPresetJson
          * @description A provider of models that many people use.
          */
-        ProviderPresetOut: {
+        ProviderPresetJson: {
             /** Name */
             name: string;
             /** Title */
@@ -3017,10 +3017,10 @@ export interface components {
             model?: string | null;
         };
         /**
-         * ProviderTestOut
+         * ProviderTestJson
          * @description How a round trip to a model went.
          */
-        ProviderTestOut: {
+        ProviderTestJson: {
             /** Ok */
             ok: boolean;
             /** Model */
@@ -3103,10 +3103,10 @@ export interface components {
             auth: string;
         };
         /**
-         * PushStatusOut
+         * PushStatusJson
          * @description The notifications of this browser, and the key to subscribe to.
          */
-        PushStatusOut: {
+        PushStatusJson: {
             /**
              * Is Enabled
              * @description Whether the operator allows notifications.
@@ -3148,10 +3148,10 @@ export interface components {
             read_seq: number;
         };
         /**
-         * ReadinessOut
+         * ReadinessJson
          * @description Problems that limit the server, and the health of its accounts on chat platforms.
          */
-        ReadinessOut: {
+        ReadinessJson: {
             /**
              * Status
              * @constant
@@ -3166,13 +3166,13 @@ export interface components {
              */
             platforms: "ok" | "problem";
             /** Problems */
-            problems: components["schemas"]["ReadinessProblemOut"][];
+            problems: components["schemas"]["ReadinessProblemJson"][];
         };
         /**
-         * ReadinessProblemOut
+         * ReadinessProblemJson
          * @description Something that limits the server.
          */
-        ReadinessProblemOut: {
+        ReadinessProblemJson: {
             /**
              * Code
              * @description A stable identifier for programs.
@@ -3226,10 +3226,10 @@ export interface components {
          */
         ReplyTo: "session" | "origin";
         /**
-         * ReportOut
+         * ReportJson
          * @description A count of what an import would bring in, or has brought in.
          */
-        ReportOut: {
+        ReportJson: {
             /** Format */
             format: string;
             /**
@@ -3245,11 +3245,11 @@ export interface components {
                 [key: string]: number;
             };
             /** @description What could not be read or stored, and where. */
-            problems: components["schemas"]["NotesOut"];
+            problems: components["schemas"]["NotesJson"];
             /** @description What was stored several times there and comes in once. */
-            folded: components["schemas"]["NotesOut"];
+            folded: components["schemas"]["NotesJson"];
             /** @description What is different here, or was left as it is. */
-            notes: components["schemas"]["NotesOut"];
+            notes: components["schemas"]["NotesJson"];
         };
         /**
          * ResetMode
@@ -3328,10 +3328,10 @@ export interface components {
             is_default: boolean;
         };
         /**
-         * RetentionOut
+         * RetentionJson
          * @description The policy that the operator has set.
          */
-        RetentionOut: {
+        RetentionJson: {
             /**
              * Max Age Days
              * @description Conversations are deleted so long after the last activity.
@@ -3365,10 +3365,10 @@ export interface components {
             seq?: number | null;
         };
         /**
-         * RewrittenFileOut
+         * RewrittenFileJson
          * @description The space that rewriting the database file has saved.
          */
-        RewrittenFileOut: {
+        RewrittenFileJson: {
             /**
              * Saved Bytes
              * @description How many bytes smaller the file is. Null: PostgreSQL.
@@ -3542,10 +3542,10 @@ export interface components {
             session_id: string | null;
         };
         /**
-         * ServerSignInMethodsOut
+         * ServerSignInMethodsJson
          * @description The ways to sign in on this server, besides with a link.
          */
-        ServerSignInMethodsOut: {
+        ServerSignInMethodsJson: {
             /** Password */
             password: boolean;
             /** Passkey */
@@ -3612,14 +3612,13 @@ export interface components {
             } | null;
         };
         /**
-         * SettingOut
+         * SettingJson
          * @description One setting now.
          */
-        SettingOut: {
+        SettingJson: {
             /**
              * Key
              * @example turns.max_running
-             * @example providers.openai.api_key
              */
             key: string;
             /**
@@ -3644,7 +3643,7 @@ export interface components {
              * @description The last characters of a long secret in the database.
              */
             hint: string | null;
-            source: components["schemas"]["SettingSourceOut"];
+            source: components["schemas"]["SettingSourceJson"];
             /**
              * Can Change
              * @description Whether it can be changed with this API.
@@ -3657,20 +3656,20 @@ export interface components {
             problem: string | null;
         };
         /**
-         * SettingProblemOut
+         * SettingProblemJson
          * @description A stored value that can't be used.
          */
-        SettingProblemOut: {
+        SettingProblemJson: {
             /** Key */
             key: string;
             /** Message */
             message: string;
         };
         /**
-         * SettingSourceOut
+         * SettingSourceJson
          * @description Where the value of a setting comes from.
          */
-        SettingSourceOut: {
+        SettingSourceJson: {
             /**
              * Kind
              * @description `file` (config.yaml) and `environment` pin a value: it can be changed only there.
@@ -3699,10 +3698,10 @@ export interface components {
             set_by: string | null;
         };
         /**
-         * SettingTemplateOut
+         * SettingTemplateJson
          * @description A setting that exists, or all settings of one kind, with what a form needs.
          */
-        SettingTemplateOut: {
+        SettingTemplateJson: {
             /**
              * Key
              * @example providers.<name>.api_key
@@ -3759,10 +3758,10 @@ export interface components {
             help: string;
         };
         /**
-         * SettingsChangeOut
+         * SettingsChangeJson
          * @description A change in the history.
          */
-        SettingsChangeOut: {
+        SettingsChangeJson: {
             /** Number */
             number: number;
             /**
@@ -3785,13 +3784,13 @@ export interface components {
              */
             undoes: number | null;
             /** Items */
-            items: components["schemas"]["ChangeItemOut"][];
+            items: components["schemas"]["ChangeItemJson"][];
         };
         /**
-         * SettingsChangedOut
+         * SettingsChangedJson
          * @description The settings after a change. They are in force on this server now, and on others within a second.
          */
-        SettingsChangedOut: {
+        SettingsChangedJson: {
             /** Version */
             version: number;
             /**
@@ -3805,12 +3804,12 @@ export interface components {
             pending_restart: string[];
         };
         /**
-         * SettingsHistoryOut
+         * SettingsHistoryJson
          * @description Changes, newest first.
          */
-        SettingsHistoryOut: {
+        SettingsHistoryJson: {
             /** Changes */
-            changes: components["schemas"]["SettingsChangeOut"][];
+            changes: components["schemas"]["SettingsChangeJson"][];
             /**
              * Next Cursor
              * @description Pass it as `before` to get older changes; null on the last page.
@@ -3845,28 +3844,28 @@ export interface components {
             expected_version?: number | null;
         };
         /**
-         * SettingsOut
+         * SettingsJson
          * @description All settings.
          */
-        SettingsOut: {
+        SettingsJson: {
             /**
              * Version
              * @description Pass it as `expected_version`, so that no change of another person is lost.
              */
             version: number;
             /** Settings */
-            settings: components["schemas"]["SettingOut"][];
+            settings: components["schemas"]["SettingJson"][];
             /** Templates */
-            templates: components["schemas"]["SettingTemplateOut"][];
+            templates: components["schemas"]["SettingTemplateJson"][];
             /** Platforms */
-            platforms: components["schemas"]["PlatformFormOut"][];
+            platforms: components["schemas"]["PlatformFormJson"][];
             /** Providers */
-            providers: components["schemas"]["ProviderPresetOut"][];
+            providers: components["schemas"]["ProviderPresetJson"][];
             /**
              * Problems
              * @description Stored values that can't be used, and what to do.
              */
-            problems: components["schemas"]["SettingProblemOut"][];
+            problems: components["schemas"]["SettingProblemJson"][];
             /**
              * Pending Restart
              * @description Settings that were changed and apply after a restart.
@@ -3936,10 +3935,10 @@ export interface components {
             path: string;
         };
         /**
-         * SharedConversationOut
+         * SharedConversationJson
          * @description A conversation as it was when it was shared, without ids, names of other people, tool calls and files.
          */
-        SharedConversationOut: {
+        SharedConversationJson: {
             /** Title */
             title: string | null;
             /**
@@ -3948,13 +3947,13 @@ export interface components {
              */
             shared_at: string;
             /** Messages */
-            messages: components["schemas"]["SharedMessageOut"][];
+            messages: components["schemas"]["SharedMessageJson"][];
         };
         /**
-         * SharedMessageOut
+         * SharedMessageJson
          * @description A message in a shared conversation.
          */
-        SharedMessageOut: {
+        SharedMessageJson: {
             /**
              * Role
              * @enum {string}
@@ -3969,10 +3968,10 @@ export interface components {
             text: string;
         };
         /**
-         * SharesOut
+         * SharesJson
          * @description Shares, newest first.
          */
-        SharesOut: {
+        SharesJson: {
             /** Shares */
             shares: components["schemas"]["ShareJson"][];
             /**
@@ -3987,10 +3986,17 @@ export interface components {
             default_days: number | null;
         };
         /**
-         * SignInLinkOut
+         * SignInJson
+         * @description The person who is signed in now.
+         */
+        SignInJson: {
+            person: components["schemas"]["PersonJson"];
+        };
+        /**
+         * SignInLinkJson
          * @description A link that signs a person in once. It is shown only here.
          */
-        SignInLinkOut: {
+        SignInLinkJson: {
             /**
              * Url
              * @description The secret comes after `#`, which browsers do not send to any server.
@@ -4018,17 +4024,10 @@ export interface components {
             passkey_count: number;
         };
         /**
-         * SignInOut
-         * @description The person who is signed in now.
-         */
-        SignInOut: {
-            person: components["schemas"]["PersonJson"];
-        };
-        /**
-         * SpeechOut
+         * SpeechJson
          * @description The features for speech that this server has.
          */
-        SpeechOut: {
+        SpeechJson: {
             /** Can Transcribe */
             can_transcribe: boolean;
             /** Can Speak */
@@ -4069,10 +4068,10 @@ export interface components {
             key?: string | null;
         };
         /**
-         * StorageOut
+         * StorageJson
          * @description The space that your files take. Equal files are stored, and counted, once.
          */
-        StorageOut: {
+        StorageJson: {
             /** Used Bytes */
             used_bytes: number;
             /** Limit Bytes */
@@ -4159,10 +4158,10 @@ export interface components {
             expires_at: string | null;
         };
         /**
-         * TokensOut
+         * TokensJson
          * @description Your API tokens, newest first.
          */
-        TokensOut: {
+        TokensJson: {
             /** Tokens */
             tokens: components["schemas"]["TokenJson"][];
         };
@@ -4214,10 +4213,10 @@ export interface components {
             toolsets: components["schemas"]["ToolsetJson"][];
         };
         /**
-         * TranscriptOut
+         * TranscriptJson
          * @description The words of a recording.
          */
-        TranscriptOut: {
+        TranscriptJson: {
             /** Text */
             text: string;
         };
@@ -4232,10 +4231,10 @@ export interface components {
             account: string;
         };
         /**
-         * UpdateNotesOut
+         * UpdateNotesJson
          * @description The changes in the running version.
          */
-        UpdateNotesOut: {
+        UpdateNotesJson: {
             /** Version */
             version: string;
             /**

@@ -3,8 +3,8 @@ import type { components } from "../api/schema";
 import { UnreachableError } from "../api/errors";
 import { buildUrl, readError, request } from "../api/http";
 
-export type Import = components["schemas"]["ImportOut"];
-export type ImportReport = components["schemas"]["ReportOut"];
+export type Import = components["schemas"]["ImportJson"];
+export type ImportReport = components["schemas"]["ReportJson"];
 
 const importPath = (id: string, rest = "") => `/imports/${encodeURIComponent(id)}${rest}`;
 

@@ -164,6 +164,8 @@ const budgetHelpDe = Object.fromEntries(
 ) as Record<string, string>;
 
 export const settingHelpDe: Readonly<Record<string, string>> = {
+  "The language of replies to commands in chats and in the terminal. The page is in the language of the browser.":
+    "Die Sprache der Antworten auf Befehle in Chats und im Terminal. Die Seite hat die Sprache des Browsers.",
   ...budgetHelpDe,
   set: "gesetzt",
   "set (…{hint})": "gesetzt (…{hint})",

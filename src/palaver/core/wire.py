@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from palaver.core.text import make_storable
 from palaver.core.texts import current_language, translate
@@ -58,21 +59,38 @@ Time = Annotated[str, _TimeText()]
 
 
 def build_json(shape: type[T], value: object, **others: object) -> T:
-    """Build a shape from the attributes of a value that have the names of its keys; `others` has all other keys."""
+    """Build a shape from the attributes of a value that have the names of its keys; `others` has all other keys.
+
+    A key whose type is a shape, or a list of one, is built from the value in the same way.
+    """
     keys: Mapping[str, object] = shape.__annotations__
-    return {key: _to_json(others[key] if key in others else getattr(value, key)) for key in keys}  # type: ignore[return-value]
+    nested = _find_nested_shapes(shape)  # type: ignore[arg-type]
+    return {key: _to_json(others[key] if key in others else getattr(value, key), nested.get(key)) for key in keys}  # type: ignore[return-value]
 
 
-def _to_json(value: Any) -> Any:
+@cache
+def _find_nested_shapes(shape: type) -> Mapping[str, type]:
+    """Return the shapes of the keys that have one, alone, optional or in a list."""
+    hints = get_type_hints(shape).items()
+    return {key: found for key, hint in hints if (found := _find_shape(hint)) is not None}
+
+
+def _find_shape(hint: Any) -> type | None:
+    if isinstance(hint, type) and hasattr(hint, "__total__"):
+        return hint
+    return next((found for each in get_args(hint) if (found := _find_shape(each)) is not None), None)
+
+
+def _to_json(value: Any, shape: type | None = None) -> Any:
     if isinstance(value, str):
         return make_storable(translate(value, current_language.get()))
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, list | tuple):
-        return [_to_json(each) for each in value]
+        return [_to_json(each, shape) for each in value]
     if isinstance(value, Mapping):
         return {key: _to_json(each) for key, each in value.items()}
-    return value
+    return value if shape is None or value is None else build_json(shape, value)
 
 
 def format_time(moment: datetime) -> str:

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.clock import format_time, from_micros, from_micros_or_none
 from palaver.core.engines.base import fetch_value, list_columns, name_columns
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import Page
@@ -99,7 +99,7 @@ def open_share(tx: Transaction, secret: str, now: int) -> dict[str, Any]:
     body, created_at, expires_at = row
     if expires_at is not None and expires_at <= now:
         raise ShareExpired
-    return {**json.loads(body), "shared_at": from_micros(created_at)}
+    return {**json.loads(body), "shared_at": format_time(from_micros(created_at))}
 
 
 def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:

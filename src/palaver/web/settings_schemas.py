@@ -7,78 +7,83 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from palaver.config.setting_templates import MAX_KEY_CHARS
+from palaver.core.wire import Doc, Time, TypedDict
 from palaver.settings.editor import MAX_CHANGED_KEYS
-from palaver.web.state import RequestModel, ResponseModel, Seq, Time
+from palaver.web.state import RequestModel, Seq
 
 SettingKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$", max_length=32)]
 SecretText = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 
 
-class SettingSourceOut(ResponseModel):
+class SettingSourceJson(TypedDict):
     """Where the value of a setting comes from."""
 
-    kind: Literal["default", "database", "file", "environment"] = Field(
-        description="`file` (config.yaml) and `environment` pin a value: it can be changed only there."
-    )
-    variable: str | None = Field(description="The environment variable that sets it.")
-    line: int | None = Field(description="The line of config.yaml.")
-    set_at: Time | None = Field(description="When it was set in the database.")
-    set_by: str | None = Field(description="The id of the person who has set it.")
+    kind: Annotated[
+        Literal["default", "database", "file", "environment"],
+        Doc("`file` (config.yaml) and `environment` pin a value: it can be changed only there."),
+    ]
+    variable: Annotated[str | None, Doc("The environment variable that sets it.")]
+    line: Annotated[int | None, Doc("The line of config.yaml.")]
+    set_at: Annotated[Time | None, Doc("When it was set in the database.")]
+    set_by: Annotated[str | None, Doc("The id of the person who has set it.")]
 
 
-class SettingOut(ResponseModel):
+class SettingJson(TypedDict):
     """One setting now."""
 
-    key: str = Field(examples=["turns.max_running", "providers.openai.api_key"])
-    template: str = Field(description="The key of its template, with `<name>` for names that you choose.")
-    value: Any = Field(description="Null for a secret.")
-    is_set: bool = Field(description="Whether it has a value that is not the default.")
+    key: Annotated[str, Doc(example="turns.max_running")]
+    template: Annotated[str, Doc("The key of its template, with `<name>` for names that you choose.")]
+    value: Annotated[Any, Doc("Null for a secret.")]
+    is_set: Annotated[bool, Doc("Whether it has a value that is not the default.")]
     is_secret: bool
-    hint: str | None = Field(description="The last characters of a long secret in the database.")
-    source: SettingSourceOut
-    can_change: bool = Field(description="Whether it can be changed with this API.")
-    problem: str | None = Field(description="Why the stored value can't be used; the default applies instead.")
+    hint: Annotated[str | None, Doc("The last characters of a long secret in the database.")]
+    source: SettingSourceJson
+    can_change: Annotated[bool, Doc("Whether it can be changed with this API.")]
+    problem: Annotated[str | None, Doc("Why the stored value can't be used; the default applies instead.")]
 
 
-class SettingTemplateOut(ResponseModel):
+class SettingTemplateJson(TypedDict):
     """A setting that exists, or all settings of one kind, with what a form needs."""
 
-    key: str = Field(examples=["providers.<name>.api_key"])
-    kind: str = Field(
-        description="text, long_text, url, number, integer, boolean, choice, timezone, model or image. `adapter`: the"
-        " form of its platform describes it."
-    )
+    key: Annotated[str, Doc(example="providers.<name>.api_key")]
+    kind: Annotated[
+        str,
+        Doc(
+            "text, long_text, url, number, integer, boolean, choice, timezone, model or image. `adapter`: the"
+            " form of its platform describes it."
+        ),
+    ]
     is_list: bool
-    is_optional: bool = Field(description="Null is a valid value.")
+    is_optional: Annotated[bool, Doc("Null is a valid value.")]
     choices: list[str]
     minimum: int | None
     maximum: int | None
-    pattern: str | None = Field(description="A regular expression for the whole text.")
-    allowed: str = Field(description="The valid values, in words.")
+    pattern: Annotated[str | None, Doc("A regular expression for the whole text.")]
+    allowed: Annotated[str, Doc("The valid values, in words.")]
     default: Any
     is_secret: bool
-    needs_restart: bool = Field(description="A change applies after the server was started again.")
-    is_terminal_only: bool = Field(description="It starts a program, so it can be changed only on the server itself.")
-    unstorable_reason: str | None = Field(description="Why it can be set only in config.yaml or the environment.")
+    needs_restart: Annotated[bool, Doc("A change applies after the server was started again.")]
+    is_terminal_only: Annotated[bool, Doc("It starts a program, so it can be changed only on the server itself.")]
+    unstorable_reason: Annotated[str | None, Doc("Why it can be set only in config.yaml or the environment.")]
     help: str
 
 
-class SettingProblemOut(ResponseModel):
+class SettingProblemJson(TypedDict):
     """A stored value that can't be used."""
 
     key: str
     message: str
 
 
-class PlatformFieldOut(ResponseModel):
+class PlatformFieldJson(TypedDict):
     """One setting of an account, for a form: `platforms.<platform>.settings.<name>`."""
 
     name: str
     label: str
     kind: Literal["text", "integer", "number", "boolean", "choice"]
     help: str
-    where: str = Field(description="Where to get the value.")
+    where: Annotated[str, Doc("Where to get the value.")]
     is_secret: bool
     is_required: bool
     is_list: bool
@@ -88,43 +93,43 @@ class PlatformFieldOut(ResponseModel):
     minimum: float | None
     maximum: float | None
     default: Any
-    variable: str | None = Field(description="The environment variable that can set it.")
+    variable: Annotated[str | None, Doc("The environment variable that can set it.")]
 
 
-class PlatformFormOut(ResponseModel):
+class PlatformFormJson(TypedDict):
     """A platform that can be connected."""
 
     platform: str
     label: str
     summary: str
-    problem: str | None = Field(description="Why it can't be connected here, such as a package that is missing.")
-    steps: list[str] = Field(description="How to connect it.")
-    needs_public_url: bool = Field(description="The platform calls this server, so `web.public_url` has to be set.")
-    can_be_linked: bool = Field(description="An account is linked with a QR code after it was saved.")
-    fields: list[PlatformFieldOut]
+    problem: Annotated[str | None, Doc("Why it can't be connected here, such as a package that is missing.")]
+    steps: Annotated[list[str], Doc("How to connect it.")]
+    needs_public_url: Annotated[bool, Doc("The platform calls this server, so `web.public_url` has to be set.")]
+    can_be_linked: Annotated[bool, Doc("An account is linked with a QR code after it was saved.")]
+    fields: list[PlatformFieldJson]
 
 
-class ProviderPresetOut(ResponseModel):
+class ProviderPresetJson(TypedDict):
     """A provider of models that many people use."""
 
     name: str
     title: str
-    base_url: str | None = Field(description="Set `providers.<name>.base_url` to this; null: not needed.")
+    base_url: Annotated[str | None, Doc("Set `providers.<name>.base_url` to this; null: not needed.")]
     needs_key: bool
-    key_page: str | None = Field(description="Where to get an API key.")
+    key_page: Annotated[str | None, Doc("Where to get an API key.")]
     default_model: str | None
 
 
-class SettingsOut(ResponseModel):
+class SettingsJson(TypedDict):
     """All settings."""
 
-    version: Seq = Field(description="Pass it as `expected_version`, so that no change of another person is lost.")
-    settings: list[SettingOut]
-    templates: list[SettingTemplateOut]
-    platforms: list[PlatformFormOut]
-    providers: list[ProviderPresetOut]
-    problems: list[SettingProblemOut] = Field(description="Stored values that can't be used, and what to do.")
-    pending_restart: list[str] = Field(description="Settings that were changed and apply after a restart.")
+    version: Annotated[Seq, Doc("Pass it as `expected_version`, so that no change of another person is lost.")]
+    settings: list[SettingJson]
+    templates: list[SettingTemplateJson]
+    platforms: list[PlatformFormJson]
+    providers: list[ProviderPresetJson]
+    problems: Annotated[list[SettingProblemJson], Doc("Stored values that can't be used, and what to do.")]
+    pending_restart: Annotated[list[str], Doc("Settings that were changed and apply after a restart.")]
 
 
 class SettingsIn(RequestModel):
@@ -144,16 +149,16 @@ class SettingsIn(RequestModel):
     )
 
 
-class SettingsChangedOut(ResponseModel):
+class SettingsChangedJson(TypedDict):
     """The settings after a change. They are in force on this server now, and on others within a second."""
 
     version: Seq
-    change: Seq | None = Field(description="The number of the change in the history; null if nothing was different.")
+    change: Annotated[Seq | None, Doc("The number of the change in the history; null if nothing was different.")]
     changed: list[str]
     pending_restart: list[str]
 
 
-class ChangeItemOut(ResponseModel):
+class ChangeItemJson(TypedDict):
     """One key of a change. A secret is shown as `set`, with its last characters if it is long."""
 
     key: str
@@ -162,7 +167,7 @@ class ChangeItemOut(ResponseModel):
     is_secret: bool
 
 
-class SettingsChangeOut(ResponseModel):
+class SettingsChangeJson(TypedDict):
     """A change in the history."""
 
     number: Seq
@@ -170,15 +175,15 @@ class SettingsChangeOut(ResponseModel):
     person_id: str | None
     person_name: str | None
     origin: Literal["page", "terminal"]
-    undoes: Seq | None = Field(description="The change that this one has undone.")
-    items: list[ChangeItemOut]
+    undoes: Annotated[Seq | None, Doc("The change that this one has undone.")]
+    items: list[ChangeItemJson]
 
 
-class SettingsHistoryOut(ResponseModel):
+class SettingsHistoryJson(TypedDict):
     """Changes, newest first."""
 
-    changes: list[SettingsChangeOut]
-    next_cursor: Seq | None = Field(description="Pass it as `before` to get older changes; null on the last page.")
+    changes: list[SettingsChangeJson]
+    next_cursor: Annotated[Seq | None, Doc("Pass it as `before` to get older changes; null on the last page.")]
 
 
 class UndoIn(RequestModel):
@@ -201,22 +206,22 @@ class ProviderTestIn(RequestModel):
     )
 
 
-class ProviderTestOut(ResponseModel):
+class ProviderTestJson(TypedDict):
     """How a round trip to a model went."""
 
     ok: bool
     model: str | None
     seconds: float
-    reply: str | None = Field(description="What the model has answered.")
+    reply: Annotated[str | None, Doc("What the model has answered.")]
     error: str | None
-    detail: str | None = Field(description="What the provider itself said.")
-    facts: dict[str, Any] = Field(description="Of the error: its `code`, and the values that it mentions.")
+    detail: Annotated[str | None, Doc("What the provider itself said.")]
+    facts: Annotated[dict[str, Any], Doc("Of the error: its `code`, and the values that it mentions.")]
 
 
-class AvailableModelsOut(ResponseModel):
+class AvailableModelsJson(TypedDict):
     """The models of a provider, as it lists them."""
 
-    models: list[str] = Field(description="Without the provider: `provider:name` is the name of a model in settings.")
+    models: Annotated[list[str], Doc("Without the provider: `provider:name` is the name of a model in settings.")]
 
 
 class AccountTestIn(RequestModel):
@@ -228,13 +233,13 @@ class AccountTestIn(RequestModel):
     settings: dict[Annotated[str, StringConstraints(max_length=100)], Any] = Field(default_factory=dict, max_length=100)
 
 
-class AccountTestOut(ResponseModel):
+class AccountTestJson(TypedDict):
     """How signing in went. The account is not connected."""
 
     ok: bool
     seconds: float
-    name: str | None = Field(description="The name of the account on the platform.")
-    is_linked: bool = Field(description="False: it has to be linked with a phone after it is saved.")
+    name: Annotated[str | None, Doc("The name of the account on the platform.")]
+    is_linked: Annotated[bool, Doc("False: it has to be linked with a phone after it is saved.")]
     warnings: list[str]
     details: list[str]
     error: str | None

@@ -1,7 +1,7 @@
 """The services that every route can use, and the common types of the API's JSON. `palaver.app` builds the services.
 
 The JSON of a noun is in the `wire.py` of its room; that of conversations and their logs, as a caller may see them, in
-`web/wire.py`. A schema used by one route module is defined there. Classes named `…In` are request bodies, `…Out` and
+`web/wire.py`. A schema used by one route module is defined there. Classes named `…In` are request bodies,
 `…Json` responses.
 
 Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal

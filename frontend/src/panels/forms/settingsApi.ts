@@ -8,17 +8,17 @@ import { toast } from "../../ui/toasts";
 import { setupWords } from "../../words/setup";
 
 type Schemas = components["schemas"];
-export type Settings = Schemas["SettingsOut"];
-export type Setting = Schemas["SettingOut"];
-export type SettingTemplate = Schemas["SettingTemplateOut"];
-export type PlatformForm = Schemas["PlatformFormOut"];
-export type PlatformField = Schemas["PlatformFieldOut"];
-export type ProviderPreset = Schemas["ProviderPresetOut"];
-export type ProviderTest = Schemas["ProviderTestOut"];
-export type AccountTest = Schemas["AccountTestOut"];
-export type SettingsChange = Schemas["SettingsChangeOut"];
-type SettingsChanged = Schemas["SettingsChangedOut"];
-type SettingsHistory = Schemas["SettingsHistoryOut"];
+export type Settings = Schemas["SettingsJson"];
+export type Setting = Schemas["SettingJson"];
+export type SettingTemplate = Schemas["SettingTemplateJson"];
+export type PlatformForm = Schemas["PlatformFormJson"];
+export type PlatformField = Schemas["PlatformFieldJson"];
+export type ProviderPreset = Schemas["ProviderPresetJson"];
+export type ProviderTest = Schemas["ProviderTestJson"];
+export type AccountTest = Schemas["AccountTestJson"];
+export type SettingsChange = Schemas["SettingsChangeJson"];
+type SettingsChanged = Schemas["SettingsChangedJson"];
+type SettingsHistory = Schemas["SettingsHistoryJson"];
 
 export interface SettingsEdit {
   set?: Record<string, unknown>;

@@ -9,34 +9,34 @@ export type UsageReport = Schemas["UsageReportJson"];
 export type UsageRow = Schemas["UsageRowJson"];
 export type Grouping = Schemas["UsageGrouping"];
 export type Member = Schemas["MemberJson"];
-export type Invitation = Schemas["InvitationOut"];
+export type Invitation = Schemas["InvitationJson"];
 export type Role = Schemas["Role"];
 export type ChatAccount = Schemas["ChatAccountJson"];
 export type AccessRequest = Schemas["PairingRequestJson"];
 export type Grant = Schemas["Grant"];
-type ErasurePreview = Schemas["ErasurePreviewOut"];
-type ErasureReport = Schemas["ErasureOut"];
+type ErasurePreview = Schemas["ErasurePreviewJson"];
+type ErasureReport = Schemas["ErasureJson"];
 export type Device = Schemas["DeviceJson"];
-export type LinkResult = Schemas["LinkOut"];
+export type LinkResult = Schemas["LinkJson"];
 export type PendingLink = Schemas["PendingLinkJson"];
 export type Passkey = Schemas["PasskeyJson"];
 export type Token = Schemas["TokenJson"];
 export type Scope = Schemas["Scope"];
-export type NewToken = Schemas["NewTokenOut"];
+export type NewToken = Schemas["NewTokenJson"];
 export type Share = Schemas["ShareJson"];
 export type PlatformAccount = Schemas["PlatformAccountJson"];
 export type Linking = Schemas["LinkingJson"];
-export type SharedCopy = Schemas["SharedConversationOut"];
+export type SharedCopy = Schemas["SharedConversationJson"];
 export type Memory = Schemas["MemoryJson"];
 export type Memories = Schemas["MemoriesJson"];
 export type MemoryOrigin = Memory["origin"];
-export type LogPage = Schemas["LogsOut"];
-export type LogRecord = Schemas["LogRecordOut"];
-export type HealthReport = Schemas["HealthDetailsOut"];
-export type Finding = Schemas["FindingOut"];
+export type LogPage = Schemas["LogsJson"];
+export type LogRecord = Schemas["LogRecordJson"];
+export type HealthReport = Schemas["HealthDetailsJson"];
+export type Finding = Schemas["FindingJson"];
 export type Policy = Schemas["PolicyJson"];
 export type ResetRule = Schemas["ResetRuleJson"];
-type Retention = Schemas["RetentionOut"];
+type Retention = Schemas["RetentionJson"];
 export type PruneReport = Schemas["PruneJson"];
 
 const itemPath = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIComponent(id)}${rest}`;
@@ -52,7 +52,7 @@ export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPat
 
 export const getRetention = () => request<Retention>("GET", "/retention");
 export const pruneSessions = (body: Schemas["PruneIn"]) => request<PruneReport>("POST", "/retention/prune", { body });
-export const rewriteDatabaseFile = () => request<Schemas["RewrittenFileOut"]>("POST", "/retention/rewrite-file");
+export const rewriteDatabaseFile = () => request<Schemas["RewrittenFileJson"]>("POST", "/retention/rewrite-file");
 
 export const listPlatforms = () => request<{ accounts: PlatformAccount[] }>("GET", "/platforms");
 export const testConnection = (platform: string, account: string) =>
@@ -79,8 +79,8 @@ export const createSignInLink = (id: string) => request<Invitation>("POST", item
 export const listPasskeys = () => request<{ passkeys: Passkey[] }>("GET", "/me/passkeys");
 export const removePasskey = (id: string) => request<undefined>("DELETE", itemPath("me/passkeys", id));
 
-export const listLinks = () => request<Schemas["LinksOut"]>("GET", "/me/links");
-export const createLinkCode = () => request<Schemas["LinkCodeOut"]>("POST", "/me/links/code");
+export const listLinks = () => request<Schemas["LinksJson"]>("GET", "/me/links");
+export const createLinkCode = () => request<Schemas["LinkCodeJson"]>("POST", "/me/links/code");
 export const sendLinkCode = (code: string) => request<LinkResult>("POST", "/me/links", { body: { code } });
 export const answerLink = (answer: "confirm" | "cancel") => request<LinkResult>("POST", "/me/links/answer", { body: { answer } });
 export const unlinkMyAccount = ({ platform, account }: ChatAccount) => request<undefined>("POST", "/me/links/unlink", { body: { platform, account } });
@@ -94,7 +94,7 @@ export const createToken = (name: string, scopes: Scope[], days: number | null) 
   request<NewToken>("POST", "/me/tokens", { body: { name, scopes, expires_in_days: days } });
 export const revokeToken = (id: string) => request<undefined>("DELETE", itemPath("me/tokens", id));
 
-export const listShares = (all: boolean, cursor: string | null) => request<Schemas["SharesOut"]>("GET", "/shares", { query: { all, cursor } });
+export const listShares = (all: boolean, cursor: string | null) => request<Schemas["SharesJson"]>("GET", "/shares", { query: { all, cursor } });
 export const createShare = (session: string, all: boolean, expiresAt: string | null) =>
   request<Share>("POST", itemPath("sessions", session, "/shares"), { query: { all }, body: { expires_at: expiresAt } });
 export const setShareExpiry = (id: string, expiresAt: string | null, all: boolean) =>
@@ -105,4 +105,4 @@ export const getSharedCopy = (secret: string) => request<SharedCopy>("GET", item
 export const listLogs = (level: string, text: string, cursor: string | null) =>
   request<LogPage>("GET", "/logs", { query: { level, text, cursor, limit: 500 } });
 export const getHealth = (asksModel: boolean) => request<HealthReport>("GET", "/health/details", { query: { asks_model: asksModel } });
-export const getUpdateNotes = () => request<Schemas["UpdateNotesOut"]>("GET", "/update-notes");
+export const getUpdateNotes = () => request<Schemas["UpdateNotesJson"]>("GET", "/update-notes");

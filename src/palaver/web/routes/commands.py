@@ -8,19 +8,20 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from palaver.commands.registry import is_listed
+from palaver.core.wire import TypedDict
 from palaver.inbox.registry import COMMANDS
 from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
-from palaver.web.state import IdempotencyKey, RequestModel, ResponseModel, ShortText, State
+from palaver.web.state import IdempotencyKey, RequestModel, ShortText, State
 from palaver.web.submit_message import submit_command_text
 from palaver.web.wire import receipt_to_json
 
 router = make_router("commands", "/api/commands", responses=error_responses(401))
 
 
-class CommandOut(ResponseModel):
+class CommandJson(TypedDict):
     """A slash command."""
 
     name: str
@@ -28,10 +29,10 @@ class CommandOut(ResponseModel):
     summary: str
 
 
-class CommandsOut(ResponseModel):
+class CommandsJson(TypedDict):
     """The slash commands that you can use."""
 
-    commands: list[CommandOut]
+    commands: list[CommandJson]
 
 
 class CommandIn(RequestModel):
@@ -43,11 +44,11 @@ class CommandIn(RequestModel):
 
 
 @router.get("")
-async def list_commands(caller: Caller) -> CommandsOut:
+async def list_commands(caller: Caller) -> CommandsJson:
     """List the commands that you can use, in the order of /help."""
-    return CommandsOut(
+    return CommandsJson(
         commands=[
-            CommandOut(name=f"/{command.name}", usage=command.usage, summary=command.summary)
+            CommandJson(name=f"/{command.name}", usage=command.usage, summary=command.summary)
             for command in COMMANDS
             if is_listed(command, caller.person.role, caller.token_scopes)
         ]

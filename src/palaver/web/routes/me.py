@@ -15,11 +15,10 @@ from pydantic import Field
 
 from palaver import __version__
 from palaver.accounts.accounts import MAX_TOKEN_DAYS
-from palaver.accounts.link_requests import LinkProblem, LinkResult, PendingLink
+from palaver.accounts.link_requests import LinkProblem, LinkResult
 from palaver.accounts.wire import LinkedAccountJson, PendingLinkJson
 from palaver.core.invocation import format_command
-from palaver.core.text import make_storable
-from palaver.core.wire import build_json
+from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.people.model import MAX_PASSWORD_CHARS, Role, Scope, SetupStep
 from palaver.people.wire import DeviceJson, PasskeyJson, PersonJson, SignInMethodsJson, TokenJson
 from palaver.push.model import MAX_ENDPOINT_CHARS
@@ -27,36 +26,39 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sign_in import get_site
-from palaver.web.state import RequestModel, ResponseModel, State, Time
+from palaver.web.state import RequestModel, State
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class AgentOut(ResponseModel):
+class AgentJson(TypedDict):
     """The agent that answers here."""
 
     model: str
     description: str
 
 
-class MeOut(ResponseModel):
+class MeJson(TypedDict):
     """Your account, and the server that you are signed in to."""
 
     person: PersonJson
     sign_in_methods: SignInMethodsJson
-    needs_welcome: bool = Field(
-        description="Whether the page should offer to choose a name and a way to sign in again. True after the first"
-        " link, until you set a password, add a passkey or decline."
-    )
+    needs_welcome: Annotated[
+        bool,
+        Doc(
+            "Whether the page should offer to choose a name and a way to sign in again. True after the first"
+            " link, until you set a password, add a passkey or decline."
+        ),
+    ]
     version: str
-    command: str = Field(description="How to call Palaver in a terminal of the server.")
-    agent: AgentOut
-    server_timezone: str = Field(description="The time zone of people who have chosen none.")
-    skipped_steps: list[str] = Field(
-        description="The steps of setting up the server that you have skipped: `model`, `platform`."
-    )
+    command: Annotated[str, Doc("How to call Palaver in a terminal of the server.")]
+    agent: AgentJson
+    server_timezone: Annotated[str, Doc("The time zone of people who have chosen none.")]
+    skipped_steps: Annotated[
+        list[str], Doc("The steps of setting up the server that you have skipped: `model`, `platform`.")
+    ]
 
 
 class MyAccountIn(RequestModel):
@@ -75,7 +77,7 @@ class SetupStepIn(RequestModel):
     skipped: bool
 
 
-class StorageOut(ResponseModel):
+class StorageJson(TypedDict):
     """The space that your files take. Equal files are stored, and counted, once."""
 
     used_bytes: int
@@ -90,7 +92,7 @@ class NewPasswordIn(RequestModel):
     new_password: Annotated[str, Field(max_length=MAX_PASSWORD_CHARS)]
 
 
-class PasskeysOut(ResponseModel):
+class PasskeysJson(TypedDict):
     """Your passkeys, newest first."""
 
     passkeys: list[PasskeyJson]
@@ -103,13 +105,13 @@ class NewPasskeyIn(RequestModel):
     credential: dict[str, Any] = Field(description="The result of `navigator.credentials.create()` as JSON.")
 
 
-class DevicesOut(ResponseModel):
+class DevicesJson(TypedDict):
     """Browsers signed in to your account, newest first."""
 
     devices: list[DeviceJson]
 
 
-class TokensOut(ResponseModel):
+class TokensJson(TypedDict):
     """Your API tokens, newest first."""
 
     tokens: list[TokenJson]
@@ -123,27 +125,27 @@ class NewTokenIn(RequestModel):
     expires_in_days: Annotated[int, Field(ge=1, le=MAX_TOKEN_DAYS)] | None = None
 
 
-class NewTokenOut(ResponseModel):
+class NewTokenJson(TypedDict):
     """A new API token with its secret."""
 
     token: TokenJson
-    secret: str = Field(description="Shown only once: store it now.")
+    secret: Annotated[str, Doc("Shown only once: store it now.")]
 
 
 @router.get("")
-async def get_me(caller: Caller, state: State) -> MeOut:
+async def get_me(caller: Caller, state: State) -> MeJson:
     """Get your account, the server's version and the agent that answers."""
     methods = await state.accounts.get_sign_in_methods(caller.person.id)
     needs_welcome = await state.accounts.needs_welcome(caller.person.id)
     is_owner = caller.person.role is Role.OWNER
     agent = state.gateway.agent
-    return MeOut(
+    return MeJson(
         person=build_json(PersonJson, caller.person),
         sign_in_methods=build_json(SignInMethodsJson, methods),
         needs_welcome=needs_welcome,
         version=__version__,
         command=format_command(hide_folders=not is_owner),
-        agent=AgentOut(model=agent.model, description=agent.description),
+        agent=AgentJson(model=agent.model, description=agent.description),
         server_timezone=state.gateway.store.config.timezone,
         skipped_steps=list(await state.accounts.list_skipped_steps(caller.person.id)),
     )
@@ -200,10 +202,10 @@ async def export_my_data(caller: Caller, state: State) -> StreamingResponse:
 
 
 @router.get("/storage")
-async def get_my_storage(caller: Caller, state: State) -> StorageOut:
+async def get_my_storage(caller: Caller, state: State) -> StorageJson:
     """Get how much space your files take, and how much they may."""
     usage = await state.attachments.get_usage(caller.principal)
-    return StorageOut(
+    return StorageJson(
         used_bytes=usage.size, limit_bytes=state.attachments.max_bytes_per_person, file_count=usage.file_count
     )
 
@@ -212,10 +214,10 @@ async def get_my_storage(caller: Caller, state: State) -> StorageOut:
 
 
 @router.get("/passkeys")
-async def list_my_passkeys(caller: Caller, state: State) -> PasskeysOut:
+async def list_my_passkeys(caller: Caller, state: State) -> PasskeysJson:
     """List your passkeys."""
     passkeys = await state.accounts.passkeys.list(caller.person.id)
-    return PasskeysOut(passkeys=[build_json(PasskeyJson, each) for each in passkeys])
+    return PasskeysJson(passkeys=[build_json(PasskeyJson, each) for each in passkeys])
 
 
 @router.post("/passkeys/options")
@@ -241,10 +243,10 @@ async def remove_my_passkey(passkey_id: str, caller: BrowserCaller, state: State
 
 
 @router.get("/devices")
-async def list_my_devices(caller: Caller, state: State) -> DevicesOut:
+async def list_my_devices(caller: Caller, state: State) -> DevicesJson:
     """List the browsers that are signed in to your account."""
     devices = await state.accounts.list_devices(caller.person.id)
-    return DevicesOut(
+    return DevicesJson(
         devices=[build_json(DeviceJson, each, is_current=each.id == caller.credential_id) for each in devices]
     )
 
@@ -259,17 +261,17 @@ async def sign_out_device(device_id: str, caller: BrowserCaller, state: State) -
 
 
 @router.get("/tokens")
-async def list_my_tokens(caller: Caller, state: State) -> TokensOut:
+async def list_my_tokens(caller: Caller, state: State) -> TokensJson:
     """List your API tokens, without their secrets."""
     tokens = await state.accounts.list_tokens(caller.person.id)
-    return TokensOut(tokens=[build_json(TokenJson, each) for each in tokens])
+    return TokensJson(tokens=[build_json(TokenJson, each) for each in tokens])
 
 
 @router.post("/tokens", status_code=201)
-async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) -> NewTokenOut:
+async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) -> NewTokenJson:
     """Create an API token for a program. The response is the only one that contains its secret."""
     new_token = await state.accounts.create_token(caller.person, body.name, body.scopes, body.expires_in_days)
-    return NewTokenOut(token=build_json(TokenJson, new_token.item), secret=new_token.secret)
+    return NewTokenJson(token=build_json(TokenJson, new_token.item), secret=new_token.secret)
 
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=error_responses(404))
@@ -281,14 +283,14 @@ async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> No
 # ---- linked accounts -----------------------------------------------------------------------------------
 
 
-class LinksOut(ResponseModel):
+class LinksJson(TypedDict):
     """Your chat accounts, and the link that waits for you."""
 
     accounts: list[LinkedAccountJson]
     pending: PendingLinkJson | None
 
 
-class LinkCodeOut(ResponseModel):
+class LinkCodeJson(TypedDict):
     """A code to send with `/link` from your other account. It is shown once."""
 
     code: str
@@ -307,13 +309,13 @@ class LinkAnswerIn(RequestModel):
     answer: Literal["confirm", "cancel"]
 
 
-class LinkOut(ResponseModel):
+class LinkJson(TypedDict):
     """The result of a code or an answer."""
 
     is_linked: bool
     pending: PendingLinkJson | None
-    problem: LinkProblem | None = Field(description="Why nothing came of it; `text` says it in words.")
-    text: str = Field(description="The same in words, as in a chat.")
+    problem: Annotated[LinkProblem | None, Doc("Why nothing came of it; `text` says it in words.")]
+    text: Annotated[str, Doc("The same in words, as in a chat.")]
 
 
 class OwnAccountIn(RequestModel):
@@ -324,32 +326,27 @@ class OwnAccountIn(RequestModel):
 
 
 @router.get("/links")
-async def list_links(caller: BrowserCaller, state: State) -> LinksOut:
+async def list_links(caller: BrowserCaller, state: State) -> LinksJson:
     """List your chat accounts, and the link that waits for your confirmation."""
-    overview = await state.accounts.links.load(caller.person)
-    return LinksOut(
-        accounts=[build_json(LinkedAccountJson, each) for each in overview.accounts],
-        pending=_to_pending_json(overview.pending),
-    )
+    return build_json(LinksJson, await state.accounts.links.load(caller.person))
 
 
 @router.post("/links/code", status_code=201)
-async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeOut:
+async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeJson:
     """Create a code, valid for 15 minutes. The one before no longer works."""
-    created = await state.accounts.links.create_code(caller)
-    return LinkCodeOut(code=created.code, expires_at=created.expires_at)
+    return build_json(LinkCodeJson, await state.accounts.links.create_code(caller))
 
 
 @router.post("/links")
-async def use_link_code(body: LinkCodeIn, caller: BrowserCaller, state: State) -> LinkOut:
+async def use_link_code(body: LinkCodeIn, caller: BrowserCaller, state: State) -> LinkJson:
     """Ask to be linked with the code of your other account. Nothing is shared until both sides have confirmed."""
-    return _to_link_out(await state.accounts.links.use(caller.person, body.code))
+    return _to_link_json(await state.accounts.links.use(caller.person, body.code))
 
 
 @router.post("/links/answer")
-async def answer_link(body: LinkAnswerIn, caller: BrowserCaller, state: State) -> LinkOut:
+async def answer_link(body: LinkAnswerIn, caller: BrowserCaller, state: State) -> LinkJson:
     """Confirm or cancel the link that waits. When both sides have confirmed, the accounts are linked."""
-    return _to_link_out(await state.accounts.links.use(caller.person, body.answer))
+    return _to_link_json(await state.accounts.links.use(caller.person, body.answer))
 
 
 @router.post("/links/unlink", status_code=204, responses=error_responses(404))
@@ -358,17 +355,8 @@ async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: S
     await state.accounts.links.unlink(caller.person, f"{body.platform}:{body.account}")
 
 
-def _to_link_out(result: LinkResult) -> LinkOut:
-    return LinkOut(
-        is_linked=result.person is not None,
-        pending=_to_pending_json(result.pending),
-        problem=result.problem,
-        text=make_storable(result.text),
-    )
-
-
-def _to_pending_json(pending: PendingLink | None) -> PendingLinkJson | None:
-    return None if pending is None else build_json(PendingLinkJson, pending)
+def _to_link_json(result: LinkResult) -> LinkJson:
+    return build_json(LinkJson, result, is_linked=result.person is not None)
 
 
 # ---- notifications -------------------------------------------------------------------------------------
@@ -391,18 +379,18 @@ class PushSubscriptionIn(RequestModel):
     keys: PushKeysIn
 
 
-class PushStatusOut(ResponseModel):
+class PushStatusJson(TypedDict):
     """The notifications of this browser, and the key to subscribe to."""
 
-    is_enabled: bool = Field(description="Whether the operator allows notifications.")
+    is_enabled: Annotated[bool, Doc("Whether the operator allows notifications.")]
     is_subscribed: bool
-    server_key: str = Field(description="The `applicationServerKey` for `PushManager.subscribe()`.")
+    server_key: Annotated[str, Doc("The `applicationServerKey` for `PushManager.subscribe()`.")]
 
 
 @router.get("/push-subscriptions")
-async def get_push_status(caller: BrowserCaller, state: State) -> PushStatusOut:
+async def get_push_status(caller: BrowserCaller, state: State) -> PushStatusJson:
     """Find out whether this browser gets notifications while the page is closed."""
-    return PushStatusOut(
+    return PushStatusJson(
         is_enabled=state.push.is_enabled,
         is_subscribed=await state.push.is_subscribed(caller.credential_id),
         server_key=await state.push.get_public_key(),

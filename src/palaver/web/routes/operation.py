@@ -9,10 +9,10 @@ import asyncio
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request, Response
-from pydantic import Field
 
 from palaver import __version__
 from palaver.core.engines.base import ReadinessCode, ReadinessProblem
+from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.operation.doctor.finding import FindingCode
 from palaver.operation.health_check import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
 from palaver.operation.metrics import find_problems, load_update_notes
@@ -20,14 +20,14 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import build_error_response, error_responses
 from palaver.web.metrics import Metrics
-from palaver.web.state import ResponseModel, State, Time
+from palaver.web.state import State
 
 router = make_router("operation", "")
 
 _ERRORS = error_responses(401, 403)
 
 
-class HealthOut(ResponseModel):
+class HealthJson(TypedDict):
     """The health of the server."""
 
     status: Literal["ok"]
@@ -35,29 +35,30 @@ class HealthOut(ResponseModel):
 
 
 @router.get("/healthz")
-async def check_health() -> HealthOut:
+async def check_health() -> HealthJson:
     """Check that the process is alive."""
-    return HealthOut(status="ok", version=__version__)
+    return HealthJson(status="ok", version=__version__)
 
 
-class ReadinessProblemOut(ResponseModel):
+class ReadinessProblemJson(TypedDict):
     """Something that limits the server."""
 
-    code: ReadinessCode = Field(description="A stable identifier for programs.")
+    code: Annotated[ReadinessCode, Doc("A stable identifier for programs.")]
     message: str
 
 
-class ReadinessOut(HealthOut):
+class ReadinessJson(HealthJson):
     """Problems that limit the server, and the health of its accounts on chat platforms."""
 
-    platforms: Literal["ok", "problem"] = Field(
-        description="`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."
-    )
-    problems: list[ReadinessProblemOut]
+    platforms: Annotated[
+        Literal["ok", "problem"],
+        Doc("`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."),
+    ]
+    problems: list[ReadinessProblemJson]
 
 
-@router.get("/readyz", response_model=ReadinessOut, responses=error_responses(503))
-async def check_readiness(state: State, request: Request) -> ReadinessOut | Response:
+@router.get("/readyz", response_model=ReadinessJson, responses=error_responses(503))
+async def check_readiness(state: State, request: Request) -> ReadinessJson | Response:
     """Check that messages can be stored and read, within a few seconds.
 
     If not, the response is an error whose code says why, such as `disk_full` or `store_file_lost`.
@@ -69,11 +70,11 @@ async def check_readiness(state: State, request: Request) -> ReadinessOut | Resp
     for problem in problems:
         if problem.is_blocking:
             return build_error_response(503, problem.code, problem.message)
-    return ReadinessOut(
+    return ReadinessJson(
         status="ok",
         version=__version__,
         platforms="problem" if state.gateway.accounts.has_problem else "ok",
-        problems=[ReadinessProblemOut.model_validate(problem, from_attributes=True) for problem in problems],
+        problems=[build_json(ReadinessProblemJson, problem) for problem in problems],
     )
 
 
@@ -95,7 +96,7 @@ async def get_metrics(_owner: OwnerCaller, metrics: Annotated[Metrics, Depends(_
 # ---- for the page --------------------------------------------------------------------------------------
 
 
-class LogProcessOut(ResponseModel):
+class LogProcessJson(TypedDict):
     """The process whose lines are listed. Other servers on the same database have their own."""
 
     id: str
@@ -104,7 +105,7 @@ class LogProcessOut(ResponseModel):
     started_at: Time
 
 
-class LogRecordOut(ResponseModel):
+class LogRecordJson(TypedDict):
     """A line of the log. Secrets are removed from it; messages of people are never in it."""
 
     no: int
@@ -115,16 +116,19 @@ class LogRecordOut(ResponseModel):
     fields: dict[str, str]
 
 
-class LogsOut(ResponseModel):
+class LogsJson(TypedDict):
     """Lines of the log, oldest first."""
 
-    process: LogProcessOut
-    records: list[LogRecordOut]
-    cursor: str = Field(description="Pass this as `cursor` to get what is logged later.")
-    is_continued: bool = Field(
-        description="Whether these lines follow those before the given `cursor`. If not, they replace them: another"
-        " process has answered, or more was logged meanwhile than is kept."
-    )
+    process: LogProcessJson
+    records: list[LogRecordJson]
+    cursor: Annotated[str, Doc("Pass this as `cursor` to get what is logged later.")]
+    is_continued: Annotated[
+        bool,
+        Doc(
+            "Whether these lines follow those before the given `cursor`. If not, they replace them: another"
+            " process has answered, or more was logged meanwhile than is kept."
+        ),
+    ]
 
 
 @router.get("/api/logs", responses=_ERRORS)
@@ -136,28 +140,28 @@ async def list_logs(
     text: Annotated[str, Query(max_length=MAX_TEXT_CHARS, description="Only lines that contain this text.")] = "",
     cursor: Annotated[str | None, Query(description="The cursor of an earlier request.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_RECORDS)] = 200,
-) -> LogsOut:
+) -> LogsJson:
     """List the last lines of the server's log, for owners. Tokens need the scope `admin`."""
     page = await asyncio.to_thread(read_log, min_level=level, text=text, cursor=cursor, limit=limit)
-    return LogsOut.model_validate(page, from_attributes=True)
+    return build_json(LogsJson, page)
 
 
-class FindingOut(ResponseModel):
+class FindingJson(TypedDict):
     """The result of a check."""
 
-    code: FindingCode = Field(description="A stable identifier for programs.")
+    code: Annotated[FindingCode, Doc("A stable identifier for programs.")]
     subject: str
     severity: Literal["ok", "warning", "problem"]
     text: str
-    fix: str | None = Field(description="How to fix it: a command, or a key of the settings with what to write there.")
-    facts: dict[str, str] = Field(description="The values mentioned in `text` and `fix`, for programs.")
+    fix: Annotated[str | None, Doc("How to fix it: a command, or a key of the settings with what to write there.")]
+    facts: Annotated[dict[str, str], Doc("The values mentioned in `text` and `fix`, for programs.")]
 
 
-class HealthDetailsOut(ResponseModel):
+class HealthDetailsJson(TypedDict):
     """The result of `palaver doctor`."""
 
-    ok: bool = Field(description="Whether there are no problems; there may be warnings.")
-    findings: list[FindingOut]
+    ok: Annotated[bool, Doc("Whether there are no problems; there may be warnings.")]
+    findings: list[FindingJson]
     version: str
     checked_at: Time
     duration_seconds: float
@@ -170,27 +174,27 @@ async def get_health_details(
     asks_model: Annotated[
         bool, Query(description="Also ask the model one short question, which costs a little.")
     ] = False,
-) -> HealthDetailsOut:
+) -> HealthDetailsJson:
     """Check the installation like `palaver doctor`, for owners; takes up to 45 seconds. Nothing is changed."""
     report = await state.health.run(asks_model=asks_model)
-    findings = [FindingOut.model_validate(finding.to_json()) for finding in report.findings]
-    return HealthDetailsOut(
-        ok=all(finding.severity != "problem" for finding in findings),
-        findings=findings,
+    return build_json(
+        HealthDetailsJson,
+        report,
+        ok=all(finding.severity != "problem" for finding in report.findings),
+        findings=[finding.to_json() for finding in report.findings],
         version=__version__,
-        checked_at=report.checked_at,
         duration_seconds=round(report.duration_seconds, 3),
     )
 
 
-class UpdateNotesOut(ResponseModel):
+class UpdateNotesJson(TypedDict):
     """The changes in the running version."""
 
     version: str
-    text: str = Field(description="Markdown; empty if there are no notes.")
+    text: Annotated[str, Doc("Markdown; empty if there are no notes.")]
 
 
 @router.get("/api/update-notes", responses=_ERRORS)
-async def get_update_notes(_caller: Caller) -> UpdateNotesOut:
+async def get_update_notes(_caller: Caller) -> UpdateNotesJson:
     """Get what is new in the running version."""
-    return UpdateNotesOut(version=__version__, text=await asyncio.to_thread(load_update_notes))
+    return UpdateNotesJson(version=__version__, text=await asyncio.to_thread(load_update_notes))

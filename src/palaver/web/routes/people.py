@@ -11,7 +11,7 @@ from pydantic import Field
 
 from palaver.accounts.people import People
 from palaver.core.text import make_storable
-from palaver.core.wire import build_json
+from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.people.erasures_table import check_typed_name
 from palaver.people.model import Invitation, Role, is_loopback
 from palaver.people.pairing_table import Grant
@@ -21,12 +21,12 @@ from palaver.web.auth import OwnerCaller, OwnerInBrowser, check_browser
 from palaver.web.errors import error_responses
 from palaver.web.routes.me import Name
 from palaver.web.routes.sign_in import get_site
-from palaver.web.state import RequestModel, ResponseModel, State, Time, WebState
+from palaver.web.state import RequestModel, State, WebState
 
 router = make_router("people", "/api/people", responses=error_responses(401, 403))
 
 
-class PeopleOut(ResponseModel):
+class PeopleJson(TypedDict):
     """A page of people, newest first."""
 
     people: list[MemberJson]
@@ -47,22 +47,22 @@ class PersonChangesIn(RequestModel):
     role: Role | None = None
 
 
-class SignInLinkOut(ResponseModel):
+class SignInLinkJson(TypedDict):
     """A link that signs a person in once. It is shown only here."""
 
-    url: str = Field(description="The secret comes after `#`, which browsers do not send to any server.")
+    url: Annotated[str, Doc("The secret comes after `#`, which browsers do not send to any server.")]
     expires_at: Time
-    is_local_only: bool = Field(description="Whether it works only on the machine of the server.")
+    is_local_only: Annotated[bool, Doc("Whether it works only on the machine of the server.")]
 
 
-class InvitationOut(ResponseModel):
+class InvitationJson(TypedDict):
     """A person, and the sign-in link to send them."""
 
     person: MemberJson
-    link: SignInLinkOut
+    link: SignInLinkJson
 
 
-class PairingRequestsOut(ResponseModel):
+class PairingRequestsJson(TypedDict):
     """Requests for access, the oldest first."""
 
     requests: list[PairingRequestJson]
@@ -81,12 +81,12 @@ class UnlinkIn(RequestModel):
     account: Annotated[str, Field(max_length=500)]
 
 
-class ErasurePreviewOut(ResponseModel):
+class ErasurePreviewJson(TypedDict):
     """The person who would be erased, and how much would go."""
 
     person_id: str
-    name: str = Field(description="Send it back to confirm.")
-    counts: dict[str, int] = Field(description="How many there are of each kind: conversations, messages, files …")
+    name: Annotated[str, Doc("Send it back to confirm.")]
+    counts: Annotated[dict[str, int], Doc("How many there are of each kind: conversations, messages, files …")]
 
 
 class ErasureIn(RequestModel):
@@ -95,10 +95,10 @@ class ErasureIn(RequestModel):
     name: Annotated[str, Field(max_length=500)]
 
 
-class ErasureOut(ResponseModel):
+class ErasureJson(TypedDict):
     """A count of what was erased."""
 
-    counts: dict[str, int] = Field(description="How many there were of each kind.")
+    counts: Annotated[dict[str, int], Doc("How many there were of each kind.")]
     ended_at: Time | None
 
 
@@ -115,25 +115,25 @@ async def list_people(
     role: Role | None = None,
     cursor: Annotated[str, Query(max_length=100)] | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> PeopleOut:
+) -> PeopleJson:
     """List the people who use this server. Guests wrote in a chat and have not been let in yet."""
     page = await people.list(role=role, limit=limit, cursor=cursor)
-    return PeopleOut(people=[member_to_json(each) for each in page], next_cursor=page.cursor)
+    return PeopleJson(people=[member_to_json(each) for each in page], next_cursor=page.cursor)
 
 
 @router.post("", status_code=201)
 async def create_person(
     body: NewPersonIn, caller: OwnerInBrowser, people: AllPeople, request: Request, state: State
-) -> InvitationOut:
+) -> InvitationJson:
     """Invite a person. The response contains a sign-in link that works once, so tokens can't do this."""
     invitation = await people.add(body.name, body.role, issued_by=caller.credential_id)
     return _to_invitation_out(invitation, request, state)
 
 
 @router.get("/requests")
-async def list_pairing_requests(people: AllPeople) -> PairingRequestsOut:
+async def list_pairing_requests(people: AllPeople) -> PairingRequestsJson:
     """List the strangers who ask for access."""
-    return PairingRequestsOut(requests=[build_json(PairingRequestJson, each) for each in await people.list_requests()])
+    return PairingRequestsJson(requests=[build_json(PairingRequestJson, each) for each in await people.list_requests()])
 
 
 @router.post("/requests/{request_id}/approve", responses=error_responses(404))
@@ -171,16 +171,14 @@ async def remove_person(person_id: str, people: AllPeople) -> None:
 
 
 @router.get("/{person_id}/erasure", responses=error_responses(404))
-async def preview_erasure(person_id: str, caller: OwnerCaller, state: State) -> ErasurePreviewOut:
+async def preview_erasure(person_id: str, caller: OwnerCaller, state: State) -> ErasurePreviewJson:
     """Count what erasing a person would delete. Nothing is changed."""
     preview = await state.erasures.preview(caller.principal, person_id)
-    return ErasurePreviewOut(
-        person_id=preview.person_id, name=make_storable(preview.name), counts=preview.report.to_dict()
-    )
+    return build_json(ErasurePreviewJson, preview, counts=preview.report.to_dict())
 
 
 @router.post("/{person_id}/erase", responses=error_responses(404))
-async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, state: State) -> ErasureOut:
+async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, state: State) -> ErasureJson:
     """Erase a person everywhere. This can't be undone.
 
     Their messages in conversations with others become entries of kind `erased`. The response comes when everything is
@@ -190,26 +188,27 @@ async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, sta
     check_typed_name(body.name, make_storable(preview.name))
     erasing = asyncio.create_task(state.erasures.erase(caller.principal, preview.person_id), name="palaver-erasure")
     report = await asyncio.shield(erasing)  # not canceled: the erasure goes on even if the caller stops waiting
-    return ErasureOut(counts=report.to_dict(), ended_at=report.ended_at)
+    return build_json(ErasureJson, report, counts=report.to_dict())
 
 
 @router.post("/{person_id}/link", status_code=201, responses=error_responses(404))
 async def create_sign_in_link(
     person_id: str, caller: OwnerInBrowser, people: AllPeople, request: Request, state: State
-) -> InvitationOut:
+) -> InvitationJson:
     """Create a sign-in link that works once. Earlier links no longer work. Tokens can't do this."""
     invitation = await people.create_link(person_id, issued_by=caller.credential_id)
     return _to_invitation_out(invitation, request, state)
 
 
-def _to_invitation_out(invitation: Invitation, request: Request, state: WebState) -> InvitationOut:
+def _to_invitation_out(invitation: Invitation, request: Request, state: WebState) -> InvitationJson:
     page_url = _get_page_url_for_others(request, state)
-    link = SignInLinkOut(
+    link = build_json(
+        SignInLinkJson,
+        invitation,
         url=f"{page_url}/sign-in#{invitation.secret}",
-        expires_at=invitation.expires_at,
         is_local_only=is_loopback(urlsplit(page_url).hostname or ""),
     )
-    return InvitationOut(person=member_to_json(invitation.member), link=link)
+    return InvitationJson(person=member_to_json(invitation.member), link=link)
 
 
 def _get_page_url_for_others(request: Request, state: WebState) -> str:

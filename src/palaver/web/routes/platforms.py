@@ -9,7 +9,7 @@ from fastapi import Query
 
 from palaver.core.errors import NotFound
 from palaver.core.text import make_storable
-from palaver.core.wire import build_json
+from palaver.core.wire import TypedDict, build_json
 from palaver.delivery.health import load_account_health
 from palaver.delivery.wire import LinkingJson, PlatformAccountJson, account_to_json
 from palaver.gateway.supervisor import run_connection_test
@@ -17,7 +17,7 @@ from palaver.operation.qr_code import make_qr_code
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.state import ResponseModel, State
+from palaver.web.state import State
 
 if TYPE_CHECKING:
     from palaver.delivery.model import AccountHealth
@@ -28,14 +28,14 @@ TEST_SECONDS = 30.0  # until a request to test a connection is answered in any c
 router = make_router("operation", "/api/platforms", responses=error_responses(401, 403))
 
 
-class PlatformsOut(ResponseModel):
+class PlatformsJson(TypedDict):
     """Accounts, sorted by platform and name."""
 
     accounts: list[PlatformAccountJson]
 
 
 @router.get("")
-async def list_platforms(state: State, owner: OwnerCaller) -> PlatformsOut:
+async def list_platforms(state: State, owner: OwnerCaller) -> PlatformsJson:
     """List all accounts on chat platforms that are set up or connected, or have open or failed deliveries.
 
     An account that is not `live` neither receives nor sends messages. Any server on the same database gives the same
@@ -43,7 +43,7 @@ async def list_platforms(state: State, owner: OwnerCaller) -> PlatformsOut:
     """
     gateway = state.gateway
     accounts = await load_account_health(gateway.store, gateway.configured_accounts)
-    return PlatformsOut(accounts=[_account_to_json(account, owner) for account in accounts])
+    return PlatformsJson(accounts=[_account_to_json(account, owner) for account in accounts])
 
 
 @router.post("/{platform}/test", responses=error_responses(404, 409))

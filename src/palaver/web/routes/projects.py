@@ -7,18 +7,18 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import Field
 
-from palaver.core.wire import build_json
+from palaver.core.wire import TypedDict, build_json
 from palaver.sessions.model import MAX_PROJECT_INSTRUCTION_CHARS
 from palaver.sessions.view_wire import ProjectJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, ResponseModel, ShortText
+from palaver.web.state import RequestModel, ShortText
 
 router = make_router("projects", "/api/projects", responses=error_responses(401))
 
 
-class ProjectsOut(ResponseModel):
+class ProjectsJson(TypedDict):
     """Your projects, sorted by name."""
 
     projects: list[ProjectJson]
@@ -45,9 +45,9 @@ ProjectId = Annotated[str, Path(description="The id of a project.", examples=["p
 
 
 @router.get("")
-async def list_projects(view: OwnView) -> ProjectsOut:
+async def list_projects(view: OwnView) -> ProjectsJson:
     """List your projects, sorted by name."""
-    return ProjectsOut(projects=[build_json(ProjectJson, each) for each in await view.projects.list()])
+    return ProjectsJson(projects=[build_json(ProjectJson, each) for each in await view.projects.list()])
 
 
 @router.post("", status_code=201)

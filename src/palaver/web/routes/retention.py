@@ -12,19 +12,19 @@ from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnerCaller
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, ResponseModel, State
+from palaver.web.state import RequestModel, State
 
 PRUNE_TIME_LIMIT = timedelta(seconds=5)  # of one request
 
 router = make_router("retention", "/api/retention", responses=error_responses(401))
 
 
-class RetentionOut(ResponseModel):
+class RetentionJson(TypedDict):
     """The policy that the operator has set."""
 
-    max_age_days: int | None = Field(description="Conversations are deleted so long after the last activity.")
-    max_database_mb: int | None = Field(description="Above this size, those unused for longest are deleted (SQLite).")
-    text: str = Field(description="The policy as a sentence.")
+    max_age_days: Annotated[int | None, Doc("Conversations are deleted so long after the last activity.")]
+    max_database_mb: Annotated[int | None, Doc("Above this size, those unused for longest are deleted (SQLite).")]
+    text: Annotated[str, Doc("The policy as a sentence.")]
 
 
 class PruneIn(RequestModel):
@@ -48,10 +48,10 @@ class PruneJson(TypedDict):
 
 
 @router.get("")
-async def get_retention(_caller: Caller, state: State) -> RetentionOut:
+async def get_retention(_caller: Caller, state: State) -> RetentionJson:
     """Return how long conversations are kept."""
     rules = state.retention.rules
-    return RetentionOut(
+    return RetentionJson(
         max_age_days=rules.max_age_days,
         max_database_mb=rules.max_database_mb,
         text=rules.describe(),
@@ -75,16 +75,16 @@ async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> Pr
     return build_json(PruneJson, report)
 
 
-class RewrittenFileOut(ResponseModel):
+class RewrittenFileJson(TypedDict):
     """The space that rewriting the database file has saved."""
 
-    saved_bytes: int | None = Field(description="How many bytes smaller the file is. Null: PostgreSQL.")
+    saved_bytes: Annotated[int | None, Doc("How many bytes smaller the file is. Null: PostgreSQL.")]
 
 
 @router.post("/rewrite-file", responses=error_responses(403))
-async def rewrite_database_file(caller: OwnerCaller, state: State) -> RewrittenFileOut:
+async def rewrite_database_file(caller: OwnerCaller, state: State) -> RewrittenFileJson:
     """Rewrite the file of a SQLite database, so that it has no bytes of what was deleted. Messages wait meanwhile.
 
     PostgreSQL needs `VACUUM FULL` in the database instead.
     """
-    return RewrittenFileOut(saved_bytes=await state.retention.rewrite_file(caller.principal))
+    return RewrittenFileJson(saved_bytes=await state.retention.rewrite_file(caller.principal))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from fastapi import Query, Response
 from pydantic import Field
 
+from palaver.core.wire import Doc, Time, TypedDict
 from palaver.sessions.share import MAX_SHARES_PER_PERSON
 from palaver.sessions.view_wire import ShareJson, share_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.state import Cursor, Moment, RequestModel, ResponseModel, State, Time
+from palaver.web.state import Cursor, Moment, RequestModel, State
 
 if TYPE_CHECKING:
     from palaver.web.state import WebState
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 router = make_router("shares", "/api")
 
 
-class SharesOut(ResponseModel):
+class SharesJson(TypedDict):
     """Shares, newest first."""
 
     shares: list[ShareJson]
-    next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
-    default_days: int | None = Field(
-        description="After how many days a new link expires by default (`web.shared_link_days`); null: never."
-    )
+    next_cursor: Annotated[str | None, Doc("Pass this as `cursor` to get the next page; null on the last page.")]
+    default_days: Annotated[
+        int | None, Doc("After how many days a new link expires by default (`web.shared_link_days`); null: never.")
+    ]
 
 
 class ShareExpiryIn(RequestModel):
@@ -43,23 +44,26 @@ class NewShareIn(RequestModel):
     expires_at: Moment | None = Field(None, description="null: never. Without it, as `web.shared_link_days` says.")
 
 
-class SharedMessageOut(ResponseModel):
+class SharedMessageJson(TypedDict):
     """A message in a shared conversation."""
 
-    role: str = Field(json_schema_extra={"enum": ["assistant", "user"]})
-    name: str | None = Field(
-        description="The name of the person who shares it; for others `Person`, with a number if there are several;"
-        " null for the agent."
-    )
+    role: Literal["assistant", "user"]
+    name: Annotated[
+        str | None,
+        Doc(
+            "The name of the person who shares it; for others `Person`, with a number if there are several;"
+            " null for the agent."
+        ),
+    ]
     text: str
 
 
-class SharedConversationOut(ResponseModel):
+class SharedConversationJson(TypedDict):
     """A conversation as it was when it was shared, without ids, names of other people, tool calls and files."""
 
     title: str | None
     shared_at: Time
-    messages: list[SharedMessageOut]
+    messages: list[SharedMessageJson]
 
 
 @router.post("/sessions/{session_id}/shares", status_code=201, responses=error_responses(401, 403, 404, 409, 422, 503))
@@ -83,10 +87,10 @@ async def list_shares(
     include_all: IncludeAll,
     limit: Annotated[int, Query(ge=1, le=MAX_SHARES_PER_PERSON)] = 100,
     cursor: Cursor = None,
-) -> SharesOut:
+) -> SharesJson:
     """List your shares. Owners list everybody's with `all`."""
     shares = await state.shares.list(caller.principal, everything=include_all, limit=limit, cursor=cursor)
-    return SharesOut(
+    return SharesJson(
         shares=[share_to_json(each, state.base_path) for each in shares],
         next_cursor=shares.cursor,
         default_days=_get_default_days(state),
@@ -109,12 +113,12 @@ async def delete_share(share_id: str, state: State, caller: Caller, include_all:
 
 
 @router.get("/shared/{secret}", responses=error_responses(404, 410, 422))
-async def get_shared_conversation(secret: str, state: State, response: Response) -> SharedConversationOut:
+async def get_shared_conversation(secret: str, state: State, response: Response) -> SharedConversationJson:
     """Read a shared conversation. Anyone with its secret can; no sign-in is needed. A link that has expired: 410."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
-    return SharedConversationOut.model_validate(await state.shares.open(secret))
+    return cast("SharedConversationJson", await state.shares.open(secret))
 
 
 def _get_default_days(state: WebState) -> int | None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from palaver.accounts.passkeys import Site
 from palaver.accounts.sign_in import Visitor
 from palaver.core.invocation import format_command
-from palaver.core.wire import build_json
+from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.people.model import MAX_PASSWORD_CHARS, NewSecret, Person
 from palaver.people.wire import PersonJson
 from palaver.web.api_route import make_router
@@ -24,23 +24,23 @@ from palaver.web.auth import (
     set_sign_in_cookie,
 )
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, ResponseModel, State, WebState
+from palaver.web.state import RequestModel, State, WebState
 
 router = make_router("sign-in", "/api")
 
 
-class SignInOut(ResponseModel):
+class SignInJson(TypedDict):
     """The person who is signed in now."""
 
     person: PersonJson
 
 
-class ServerSignInMethodsOut(ResponseModel):
+class ServerSignInMethodsJson(TypedDict):
     """The ways to sign in on this server, besides with a link."""
 
     password: bool
     passkey: bool
-    link_command: str = Field(description="What the owner runs on the server for a new link.")
+    link_command: Annotated[str, Doc("What the owner runs on the server for a new link.")]
 
 
 class LinkSignInIn(RequestModel):
@@ -63,15 +63,15 @@ class PasskeySignInIn(RequestModel):
 
 
 @router.get("/sign-in")
-async def list_sign_in_methods(request: Request, state: State) -> ServerSignInMethodsOut:
+async def list_sign_in_methods(request: Request, state: State) -> ServerSignInMethodsJson:
     """List the ways to sign in on this server."""
     methods = await state.accounts.get_sign_in_options(get_site(request).host)
     link_command = format_command("serve --link", hide_folders=True)
-    return ServerSignInMethodsOut(password=methods.password, passkey=methods.passkey, link_command=link_command)
+    return ServerSignInMethodsJson(password=methods.password, passkey=methods.passkey, link_command=link_command)
 
 
 @router.post("/sign-in/link", responses=error_responses(401, 403, 429))
-async def sign_in_by_link(body: LinkSignInIn, request: Request, response: Response, state: State) -> SignInOut:
+async def sign_in_by_link(body: LinkSignInIn, request: Request, response: Response, state: State) -> SignInJson:
     """Sign in with a link. Each link works once."""
     visitor = _get_visitor(request, state)
     signed_in = await state.accounts.sign_in_by_link(body.token, visitor)
@@ -79,7 +79,7 @@ async def sign_in_by_link(body: LinkSignInIn, request: Request, response: Respon
 
 
 @router.post("/sign-in/password", responses=error_responses(401, 403, 429))
-async def sign_in_by_password(body: PasswordSignInIn, request: Request, response: Response, state: State) -> SignInOut:
+async def sign_in_by_password(body: PasswordSignInIn, request: Request, response: Response, state: State) -> SignInJson:
     """Sign in with your name and password."""
     visitor = _get_visitor(request, state)
     signed_in = await state.accounts.sign_in_by_password(body.name, body.password, visitor)
@@ -93,7 +93,7 @@ async def get_passkey_sign_in_options(request: Request, state: State) -> dict[st
 
 
 @router.post("/sign-in/passkey", responses=error_responses(401, 403, 429))
-async def sign_in_by_passkey(body: PasskeySignInIn, request: Request, response: Response, state: State) -> SignInOut:
+async def sign_in_by_passkey(body: PasskeySignInIn, request: Request, response: Response, state: State) -> SignInJson:
     """Sign in with a passkey."""
     visitor = _get_visitor(request, state)
     signed_in = await state.accounts.passkeys.sign_in(get_site(request), body.credential, visitor)
@@ -130,7 +130,7 @@ def _get_visitor(request: Request, state: WebState) -> Visitor:
 
 def _finish_sign_in(
     request: Request, response: Response, state: WebState, signed_in: NewSecret[Person], visitor: Visitor
-) -> SignInOut:
+) -> SignInJson:
     set_sign_in_cookie(response, request, state, signed_in.secret)
     set_device_cookie(response, request, state, visitor.new_device_cookie)
-    return SignInOut(person=build_json(PersonJson, signed_in.item))
+    return SignInJson(person=build_json(PersonJson, signed_in.item))

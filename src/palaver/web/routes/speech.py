@@ -6,15 +6,15 @@ from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
 from fastapi.responses import Response
-from pydantic import Field
 
+from palaver.core.wire import Doc, TypedDict
 from palaver.people.model import Role
 from palaver.sessions.speech import MAX_SPOKEN_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sessions import SessionId
-from palaver.web.state import ResponseModel, State
+from palaver.web.state import State
 
 router = make_router("speech", "/api", responses=error_responses(401, 403))
 
@@ -27,29 +27,29 @@ _AUDIO_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-class SpeechOut(ResponseModel):
+class SpeechJson(TypedDict):
     """The features for speech that this server has."""
 
     can_transcribe: bool
     can_speak: bool
-    max_seconds: int = Field(description="How long a recording may be.")
-    transcription_engine: str | None = Field(description="A model or a program; null for everyone but owners.")
-    speaking_engine: str | None = Field(description="The same, for reading aloud.")
-    problems: list[str] = Field(description="Settings that don't work; empty for everyone but owners.")
+    max_seconds: Annotated[int, Doc("How long a recording may be.")]
+    transcription_engine: Annotated[str | None, Doc("A model or a program; null for everyone but owners.")]
+    speaking_engine: Annotated[str | None, Doc("The same, for reading aloud.")]
+    problems: Annotated[list[str], Doc("Settings that don't work; empty for everyone but owners.")]
 
 
-class TranscriptOut(ResponseModel):
+class TranscriptJson(TypedDict):
     """The words of a recording."""
 
     text: str
 
 
 @router.get("/speech")
-async def get_speech(caller: Caller, state: State) -> SpeechOut:
+async def get_speech(caller: Caller, state: State) -> SpeechJson:
     """Find out whether recordings can be transcribed and answers read aloud."""
     status = state.gateway.speech.get_status()
     is_owner = caller.person.role is Role.OWNER
-    return SpeechOut(
+    return SpeechJson(
         can_transcribe=status.transcription is not None,
         can_speak=status.speaking is not None,
         max_seconds=status.max_seconds,
@@ -60,12 +60,12 @@ async def get_speech(caller: Caller, state: State) -> SpeechOut:
 
 
 @router.post("/attachments/{attachment_id}/transcript", responses=error_responses(404, 422, 502, 503))
-async def transcribe_attachment(attachment_id: str, caller: Caller, state: State) -> TranscriptOut:
+async def transcribe_attachment(attachment_id: str, caller: Caller, state: State) -> TranscriptJson:
     """Transcribe a recording that you have uploaded, or that is attached to a conversation you can see.
 
     Nothing is stored. It counts as usage, and against your budget.
     """
-    return TranscriptOut(text=await state.gateway.speech.transcribe(caller.principal, attachment_id))
+    return TranscriptJson(text=await state.gateway.speech.transcribe(caller.principal, attachment_id))
 
 
 @router.post(
