@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import from_micros
-from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
@@ -29,8 +29,11 @@ SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at on
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-_SESSION_COUNT = "(SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL)"
-_SELECT = f"SELECT p.no, {list_columns(Project, 'p', session_count=_SESSION_COUNT)} FROM project p"
+_COLUMNS = Columns(
+    Project,
+    session_count="(SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL)",
+)
+_SELECT = f"SELECT p.no, {_COLUMNS.format_select('p')} FROM project p"
 
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
@@ -166,8 +169,7 @@ def _check_color(color: str | None) -> str | None:
 
 def _project_from_row(row: Row) -> tuple[int, Project]:
     no, *columns = row
-    values = name_columns(Project, columns)
-    return no, Project(**values | {"created_at": from_micros(values["created_at"])})
+    return no, _COLUMNS.decode(columns)
 
 
 PERSON_DATA: Final = (

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
@@ -18,7 +18,6 @@ from palaver.sessions.turn import (
     StopRequest,
     Turn,
     TurnKind,
-    TurnState,
 )
 
 if TYPE_CHECKING:
@@ -311,7 +310,8 @@ def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-_SELECT = f"""SELECT t.no, {list_columns(Turn, "t", session_id="s.id", delivers_to="t.address", quoted_seqs="t.facts")}
+_COLUMNS = Columns(Turn, without={"delivers_to", "quoted_seqs"}, session_id="s.id")
+_SELECT = f"""SELECT t.no, {_COLUMNS.format_select("t")}, t.address, t.facts
     FROM turn t JOIN session s ON s.no = t.session_no"""
 
 
@@ -368,19 +368,9 @@ def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
 
 
 def _numbered_turn_from_row(row: Row) -> tuple[int, Turn]:
-    no, *columns = row
-    values = name_columns(Turn, columns)
-    address = values["delivers_to"]
-    values |= {
-        "kind": TurnKind(values["kind"]),
-        "state": TurnState(values["state"]),
-        "created_at": from_micros(values["created_at"]),
-        "ended_at": from_micros_or_none(values["ended_at"]),
-        "is_steering": bool(values["is_steering"]),
-        "delivers_to": Address.from_text(address).platform if address else None,
-        "quoted_seqs": _parse_quoted_seqs(values["quoted_seqs"]),
-    }
-    return no, Turn(**values)
+    no, *columns, address, facts = row
+    platform = Address.from_text(address).platform if address else None
+    return no, _COLUMNS.decode(columns, delivers_to=platform, quoted_seqs=_parse_quoted_seqs(facts))
 
 
 def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:
