@@ -60,8 +60,7 @@ def list_latest_statuses(
 def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
     """Return the number of a delivery in a session."""
     sql = "SELECT no FROM delivery WHERE id = $1 AND session_no = $2"
-    no: int | None = fetch_value(tx, sql, delivery_id, session_no)
-    return no
+    return fetch_value(tx, sql, delivery_id, session_no)
 
 
 def count_statuses(tx: Transaction, session_no: int) -> int:

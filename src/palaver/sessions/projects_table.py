@@ -137,14 +137,13 @@ def delete_piece(tx: Transaction, project_no: int) -> None:
 
 def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
     """Return the instructions of a session's project if it is this person's."""
-    instructions: str | None = fetch_value(
+    return fetch_value(
         tx,
         "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
         " WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0",
         session_no,
         person_id,
     )
-    return instructions
 
 
 def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:

@@ -60,8 +60,7 @@ def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
     has chosen none.
     """
     number = "$1" if isinstance(session, int) else "(SELECT session_no FROM lane WHERE key = $1)"
-    profile: str | None = fetch_value(tx, f"SELECT profile FROM session WHERE no = {number}", session)
-    return profile
+    return fetch_value(tx, f"SELECT profile FROM session WHERE no = {number}", session)
 
 
 def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | SessionKey) -> str | None:

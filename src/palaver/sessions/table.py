@@ -113,8 +113,7 @@ def _insert_session(
     previous: Session | None,
     parent_no: int | None,
 ) -> int:
-    no: int = fetch_value(
-        tx,
+    [(no,)] = tx.fetch_all(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
         " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
         " CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $6 AND e.active_at IS NOT NULL) THEN 0 ELSE 1"
@@ -131,7 +130,7 @@ def _insert_session(
         int(previous is not None and previous.message_count > 0),
         parent_no,
     )
-    return no
+    return int(no)
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
@@ -304,7 +303,9 @@ def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) 
     if session.title is not None:
         _set_title(tx, fork_row.no, find_free_title(tx, fork_row, session.title))
     if session.auto_title is not None:
-        copies = fetch_value(tx, "SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no)  # with the new
+        copies = (
+            fetch_value(tx, "SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no) or 0
+        )  # with the new
         number = min(parse_title_slot(session.auto_title).number + copies, MAX_TITLE_NUMBER)
         auto_titles.set_copied_title(tx, fork_row.no, number_title(session.auto_title, number))
 

@@ -294,8 +294,7 @@ def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int
 
 def find_stopper(tx: Transaction, lease: TurnLease) -> PersonId | None:
     """Return the person who asked to stop a running turn, or whose message interrupted it."""
-    person_id: PersonId | None = fetch_value(tx, "SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
-    return person_id
+    return fetch_value(tx, "SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
 
 
 def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, error: str | None = None) -> None:

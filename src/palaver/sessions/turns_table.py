@@ -186,7 +186,7 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
     before = fetch_value(tx, f"SELECT facts FROM turn WHERE no = $1 {tx.for_update}", turn_no)
     facts: dict[str, Any] = json.loads(before) if before else {}
     facts[MERGED_COUNT_KEY] = get_merged_count(facts) + 1
-    turn_id: TurnId | None = fetch_value(
+    return fetch_value(
         tx,
         "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
         " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
@@ -197,21 +197,19 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
         request.reply_to,
         add_quoted_seqs(json.dumps(facts), get_quoted_seqs(request.facts)),
     )
-    return turn_id
 
 
 def request_stop(
     tx: Transaction, session_no: int, request: StopRequest, person_id: PersonId | None = None
 ) -> TurnId | None:
     """Ask the running turn of a session to stop, for a person, and return its id; None if nothing runs."""
-    turn_id: TurnId | None = fetch_value(
+    return fetch_value(
         tx,
         "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id",
         session_no,
         request.value,
         person_id,
     )
-    return turn_id
 
 
 def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> list[int]:
@@ -323,8 +321,7 @@ def find(tx: Transaction, turn_id: str) -> Turn | None:
 def find_last_address(tx: Transaction, session_no: int) -> str | None:
     """Return where the newest turn of a session is answered; None if it is read here only, or there is none."""
     sql = "SELECT address FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1"
-    address: str | None = fetch_value(tx, sql, session_no)
-    return address
+    return fetch_value(tx, sql, session_no)
 
 
 def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:

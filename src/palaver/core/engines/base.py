@@ -242,7 +242,7 @@ def _list_names(columns: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(columns)) if is_dataclass(columns) else columns._fields  # type: ignore[attr-defined]
 
 
-def fetch_value(tx: Transaction, sql: str, *params: object) -> Any:
+def fetch_value(tx: Transaction, sql: str, *params: object) -> T | None:
     """Return the first column of the first row; None if there is no row."""
     row = tx.fetch_one(sql, *params)
     return None if row is None else row[0]
