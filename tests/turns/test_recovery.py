@@ -130,7 +130,7 @@ async def test_a_turn_whose_workers_die_before_they_call_the_agent_is_not_to_bla
 
 
 def _hold_call(gateway: Gateway, lease: TurnLease) -> None:
-    meter = gateway.turn_worker._dependencies.budgets.make_meter(lease, CallPurpose.ANSWER)
+    meter = gateway.turn_worker._get_dependencies().budgets.make_meter(lease, CallPurpose.ANSWER)
     call = ModelCall(model="m", provider=None, input_tokens=1, max_tokens=1, price=None)
     now = gateway.store.clock.now()
     gateway.store.engine.run(Write(lambda tx: meter._hold(tx, call, f"call-{lease.attempt}", now)))
@@ -158,7 +158,7 @@ async def test_a_call_of_a_dead_worker_is_settled_after_its_turn_is_recovered(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gateway, lease = await claim_by_dead_worker(start_gateway, dm)
-    budgets = gateway.turn_worker._dependencies.budgets
+    budgets = gateway.turn_worker._get_dependencies().budgets
     budgets._max_call_age = -timedelta(days=1)  # every call is too old to be under way
     _hold_call(gateway, lease)
     assert await budgets.recover_calls() == 0

@@ -16,7 +16,7 @@ from palaver.sessions import (
     list_table as session_summaries,
     log_table as events,
     table as sessions,
-    turn_leases as drafts,
+    turn_leases,
     turns_table as turns,
 )
 from palaver.sessions.delivery import DeliveryState
@@ -61,7 +61,7 @@ class Follower:
         self._read_at = 0.0  # event loop time of the last read
 
     def start_read(self) -> None:
-        """Note that the store is read now. A change from here on causes another read."""
+        """Read the store now: a change from here on causes another read."""
         self.should_read = False
         self._read_at = asyncio.get_running_loop().time()
 
@@ -144,8 +144,8 @@ class Follower:
         if live is not None and (live.turn_no, live.attempt) == (turn_no, turn.attempt):
             return []
         reader = self._draft_reader
-        reader.select_run(turn_no, turn.attempt, drafts.find_first_row(tx, turn_no, turn.attempt))
-        pieces, reader.row = drafts.list_pieces_after(tx, turn_no, turn.attempt, reader.row)
+        reader.select_run(turn_no, turn.attempt, turn_leases.find_first_piece_row(tx, turn_no, turn.attempt))
+        pieces, reader.row = turn_leases.list_pieces_after(tx, turn_no, turn.attempt, reader.row)
         return reader.build_items(turn.id, pieces)
 
     # -- from memory ---------------------------------------------------------------------------------------
