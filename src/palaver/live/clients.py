@@ -65,8 +65,6 @@ class FollowRequest:
 
 
 class LiveClients:
-    """All live clients of this process."""
-
     def __init__(self, store: SessionStore, feed: Feed) -> None:
         self._store = store
         self._feed = feed

@@ -77,7 +77,6 @@ class Feed:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start to watch the store."""
         engine = self._store.engine
         if engine.name == "sqlite":
             self._change_marks = await engine.arun(Read(sqlite_changes.read_marks))

@@ -118,7 +118,6 @@ class Follower:
         return items, len(new_turns) == PAGE_SIZE
 
     def _read_deliveries(self, tx: Transaction, session_no: int) -> list[FeedItem]:
-        """Read the deliveries that are new or have changed."""
         if self._last_delivery_no is None:
             newest = delivery_queries.list_latest_statuses(tx, session_no, max(self._recent_deliveries, 1))
             self._last_delivery_no = newest[-1][0] if newest else 0

@@ -52,8 +52,6 @@ START_NAMESPACE = "beginnings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewConversation:
-    """The settings of a new conversation."""
-
     title: str | None = None
     project: str | None = None
     model: str | None = None  # already checked by the agent
@@ -72,8 +70,6 @@ def _build_source(person: Person, chat_id: str, platform: Platform) -> SessionSo
 
 
 class Conversations:
-    """Starts and forks conversations."""
-
     def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)

@@ -536,8 +536,6 @@ def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str
 
 
 class CopiedMessages(NamedTuple):
-    """The result of `copy_messages`."""
-
     message_count: int
     is_shortened: bool  # the oldest messages were left out
 

@@ -28,8 +28,6 @@ MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years; for longer, us
 
 
 class ResetMode(StrEnum):
-    """The triggers of an automatic reset."""
-
     NONE = "none"  # nothing: only a person resets a conversation
     IDLE = "idle"  # no message for a while
     DAILY = "daily"  # a certain hour of the day

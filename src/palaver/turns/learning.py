@@ -283,7 +283,6 @@ class MemoryTurnRunner:
         self._has_started = False
 
     async def start(self) -> None:
-        """Start to look for memory turns."""
         self._has_started = True
         self._get_dependencies().feed.add_work_listener(self.wake)
         self._start_loop()

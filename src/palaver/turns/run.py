@@ -67,8 +67,6 @@ log = logging.getLogger(__name__)
 
 
 class Run:
-    """A turn that this process runs."""
-
     def __init__(self, dependencies: RunDependencies, lease: TurnLease) -> None:
         self.lease = lease
         self.task: asyncio.Task[None] | None = None

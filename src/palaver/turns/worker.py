@@ -128,8 +128,6 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
 
 
 class TurnWorker:
-    """Runs the queued turns."""
-
     def __init__(
         self, get_dependencies: Callable[[], RunDependencies], *, on_change: Callable[[], None] = lambda: None
     ) -> None:
@@ -173,7 +171,6 @@ class TurnWorker:
 
     @property
     def running_count(self) -> int:
-        """The number of turns that this process is running."""
         return len(self._runs)
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
