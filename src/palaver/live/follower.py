@@ -170,7 +170,7 @@ class Follower:
 
 @dataclass(slots=True)
 class _DraftReader:
-    """How far a follower has read the draft of one run."""
+    """The position of a follower in the draft of one run."""
 
     run: tuple[int, int, int] = (0, 0, 0)  # turn number, attempt, first row of the draft
     position: Position = START_POSITION  # in a draft in memory
@@ -294,7 +294,7 @@ def _load_members(tx: Transaction, audience_no: int) -> frozenset[PersonId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedUpdates:
-    """What a page has missed in a session, all read from one state of the database."""
+    """The updates of a session that a page has missed, all read from one state of the database."""
 
     last_seq: int
     events: Sequence[Event]

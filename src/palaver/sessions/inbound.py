@@ -109,7 +109,7 @@ class Inbound:
 
 
 class Outcome(StrEnum):
-    """What happened to an inbound message."""
+    """The fate of an inbound message."""
 
     ACCEPTED = "accepted"  # its turn starts as soon as a worker is free
     QUEUED = "queued"  # behind other turns in the same conversation
@@ -136,7 +136,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What happened to an inbound message. When it is returned, everything it reports is durable."""
+    """The result of accepting an inbound message. When it is returned, everything it reports is durable."""
 
     outcome: Outcome
     session_id: SessionId | None = None
@@ -221,7 +221,7 @@ PlatformUpdate = MessageEdited | MessageDeleted | MessageReaction | ButtonPresse
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far an account has read on its platform. It is stored in the transaction that accepts what was read."""
+    """The position up to which an account has read on its platform, stored in the transaction that accepts what was read."""
 
     value: str
     name: str = ""  # for platforms with several streams, such as one for each channel

@@ -211,6 +211,14 @@ def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int 
     return [event_from_row(row) for row in rows]
 
 
+def iterate_events(tx: Transaction, session_no: int, batch_size: int) -> Iterator[Event]:
+    """Yield every event of a session, oldest first."""
+    after = 0
+    while batch := list_events(tx, session_no, after=after, limit=batch_size):
+        yield from batch
+        after = batch[-1].seq
+
+
 def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
     """Return the reactions between two seqs, without those in another version."""
     rows = tx.fetch_all(

@@ -41,7 +41,7 @@ class ResetReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetPolicy:
-    """When conversations are reset; creating one with an invalid value raises ConfigError."""
+    """The rule by which conversations are reset; creating one with an invalid value raises ConfigError."""
 
     mode: ResetMode = ResetMode.NONE
     idle_minutes: int = 1440

@@ -355,7 +355,7 @@ class MemoryTurnRunner:
             outcome.error = str(error)
         except TimeoutError:
             outcome.error = f"It took longer than {TURN_TIMEOUT_SECONDS:g} seconds."
-        except Exception:
+        except Exception:  # a driver raises anything: the row has to end, and the loop to go on
             log.exception("memory_turn_failed", extra={"session_no": turn.session_no})
             outcome.error = "An unexpected error, see the log of the server."
         await self._end(turn, outcome)

@@ -134,7 +134,7 @@ class TitleWriter:
             log.info("title_not_made", extra=facts | {"error": str(error)})
         except TimeoutError:
             log.info("title_not_made", extra=facts | {"error": "timeout"})
-        except Exception:
+        except Exception:  # a driver raises anything, and nothing awaits this task
             log.exception("title_not_made", extra=facts)
 
     def _build_request(self, tx: Transaction, lease: TurnLease) -> AgentRequest:
