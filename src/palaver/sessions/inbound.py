@@ -221,7 +221,7 @@ PlatformUpdate = MessageEdited | MessageDeleted | MessageReaction | ButtonPresse
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The position up to which an account has read on its platform, stored in the transaction that accepts what was read."""
+    """How far an account has read on its platform. It is stored in the transaction that accepts what was read."""
 
     value: str
     name: str = ""  # for platforms with several streams, such as one for each channel
