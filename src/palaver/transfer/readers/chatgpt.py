@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedProject
-from palaver.transfer.readers.archive import (
+from palaver.transfer.reader_kit.export_files import (
     DamagedFile,
     UnreadableItem,
     close_on_error,
@@ -21,8 +21,13 @@ from palaver.transfer.readers.archive import (
     parse_json,
     read_small_file,
 )
-from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.indexed_export import (
+    ConversationIndex,
+    Identity,
+    IndexedExport,
+    open_conversation_files,
+)
+from palaver.transfer.reader_kit.values import (
     Clock,
     ConvertedMessage,
     as_dict,
@@ -46,8 +51,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.transfer.imported import ImportedMessage, ImportProblem
-    from palaver.transfer.readers.archive import ExportFiles, ItemFile
-    from palaver.transfer.readers.indexed_export import IndexedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
+    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 HOW_TO_GET: Final = (
     "In ChatGPT, open Settings > Data controls > Export data. You get an e-mail with a link to a zip file: import that"

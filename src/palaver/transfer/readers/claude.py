@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedMemory, ImportedProject, ImportProblem
-from palaver.transfer.readers.archive import (
+from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
     DamagedFile,
     UnreadableItem,
@@ -21,8 +21,13 @@ from palaver.transfer.readers.archive import (
     parse_json,
     read_small_file,
 )
-from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.indexed_export import (
+    ConversationIndex,
+    Identity,
+    IndexedExport,
+    open_conversation_files,
+)
+from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
     ConvertedMessage,
@@ -51,8 +56,8 @@ if TYPE_CHECKING:
 
     from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedMessage
-    from palaver.transfer.readers.archive import ExportFiles, ItemFile
-    from palaver.transfer.readers.indexed_export import IndexedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
+    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 HOW_TO_GET: Final = (
     "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"

@@ -23,7 +23,7 @@ from palaver.transfer.imported import (
     ImportProblem,
     InvalidImport,
 )
-from palaver.transfer.readers.archive import (
+from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
     UnreadableItem,
     close_on_error,
@@ -32,8 +32,8 @@ from palaver.transfer.readers.archive import (
     parse_json,
     read_path,
 )
-from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
+from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
     ConvertedMessage,
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from palaver.core.foreign_sqlite import ForeignDatabase
     from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedItem, ImportedMessage, ImportReader
-    from palaver.transfer.readers.archive import ExportFiles
-    from palaver.transfer.readers.indexed_export import IndexedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles
+    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 
 HOW_TO_GET: Final = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.sessions.usage import CostStatus, TurnUsage
 from palaver.transfer.imported import ImportProblem
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
+from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

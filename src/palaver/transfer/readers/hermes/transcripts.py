@@ -9,10 +9,8 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from palaver.transfer.imported import ImportedProject, ImportProblem
-from palaver.transfer.readers.archive import UnreadableItem, parse_json
-from palaver.transfer.readers.hermes.folding import measure_overlap
-from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     as_dict,
     as_list,
     as_text,
@@ -20,6 +18,8 @@ from palaver.transfer.readers.values import (
     open_plain_file,
     read_json_file,
 )
+from palaver.transfer.readers.hermes.folding import measure_overlap
+from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator

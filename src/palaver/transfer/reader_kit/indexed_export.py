@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.transfer.imported import ImportProblem, InvalidImport
-from palaver.transfer.readers.archive import DamagedFile, ItemFile, ListProblem, UnreadableItem
-from palaver.transfer.readers.values import UNKNOWN_TIME
+from palaver.transfer.reader_kit.export_files import DamagedFile, ItemFile, ListProblem, UnreadableItem
+from palaver.transfer.reader_kit.values import UNKNOWN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.transfer.imported import ImportedConversation, ImportedItem
-    from palaver.transfer.readers.archive import ExportFiles, ItemSpan
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemSpan
 
 
 MAX_PROBLEMS: Final = 1000  # listed one by one

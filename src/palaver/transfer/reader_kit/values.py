@@ -20,7 +20,7 @@ from palaver.core.titles import MAX_TITLE_CHARS
 from palaver.memory.model import MAX_MEMORY_CHARS
 from palaver.sessions.message import Author, Message
 from palaver.transfer.imported import ImportedFile, ImportedMemory, ImportedMessage, ImportProblem
-from palaver.transfer.readers.archive import UnreadableItem, parse_json
+from palaver.transfer.reader_kit.export_files import UnreadableItem, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

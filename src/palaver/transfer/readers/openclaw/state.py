@@ -20,8 +20,8 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.jobs.schedule import MAX_INTERVAL, MIN_INTERVAL, Schedule, format_schedule
 from palaver.sessions.targets import parse_target
 from palaver.transfer.imported import ImportedAccount, ImportedJob, ImportedMemory, ImportProblem
-from palaver.transfer.readers.archive import UnreadableItem, parse_json
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     as_count,
     as_dict,
     as_id,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from palaver.sessions.message import Author
 from palaver.sessions.usage import TurnUsage
 from palaver.transfer.imported import ImportedCompaction, ImportedMessage, ImportProblem
-from palaver.transfer.readers.archive import MAX_ITEM_BYTES, DamagedFile, UnreadableItem, parse_json
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, DamagedFile, UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     Clock,
     as_count,
     as_dict,
