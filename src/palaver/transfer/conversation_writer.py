@@ -231,7 +231,7 @@ class ConversationWriter:
         session_id = stored.session_id
 
         def find(tx: Transaction, batch: Batch) -> None:
-            batch.set(SESSION, CURRENT, (session_id, import_rows.find_value(tx, "session", "no", {"id": session_id})))
+            batch.set(SESSION, CURRENT, (session_id, import_rows.find_session_no(tx, session_id)))
 
         if not self._run.is_dry_run:
             self._queue.add(find)
@@ -332,7 +332,7 @@ class ConversationWriter:
     def _start(self, tx: Transaction, batch: Batch) -> None:
         if not imports.add(tx, self._key, self._run.now, session_id=self._session_id, is_done=False):
             batch.set(SESSION, CURRENT, ("", None))  # the files have this id twice
-            batch.count("unchanged")
+            batch.report.count("unchanged")
             return
         place = self._get_place()
         audience_no = place.find_audience(tx, self._run.now)
@@ -411,8 +411,8 @@ class ConversationWriter:
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
         if self._find_no(batch) is not None:
             self._record_usage(tx)
-            batch.count("grown")
-            batch.count("messages", count)
+            batch.report.count("grown")
+            batch.report.count("messages", count)
 
     def _record_usage(self, tx: Transaction) -> None:
         if self._run.is_trusted:
@@ -440,22 +440,22 @@ class ConversationWriter:
         if is_current:
             self._put_on_lane(tx, batch, no, row.audience_no)
         imports.save_progress(tx, self._key, *self._log.progress, is_done=True)
-        batch.count("conversations")
-        batch.count("messages", self._log.counters.stored_messages)
+        batch.report.count("conversations")
+        batch.report.count("messages", self._log.counters.stored_messages)
 
     def _set_title(self, tx: Transaction, batch: Batch, no: int) -> None:
         title = clean_imported_title(self._conversation.title)
         if title is not None:
             free = import_rows.set_free_title(tx, no, title)
             if free != title:
-                batch.add_note(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+                batch.report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
 
     def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, audience_no: int) -> None:
         if put_on_lane(tx, self._get_place(), no, audience_no, self._run.now):
-            batch.count("lanes")
+            batch.report.count("lanes")
         else:
             sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
-            batch.add_note(f"{self._describe()}: its chat has a conversation here, which continues there.")
+            batch.report.notes.add(f"{self._describe()}: its chat has a conversation here, which continues there.")
 
     def _find_parent(self, tx: Transaction) -> int | None:
         origin_id = self._conversation.parent_origin_id
@@ -464,8 +464,7 @@ class ConversationWriter:
         for owner in dict.fromkeys((self._key.owner, *(("",) if self._run.is_trusted else ()))):
             item = imports.find(tx, imports.make_key(self._key.format, self._key.kind, owner, origin_id))
             if item is not None and item.session_id is not None:
-                no: int | None = import_rows.find_value(tx, "session", "no", {"id": item.session_id})
-                return no
+                return import_rows.find_session_no(tx, item.session_id)
         return None
 
     def _find_project(self, tx: Transaction, project: ImportedProject | None) -> int | None:
@@ -501,9 +500,7 @@ def _find_last_seq(tx: Transaction, session_no: int, imported_seq: int) -> int |
 
 def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int | None]:
     item = imports.find(tx, key)
-    if item is None or item.session_id is None:
-        return item, None
-    return item, import_rows.find_value(tx, "session", "no", {"id": item.session_id})
+    return item, import_rows.find_session_no(tx, item.session_id if item else None)
 
 
 def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[str, str | None]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from palaver.core.columns import update_row
 from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
-from palaver.core.ids import PersonId
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions, versions_table as versions
@@ -68,6 +68,10 @@ def find_value(tx: Transaction, table: str, wanted: str, keys: Mapping[str, obje
     return fetch_value(tx, f"SELECT {wanted} FROM {table} WHERE {condition} LIMIT 1", *keys.values())
 
 
+def find_session_no(tx: Transaction, session_id: str | None) -> int | None:
+    return None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
+
+
 # ---- sessions ----------------------------------------------------------------------------------------------
 
 
@@ -100,8 +104,7 @@ def _find_rows_near_hidden(rows: Sequence[EventRow]) -> list[int | None]:
 
 
 def update_session(tx: Transaction, session_no: int, columns: Mapping[str, object]) -> None:
-    assignments = ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, 2))
-    tx.execute(f"UPDATE session SET {assignments} WHERE no = $1", session_no, *columns.values())
+    update_row(tx, "session", "no", session_no, columns)
 
 
 def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_format: bool = False) -> str:
@@ -159,10 +162,11 @@ def repair_session(tx: Transaction, session_no: int) -> None:
 
 def find_shared_audience(tx: Transaction, key: str) -> int | None:
     """Return the audience of a place that several people share: of its lane, or of an earlier session there."""
-    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1 AND shared = 1", key)
-    if row is None:
-        row = tx.fetch_one("SELECT audience_no FROM session WHERE key = $1 AND shared = 1 LIMIT 1", key)
-    return int(row[0]) if row else None
+    shared: dict[str, object] = {"key": key, "shared": 1}
+    no: int | None = find_value(tx, "lane", "audience_no", shared)
+    if no is None:
+        no = find_value(tx, "session", "audience_no", shared)
+    return no
 
 
 def is_first_contact(tx: Transaction, audience_no: int) -> bool:
@@ -195,17 +199,10 @@ def list_lane_state(tx: Transaction, key: str) -> tuple[bool, int | None, bool]:
     return (False, None, False) if row is None else (True, row[0], row[1] is not None)
 
 
-def find_merged_survivor(tx: Transaction, person_id: str) -> PersonId | None:
-    """Return the person that this one was merged into."""
-    row = tx.fetch_one("SELECT merged_into FROM person WHERE id = $1", person_id)
-    return PersonId(row[0]) if row and row[0] is not None else None
-
-
 def list_owner_ids(tx: Transaction) -> list[str]:
     return [row[0] for row in tx.fetch_all("SELECT id FROM person WHERE role = 'owner'")]
 
 
 def find_free_usage_no(tx: Transaction) -> int:
     """Return a session number for the usage of sessions that no longer exist, which no session ever gets."""
-    row = tx.fetch_one("SELECT session_no FROM usage ORDER BY session_no LIMIT 1")
-    return min(0 if row is None else int(row[0]), 0) - 1
+    return min(fetch_value(tx, "SELECT MIN(session_no) FROM usage") or 0, 0) - 1

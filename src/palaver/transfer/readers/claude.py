@@ -37,8 +37,11 @@ from palaver.transfer.reader_kit.values import (
     as_list,
     as_text,
     build_message,
+    drop_empty,
+    find_first_time,
     format_count,
     format_json,
+    index_by_id,
     join_paragraphs,
     join_result_parts,
     make_text_file,
@@ -119,7 +122,7 @@ class ClaudeReader(IndexedExport):
 
     def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
         content = self._index.read(item)
-        messages = _number_messages(content)
+        messages = index_by_id(content.get("chat_messages"), "uuid")
         clock = Clock(item.created_at)
 
         def convert(message_id: str) -> tuple[datetime, ConvertedMessage]:
@@ -183,19 +186,9 @@ class ClaudeReader(IndexedExport):
 def _identify(content: dict[str, Any]) -> Identity | None:
     if not isinstance(content.get("chat_messages"), list):
         return None
-    created_at = read_time(content.get("created_at")) or min(
-        filter(None, (read_time(as_dict(each).get("created_at")) for each in content["chat_messages"])), default=None
-    )
+    first_time = find_first_time(as_dict(each).get("created_at") for each in content["chat_messages"])
+    created_at = read_time(content.get("created_at")) or first_time
     return Identity(as_id(content.get("uuid")), created_at, read_time(content.get("updated_at")))
-
-
-def _number_messages(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the messages by their ids; one without an id, or with that of another, gets its number."""
-    messages: dict[str, dict[str, Any]] = {}
-    for number, message in enumerate(map(as_dict, as_list(content.get("chat_messages"))), 1):
-        message_id = as_id(message.get("uuid"))
-        messages[message_id if message_id and message_id not in messages else f"#{number}"] = message
-    return messages
 
 
 def _find_parents(messages: dict[str, dict[str, Any]]) -> dict[str, str | None]:
@@ -271,8 +264,9 @@ def _read_text(block: dict[str, Any]) -> str:
     text = as_text(block.get("text"))
     if text or kind in {"text", ""} or kind in _HIDDEN_BLOCKS:
         return text
-    rest = {key: value for key, value in block.items() if value not in (None, "", [], {})}
-    return join_paragraphs(as_text(block.get("title")), as_text(block.get("transcript"))) or format_json(rest)
+    return join_paragraphs(as_text(block.get("title")), as_text(block.get("transcript"))) or format_json(
+        drop_empty(block)
+    )
 
 
 def _read_files(message: dict[str, Any]) -> tuple[list[ImportedFile], list[str]]:
