@@ -67,7 +67,8 @@ class ConversationImporter:
 
     def add(self, conversation: ImportedConversation) -> None:
         run = self._run
-        key = self._make_key(conversation)
+        owner = run.get_owner(has_source=conversation.source is not None)
+        key = imports.make_key(run.reader.format, "conversation", owner, conversation.origin_id)
         item, session_no = run.store.engine.run(Read(lambda tx: _find_known(tx, key)))
         if item is not None and session_no is None and item.is_done:
             run.report.count("deleted")
@@ -81,10 +82,6 @@ class ConversationImporter:
             writer.append_new_entries(item, session_no or 0)
         else:
             writer.resume(item, session_no)
-
-    def _make_key(self, conversation: ImportedConversation) -> ItemKey:
-        owner = self._run.get_owner(has_source=conversation.source is not None)
-        return imports.make_key(self._run.reader.format, "conversation", owner, conversation.origin_id)
 
 
 class ConversationWriter:
@@ -167,7 +164,7 @@ class ConversationWriter:
 
     def _keep_as_it_is(self, reason: str) -> None:
         self._run.report.count("changed")
-        self._run.report.notes.add(f"{self._describe()} {reason}. It stays as it is here.")
+        self._run.report.notes.add(f"{describe_conversation(self._conversation)} {reason}. It stays as it is here.")
 
     def _append_growth(self, session_no: int, first: ImportedEntry, entries: Iterator[ImportedEntry]) -> None:
         before = self._log.counters.stored_messages
@@ -224,7 +221,7 @@ class ConversationWriter:
         if self._run.is_dry_run:
             self._rows = []
             return
-        self._rows = [row for row in (*self._rows, *rows) if row[0] > last_seq]
+        self._rows = [row for row in (*self._rows, *rows) if row.seq > last_seq]
         self._find_author(entry)
 
     def _mark_started(self, stored: ImportedItem) -> None:
@@ -252,7 +249,7 @@ class ConversationWriter:
         if problem is not None:
             self._report_problem(problem)
         self._rows += rows
-        self._chars += sum(len(row[4] or "") + len(row[5] or "") for row in rows)
+        self._chars += sum(row.size for row in rows)
         if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
             self._flush_rows()
 
@@ -288,10 +285,7 @@ class ConversationWriter:
         return attachment.to_part()
 
     def _report_problem(self, what: str) -> None:
-        self._run.report.add_problem(ImportProblem(where=self._describe(), what=what))
-
-    def _describe(self) -> str:
-        return describe_conversation(self._conversation)
+        self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
 
     # -- steps ---------------------------------------------------------------------------------------------
 
@@ -402,11 +396,9 @@ class ConversationWriter:
         }
 
     def _make_growth_counters(self) -> dict[str, Any]:
-        columns = self._make_counters(self._find_active_at()) | {"unindexed": 1}
-        del columns["auto_title"]
-        if columns["compaction_seq"] is None:
-            del columns["compaction_seq"]
-        return columns
+        columns = self._make_counters(self._find_active_at())
+        kept = {"auto_title", "compaction_seq"} if columns["compaction_seq"] is None else {"auto_title"}
+        return {name: value for name, value in columns.items() if name not in kept} | {"unindexed": 1}
 
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
         if self._find_no(batch) is not None:
@@ -455,7 +447,8 @@ class ConversationWriter:
             batch.report.count("lanes")
         else:
             sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
-            batch.report.notes.add(f"{self._describe()}: its chat has a conversation here, which continues there.")
+            name = describe_conversation(self._conversation)
+            batch.report.notes.add(f"{name}: its chat has a conversation here, which continues there.")
 
     def _find_parent(self, tx: Transaction) -> int | None:
         origin_id = self._conversation.parent_origin_id
@@ -478,10 +471,8 @@ class ConversationWriter:
                 created = projects.create(tx, place.person_id, name, project.color, self._run.now)
             except InvalidInput:  # a color that is none
                 created = projects.create(tx, place.person_id, name, None, self._run.now)
-            project_no, _ = projects.get_by_id(tx, created.id)
-        else:
-            project_no, _ = found
-        return project_no
+            found = projects.find_id(tx, place.person_id, created.name)
+        return found and found[0]
 
 
 def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:
@@ -506,7 +497,7 @@ def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int
 def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[str, str | None]:
     """Return the settings of the conversation that exist here; the others are reported."""
     options, report = run.options, run.report
-    settings: dict[str, str | None] = {"workspace": None, "profile": None, "personality": None}
+    settings: dict[str, str | None] = dict.fromkeys(("workspace", "profile", "personality"))
     if conversation.workspace:
         try:
             settings["workspace"] = clean_workspace(conversation.workspace)

@@ -35,6 +35,11 @@ class EventRow(NamedTuple):
     hidden_by: int | None
     edited_by: int | None
 
+    @property
+    def size(self) -> int:
+        """The characters of its texts."""
+        return len(self.content or "") + len(self.body or "")
+
 
 _INSERT_EVENT = (
     f"INSERT INTO event (session_no, {list_columns(EventRow)}, version_of, is_near_hidden)"
@@ -44,9 +49,7 @@ _INSERT_EVENT = (
 
 def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "1") -> Any:
     """Insert a row, and return this column of it."""
-    row = tx.fetch_one(f"{_build_insert(table, columns)} RETURNING {returning}", *columns.values())
-    assert row is not None  # noqa: S101
-    return row[0]
+    return fetch_value(tx, f"{_build_insert(table, columns)} RETURNING {returning}", *columns.values())
 
 
 def insert_row_if_new(tx: Transaction, table: str, columns: Mapping[str, object]) -> bool:
@@ -171,36 +174,36 @@ def find_shared_audience(tx: Transaction, key: str) -> int | None:
 
 def is_first_contact(tx: Transaction, audience_no: int) -> bool:
     """Return whether an audience has no session with messages yet."""
-    return (
-        tx.fetch_one("SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1", audience_no)
-        is None
-    )
+    sql = "SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1"
+    return tx.fetch_one(sql, audience_no) is None
 
 
 def has_changed_since(tx: Transaction, session_no: int, seq: int) -> bool:
     """Return whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
-    row = tx.fetch_one(
+    changed = fetch_value(
+        tx,
         "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message', 'undone', 'redone',"
         " 'rewritten', 'version_started', 'version_chosen', 'message_edited', 'message_deleted', 'compacted',"
         " 'compaction_undone', 'turn_failed', 'turn_interrupted') LIMIT 1",
         session_no,
         seq,
     )
-    return row is not None
+    return changed is not None
 
 
-def list_lane_state(tx: Transaction, key: str) -> tuple[bool, int | None, bool]:
-    """Return whether a lane exists, the session that it is on, and whether that has messages."""
+def find_lane_session(tx: Transaction, key: str) -> tuple[int | None, bool]:
+    """Return the session that a lane is on, and whether that has messages."""
     row = tx.fetch_one(
         "SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1"
         f" {tx.for_update if tx.name == 'sqlite' else 'FOR UPDATE OF l'}",
         key,
     )
-    return (False, None, False) if row is None else (True, row[0], row[1] is not None)
+    session_no, active_at = row or (None, None)
+    return session_no, active_at is not None
 
 
 def list_owner_ids(tx: Transaction) -> list[str]:
-    return [row[0] for row in tx.fetch_all("SELECT id FROM person WHERE role = 'owner'")]
+    return [person_id for (person_id,) in tx.fetch_all("SELECT id FROM person WHERE role = 'owner'")]
 
 
 def find_free_usage_no(tx: Transaction) -> int:

@@ -149,7 +149,7 @@ class _Restore:
                 self._stream.report(number, str(error))
                 continue
             rows.append(row)
-            chars += len(row.content or "") + len(row.body or "")
+            chars += row.size
             if len(rows) >= EVENTS_PER_STEP or chars >= 500_000:
                 self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
                 rows, chars = [], 0

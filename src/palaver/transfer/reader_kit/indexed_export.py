@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.transfer.imported import ImportProblem, InvalidImport
@@ -55,80 +55,6 @@ class IndexedItem:
         return f"{self.file.name}, item {self.span.number}"
 
 
-@dataclass(slots=True)
-class ConversationIndex:
-    """The conversations of several files."""
-
-    files: Sequence[ItemFile]
-    identify: Callable[[dict[str, Any]], Identity | None]
-    items: list[IndexedItem] = field(default_factory=list)
-    problems: list[ImportProblem] = field(default_factory=list)
-    _is_built: bool = False
-    _problem_count: int = 0
-    _kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = field(default_factory=dict)
-    _kept_bytes: int = 0
-    _last: tuple[IndexedItem, dict[str, Any]] | None = None
-
-    def build(self) -> None:
-        """Read all files once."""
-        if self._is_built:
-            return
-        found: dict[tuple[str, str], IndexedItem] = {}
-        for file in self.files:
-            for span in file.find_spans():
-                if isinstance(span, ListProblem):
-                    self._add_problem(f"{file.name}, byte {span.start:,}", span.what)
-                else:
-                    self._add_item(found, file, span)
-        self.items = sorted(found.values(), key=lambda item: (item.created_at, item.origin_id))
-        if self._problem_count > MAX_PROBLEMS:
-            count = self._problem_count - MAX_PROBLEMS
-            self.problems.append(ImportProblem(where="all files", what=f"{count:,} more items cannot be read."))
-        self._is_built = True
-
-    def read(self, item: IndexedItem) -> dict[str, Any]:
-        """Return a conversation; the last one stays in memory, because it is usually read twice in a row."""
-        if self._last is None or self._last[0] is not item:
-            self._last = None
-            content = self._kept.pop((item.file, item.span), None)
-            self._last = item, item.file.read_item(item.span) if content is None else content
-        return self._last[1]
-
-    def close(self) -> None:
-        self._last = None
-        self._kept.clear()
-        for file in self.files:
-            file.close()
-
-    def _add_item(self, found: dict[tuple[str, str], IndexedItem], file: ItemFile, span: ItemSpan) -> None:
-        where = f"{file.name}, item {span.number}"
-        try:
-            content = file.read_item(span)
-            identity = self.identify(content) if isinstance(content, dict) else None
-        except UnreadableItem as error:
-            self._add_problem(where, str(error))
-            return
-        if identity is None:
-            self._add_problem(where, "This is not a conversation.")
-            return
-        origin_id = identity.origin_id or f"content-{hashlib.sha256(file.read_bytes(span)).hexdigest()[:32]}"
-        created_at = identity.created_at or identity.updated_at or UNKNOWN_TIME
-        item = IndexedItem(origin_id, created_at, identity.updated_at, identity.group, file, span)
-        key = identity.group, origin_id
-        other = found.get(key)
-        if other is not None:
-            item = _fold(other, item)
-        found[key] = item
-        self._kept_bytes += span.end - span.start
-        if self._kept_bytes <= MAX_KEPT_BYTES:
-            self._kept[file, span] = content
-
-    def _add_problem(self, where: str, what: str) -> None:
-        self._problem_count += 1
-        if self._problem_count <= MAX_PROBLEMS:
-            self.problems.append(ImportProblem(where=where, what=what))
-
-
 def open_item_files(
     files: ExportFiles, names: Iterable[str], list_keys: Sequence[str], how_to_get: str
 ) -> list[ItemFile]:
@@ -161,40 +87,102 @@ def open_conversation_files(
 
 
 class IndexedExport(ABC):
-    """Reads the conversations of an index, the oldest first; one that cannot be read is reported."""
+    """Reads the conversations of several JSON files, the oldest first; one that cannot be read is reported."""
 
-    def __init__(self, files: ExportFiles, index: ConversationIndex) -> None:
+    def __init__(
+        self,
+        files: ExportFiles,
+        conversations: Sequence[ItemFile],
+        identify: Callable[[dict[str, Any]], Identity | None],
+    ) -> None:
         self._files = files
-        self._index = index
+        self._conversations = conversations
+        self._identify = identify
+        self._items: list[IndexedItem] | None = None  # None: the files were not read yet
+        self._problems: list[ImportProblem] = []
+        self._problem_count = 0
+        self._kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = {}
+        self._kept_bytes = 0
+        self._last: tuple[IndexedItem, dict[str, Any]] | None = None
 
     def count_conversations(self) -> int:
-        self._index.build()
         return len(self._list_conversations())
 
     def read_items(self) -> Iterator[ImportedItem]:
-        self._index.build()
-        yield from self._index.problems
+        items = self._list_conversations()
+        yield from self._problems
         yield from self._read_other_items()
-        for item in self._list_conversations():
+        for item in items:
             try:
-                yield self._describe(item, self._index.read(item))
+                yield self._describe(item, self._read(item))
             except (UnreadableItem, RecursionError) as error:
                 yield ImportProblem(where=item.where, what=str(error) or "It is nested too deeply.")
 
     def close(self) -> None:
-        self._index.close()
-        self._files.close()
+        self._last = None
+        self._kept.clear()
+        for file in (*self._conversations, self._files):
+            file.close()
 
     @abstractmethod
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         """Return a conversation without its messages."""
 
-    def _list_conversations(self) -> Sequence[IndexedItem]:
-        return self._index.items
-
     def _read_other_items(self) -> Iterable[ImportedItem]:
         """Read what an export has besides conversations."""
         return ()
+
+    def _read(self, item: IndexedItem) -> dict[str, Any]:
+        """Return a conversation; the last one stays in memory, because it is usually read twice in a row."""
+        if self._last is None or self._last[0] is not item:
+            self._last = None
+            content = self._kept.pop((item.file, item.span), None)
+            self._last = item, item.file.read_item(item.span) if content is None else content
+        return self._last[1]
+
+    # -- the index -----------------------------------------------------------------------------------------
+
+    def _list_conversations(self) -> list[IndexedItem]:
+        """Read all files once, and list what is in them."""
+        if self._items is not None:
+            return self._items
+        found: dict[tuple[str, str], IndexedItem] = {}
+        for file in self._conversations:
+            for span in file.find_spans():
+                if isinstance(span, ListProblem):
+                    self._add_problem(f"{file.name}, byte {span.start:,}", span.what)
+                else:
+                    self._add_item(found, file, span)
+        if self._problem_count > MAX_PROBLEMS:
+            count = self._problem_count - MAX_PROBLEMS
+            self._problems.append(ImportProblem(where="all files", what=f"{count:,} more items cannot be read."))
+        self._items = sorted(found.values(), key=lambda item: (item.created_at, item.origin_id))
+        return self._items
+
+    def _add_item(self, found: dict[tuple[str, str], IndexedItem], file: ItemFile, span: ItemSpan) -> None:
+        where = f"{file.name}, item {span.number}"
+        try:
+            content = file.read_item(span)
+            identity = self._identify(content) if isinstance(content, dict) else None
+        except UnreadableItem as error:
+            self._add_problem(where, str(error))
+            return
+        if identity is None:
+            self._add_problem(where, "This is not a conversation.")
+            return
+        origin_id = identity.origin_id or f"content-{hashlib.sha256(file.read_bytes(span)).hexdigest()[:32]}"
+        created_at = identity.created_at or identity.updated_at or UNKNOWN_TIME
+        item = IndexedItem(origin_id, created_at, identity.updated_at, identity.group, file, span)
+        other = found.get((identity.group, origin_id))
+        found[identity.group, origin_id] = item if other is None else _fold(other, item)
+        self._kept_bytes += span.end - span.start
+        if self._kept_bytes <= MAX_KEPT_BYTES:
+            self._kept[file, span] = content
+
+    def _add_problem(self, where: str, what: str) -> None:
+        self._problem_count += 1
+        if self._problem_count <= MAX_PROBLEMS:
+            self._problems.append(ImportProblem(where=where, what=what))
 
 
 def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:

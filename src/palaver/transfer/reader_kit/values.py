@@ -243,15 +243,16 @@ class ConvertedMessage:
             self.messages[-1] = build_message(last.role, text, **last.extra)
 
 
-def read_converted(
-    order: Iterable[tuple[str, bool]],
+def read_tree(
+    parents: Mapping[str, str | None],
+    current: str | None,
     convert: Callable[[str], tuple[datetime, ConvertedMessage]],
     where: str,
     missing_reason: str,
 ) -> Iterator[ImportedMessage | ImportProblem]:
     """Read the messages of a conversation in the order of `order_tree`; the reason says why files are missing."""
     missing: list[str] = []
-    for message_id, is_hidden in order:
+    for message_id, is_hidden in order_tree(parents, current):
         try:
             at, converted = convert(message_id)
         except RecursionError:

@@ -22,7 +22,6 @@ from palaver.transfer.reader_kit.export_files import (
     read_small_file,
 )
 from palaver.transfer.reader_kit.indexed_export import (
-    ConversationIndex,
     Identity,
     IndexedExport,
     open_conversation_files,
@@ -41,10 +40,9 @@ from palaver.transfer.reader_kit.values import (
     format_json,
     format_missing_file,
     join_paragraphs,
-    order_tree,
-    read_converted,
     read_time,
     read_title,
+    read_tree,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +90,7 @@ class ChatGptReader(IndexedExport):
     platform = Platform("chatgpt")
 
     def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        super().__init__(files, ConversationIndex(conversations, _identify))
+        super().__init__(files, conversations, _identify)
         self._members = _find_members(files.names)
         self._names = _read_names(files)
 
@@ -111,7 +109,7 @@ class ChatGptReader(IndexedExport):
         )
 
     def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
-        content = self._index.read(item)
+        content = self._read(item)
         mapping = as_dict(content.get("mapping"))
         clock = Clock(item.created_at)
         calls: dict[str, str] = {}  # the tool call that a message is, or answers
@@ -128,8 +126,8 @@ class ChatGptReader(IndexedExport):
                 calls[node_id] = call_id  # one call may have several results
             return at, converted
 
-        order = order_tree(_find_parents(mapping), _find_current(content))
-        return read_converted(order, convert, item.where, "These files are not in the export")
+        parents, current = _find_parents(mapping), _find_current(content)
+        return read_tree(parents, current, convert, item.where, "These files are not in the export")
 
     def _find_file(self, file_id: str, name: str) -> ImportedFile | None:
         member = self._members.get(file_id)

@@ -22,7 +22,6 @@ from palaver.transfer.reader_kit.export_files import (
     read_small_file,
 )
 from palaver.transfer.reader_kit.indexed_export import (
-    ConversationIndex,
     Identity,
     IndexedExport,
     open_conversation_files,
@@ -45,11 +44,10 @@ from palaver.transfer.reader_kit.values import (
     join_paragraphs,
     join_result_parts,
     make_text_file,
-    order_tree,
-    read_converted,
     read_notes,
     read_time,
     read_title,
+    read_tree,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ class ClaudeReader(IndexedExport):
     platform = Platform("claude")
 
     def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        super().__init__(files, ConversationIndex(conversations, _identify))
+        super().__init__(files, conversations, _identify)
         self._projects: dict[str, str] = {}  # names by id
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
@@ -121,7 +119,7 @@ class ClaudeReader(IndexedExport):
     # ---- messages ----------------------------------------------------------------------------------------------
 
     def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
-        content = self._index.read(item)
+        content = self._read(item)
         messages = index_by_id(content.get("chat_messages"), "uuid")
         clock = Clock(item.created_at)
 
@@ -132,8 +130,8 @@ class ClaudeReader(IndexedExport):
             converted.name_missing_files(_read_role(message))
             return at, converted
 
-        order = order_tree(_find_parents(messages), _find_current(content, messages))
-        return read_converted(order, convert, item.where, "Claude does not export uploaded files")
+        parents, current = _find_parents(messages), _find_current(content, messages)
+        return read_tree(parents, current, convert, item.where, "Claude does not export uploaded files")
 
     # ---- projects and memories ---------------------------------------------------------------------------------
 

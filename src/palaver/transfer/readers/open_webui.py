@@ -32,7 +32,7 @@ from palaver.transfer.reader_kit.export_files import (
     parse_json,
     read_path,
 )
-from palaver.transfer.reader_kit.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, open_item_files
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
@@ -51,11 +51,10 @@ from palaver.transfer.reader_kit.values import (
     join_result_parts,
     limit_tokens,
     make_text_file,
-    order_tree,
-    read_converted,
     read_data_url,
     read_time,
     read_title,
+    read_tree,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from palaver.core.foreign_sqlite import ForeignDatabase
     from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedItem, ImportedMessage, ImportReader
-    from palaver.transfer.reader_kit.export_files import ExportFiles
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
     from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 
@@ -123,8 +122,7 @@ def open_reader(path: Path, account: str | None = None) -> ImportReader:
             raise InvalidImport(
                 f"{path.name} has neither a JSON file nor {DATABASE_NAME}. {HOW_TO_GET}", path=str(path)
             )
-        index = ConversationIndex(open_item_files(files, names, ("chats",), HOW_TO_GET), _identify)
-        return OpenWebUiExport(files, index, account)
+        return OpenWebUiExport(files, open_item_files(files, names, ("chats",), HOW_TO_GET), account)
 
 
 class OpenWebUiExport(IndexedExport):
@@ -133,16 +131,13 @@ class OpenWebUiExport(IndexedExport):
     format = "open-webui"
     platform = Platform("open-webui")
 
-    def __init__(self, files: ExportFiles, index: ConversationIndex, account: str | None) -> None:
-        super().__init__(files, index)
-        with close_on_error(index):
-            index.build()
+    def __init__(self, files: ExportFiles, conversations: list[ItemFile], account: str | None) -> None:
+        super().__init__(files, conversations, _identify)
+        with close_on_error(self):
             # An administrator can export the chats of all accounts into one file.
-            counts = Counter(item.group for item in sorted(index.items, key=lambda item: item.group))
-            self._account = _choose_account(counts, account, {}, "file")
-
-    def _list_conversations(self) -> list[IndexedItem]:
-        return [item for item in self._index.items if item.group == self._account]
+            counts = Counter(sorted(item.group for item in self._list_conversations()))
+            chosen = _choose_account(counts, account, {}, "file")
+            self._items = [item for item in self._list_conversations() if item.group == chosen]
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         chat = get_chat(content)
@@ -150,7 +145,7 @@ class OpenWebUiExport(IndexedExport):
         return ImportedConversation(
             origin_id=item.origin_id,
             open_entries=lambda: read_messages(
-                get_chat(self._index.read(item)), item.created_at, item.where, lambda _id, _name: None
+                get_chat(self._read(item)), item.created_at, item.where, lambda _id, _name: None
             ),
             created_at=item.created_at,
             title=read_title(content.get("title")) or read_title(chat.get("title")),
@@ -377,7 +372,7 @@ def read_messages(
         at = clock.read(messages[message_id].get("timestamp"))
         return at, convert_message(messages[message_id], message_id, find_file)
 
-    return read_converted(order_tree(parents, current), convert, where, "These files are not there")
+    return read_tree(parents, current, convert, where, "These files are not there")
 
 
 def read_usage(chat: dict[str, Any], chat_id: str) -> tuple[TurnUsage, ...]:
