@@ -16,6 +16,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, PalaverError, SendRejected, SendRetryable, SendUncertain, StoreError
 from palaver.core.ids import PersonId
+from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.live.feed_events import DraftGrew
@@ -157,9 +158,7 @@ class PreviewStream:
             try:
                 await self._stopped.wait()
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await cancel_tasks(tasks)
 
     # -- typing --------------------------------------------------------------------------------------------
 
@@ -210,10 +209,7 @@ class PreviewStream:
 
     async def _wait_for_stop(self, seconds: float) -> bool:
         """Wait, but not longer than the turn runs; return whether it has ended."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopped.wait()
-        return self._stopped.is_set()
+        return await wait_for_event(self._stopped, seconds)
 
     # -- the draft -----------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, StoreError
+from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream, can_show_activity
@@ -69,7 +70,7 @@ class Previews:
         self._streams: dict[int, PreviewStream] = {}  # by turn number
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
-        self._reaction_removals: set[asyncio.Task[None]] = set()
+        self._reaction_removals = BackgroundTasks("palaver-reaction-removal")
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
@@ -90,12 +91,8 @@ class Previews:
             await self._loop
         await asyncio.gather(*(self._end_stream(turn_no) for turn_no in list(self._streams)))
         await self._release_previews()
-        if self._reaction_removals:
-            await asyncio.wait(self._reaction_removals, timeout=END_SECONDS)
-        rest = [*self._removals.values(), *self._reaction_removals]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        await self._reaction_removals.end(END_SECONDS)
+        await cancel_tasks(self._removals.values())
 
     async def _release_previews(self) -> None:
         def find_none(tx: Transaction) -> bool | None:
@@ -182,10 +179,7 @@ class Previews:
     # -- reactions -----------------------------------------------------------------------------------------
 
     def _start_reaction_removal(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
-        name = f"palaver-reaction-removal-{stream.turn.id}"
-        task = asyncio.create_task(self._remove_reaction(stream, adding), name=name)
-        self._reaction_removals.add(task)
-        task.add_done_callback(self._reaction_removals.discard)
+        self._reaction_removals.start(self._remove_reaction(stream, adding))
 
     async def _remove_reaction(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
         """Take back the reaction that has shown that a message is being answered."""

@@ -18,6 +18,7 @@ from palaver.core.background import create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
+from palaver.core.tasks import wait_for_event
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
 from palaver.gateway.account_link import ConnectionEvents
@@ -171,7 +172,7 @@ class AccountRunner:
         self._status_changed = asyncio.Event()
         self._pending_test: _PendingTest | None = None
         self._test_task: asyncio.Task[None] | None = None  # while a live connection is being tested
-        self._connect_event = asyncio.Event()  # ends the pause before the next attempt
+        self._connect_event = asyncio.Event()  # an owner asks to connect now: ends the pause before the next attempt
         self._fields = {"platform": str(account.platform), "account": account.account}  # of log lines
 
     @property
@@ -277,9 +278,7 @@ class AccountRunner:
                 await asyncio.sleep(min(1.0, self._timing.renewal))
                 continue
             self._on_change()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._timing.renewal):
-                    await self._status_changed.wait()
+            await wait_for_event(self._status_changed, self._timing.renewal)
 
     # -- the connection ------------------------------------------------------------------------------------
 
@@ -297,13 +296,7 @@ class AccountRunner:
             except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown, and tried again)
                 error = raised
             self._failures = 1 if self._was_stable() else self._failures + 1
-            await self._pause(self._record_failure(error))
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, unless an owner asks to connect now."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._connect_event.wait()
+            await wait_for_event(self._connect_event, self._record_failure(error))
 
     def _was_stable(self) -> bool:
         """Whether the last connection was live for a while."""

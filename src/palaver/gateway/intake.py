@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import LeaseLost
+from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.inbox.registry import REGISTRY
 from palaver.sessions.inbound import Inbound
 
@@ -64,10 +65,7 @@ class Intake:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [each.task for each in self._updates if each.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(each.task for each in self._updates if each.task is not None)
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> None:
         """Accept an update, or begin to. Raises what an earlier one has raised in the background."""
@@ -103,11 +101,7 @@ class Intake:
         """Wait until an update was accepted in the background, at most so long. Raises what it has raised."""
         self._raise_error()
         self._changed.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
+        await wait_for_event(self._changed, seconds)
         self._raise_error()
 
     async def watch(self) -> None:
@@ -225,10 +219,7 @@ class WebhookIntake:
 
     async def close(self) -> None:
         """Stop accepting. The platform sends again what is not stored."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks)
 
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -12,6 +12,7 @@ from palaver.core.background import is_owner_dead, run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AccountNotConnected, AccountNotRunning, LeaseLost, NotFound, StoreError
+from palaver.core.tasks import cancel_tasks
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.health import list_live_platforms
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
@@ -68,8 +69,7 @@ class ConnectedPlatforms:
         self._remove_listener()
         self._remove_listener = lambda: None
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_tasks([self._task])
         self.platforms = frozenset()
 
     def wake(self) -> None:

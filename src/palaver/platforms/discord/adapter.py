@@ -12,10 +12,10 @@ import discord
 
 from palaver.core.errors import ConnectionLost, SendRejected
 from palaver.core.source import Platform
+from palaver.core.tasks import BackgroundTasks, run_together
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.receiving import BackgroundTasks, run_together
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestFailed, RequestRefused

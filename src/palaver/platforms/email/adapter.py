@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
+from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.delivery.adapter import AccountInfo, Adapter
-from palaver.platforms.common.receiving import BackgroundTasks
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import (
@@ -132,8 +132,7 @@ class EmailAdapter(Adapter):
             )
             await receiver.run(link)
         finally:
-            confirming.cancel()
-            await asyncio.wait({confirming})
+            await cancel_tasks([confirming])
 
     async def _confirm_sent(self, link: AccountLink) -> None:
         """Look for mails of ours in the Sent folder: at the start, and after each one that may have been sent."""

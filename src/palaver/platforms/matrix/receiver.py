@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import DeliveryError
 from palaver.core.source import ChatType
+from palaver.core.tasks import BackgroundTasks
 from palaver.gateway.intake import Intake
-from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries, accept_updates
+from palaver.platforms.common.receiving import RecentEntries, accept_updates
 from palaver.platforms.matrix.client import RequestFailed, RequestRefused
 from palaver.platforms.matrix.inbound import (
     JsonObject,

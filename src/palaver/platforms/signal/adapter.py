@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, SendUncertain
 from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
+from palaver.core.tasks import cancel_tasks
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import make_repeatable
@@ -234,8 +235,7 @@ class SignalAdapter(Adapter):
                 is_busy = clock() < busy_until or intake.is_busy
                 await process.wait(self._timing.busy_poll if is_busy else self._timing.idle_poll)
         finally:
-            checking.cancel()
-            await asyncio.wait({checking})
+            await cancel_tasks([checking])
 
     async def _explain_end(self, process: SignalProcess, account: LinkedAccount) -> Exception:
         """Return why signal-cli has ended. If Signal refuses the account, it says so only in its files."""

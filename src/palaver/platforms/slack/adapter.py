@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
@@ -19,10 +18,10 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.core.source import Platform
+from palaver.core.tasks import run_together, wait_for_event
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.receiving import run_together
 from palaver.platforms.slack.catch_up import (
     CHECK_DELAYS,
     PREVIEW_DELAYS,
@@ -211,9 +210,7 @@ class SlackAdapter(Adapter):
 
     async def _read_socket(self, link: AccountLink, intake: Intake) -> None:
         """Handle one envelope after the other; when Slack asks for it, open a new connection and close the old one."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.catch_up):
-                await self._has_caught_up.wait()
+        await wait_for_event(self._has_caught_up, self._timing.catch_up)
         while True:
             assert self._socket is not None  # noqa: S101  (set by `run`)
             envelope = await self._socket.receive()

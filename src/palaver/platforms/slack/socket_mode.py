@@ -18,6 +18,7 @@ import aiohttp
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.tasks import cancel_tasks
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
@@ -126,9 +127,7 @@ class SlackSocket:
             await self._websocket.send_str(json.dumps({"envelope_id": envelope_id}))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks)
         with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._websocket.close()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
+from palaver.core.tasks import wait_for_event
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.receiving import RecentEntries, parse_json_object
@@ -150,11 +151,7 @@ class WhatsAppAdapter(Adapter):
             except ConnectionLost as error:  # webhooks may arrive all the same
                 log.info("whatsapp_check_failed", extra={"reason": str(error)})
                 pause = RETRY_CHECK_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await self._check_now.wait()
-            except TimeoutError:
-                pass
+            await wait_for_event(self._check_now, pause)
 
     async def close(self) -> None:
         await self._intake.close()
