@@ -69,6 +69,10 @@ class Capabilities:
     edit_pace: Pace = Pace(1.5)  # of a growing message, per chat
     key_lifetime: timedelta = timedelta(0)  # how long a message that is sent again with the same key arrives once
 
+    def recognizes_key(self, sent_at: int, now: int) -> bool:
+        """Return whether a message that was first sent then arrives only once, if it is sent again with its key."""
+        return now - sent_at < self.key_lifetime // timedelta(microseconds=1)
+
 
 def measure_length(text: str, unit: LengthUnit) -> int:
     """Return the length of a text in a platform's unit."""

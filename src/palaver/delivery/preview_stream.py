@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from contextlib import aclosing
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
@@ -224,9 +223,6 @@ class PreviewStream:
                         self._draft.extend(item.pieces)
                         self._draft_changed.set()
 
-    async def _render(self) -> str:
-        return await asyncio.to_thread(render_preview, self.adapter, list(self._draft.pieces))
-
     async def _wait_for_draft(self) -> None:
         """Wait until there is more to show, or the turn has ended."""
         timeout = DRAFT_REFRESH_SECONDS if self._uses_native_stream else None
@@ -252,7 +248,7 @@ class PreviewStream:
             if self._stopped.is_set():
                 return
             self._draft_changed.clear()  # from here on a change is shown by the next round
-            body = await self._render()
+            body = await asyncio.to_thread(render_preview, self.adapter, list(self._draft.pieces))
             if not body or (body == self._shown_body and not self._uses_native_stream):
                 continue
             self._pacer.take_edit(chat_id)
@@ -306,9 +302,9 @@ class PreviewStream:
 
     async def _send_first(self, body: str) -> bool:
         """Send the growing message; return False if that is not possible, or the turn has ended."""
-        if self._preview is not None and not self._is_key_recognized(self._preview):
+        now = to_micros(self._store.clock.now())
+        if self._preview is not None and not self.adapter.capabilities.recognizes_key(self._preview.created_at, now):
             return False  # a process died while it was being sent: it may be there
-        now = self._now()
         crash_point("preview.before_save")
         preview = await self._engine.arun(
             Write(lambda tx: previews.add_preview(tx, self.turn, self._owner, now, is_owner_dead))
@@ -332,10 +328,6 @@ class PreviewStream:
         crash_point("preview.id_saved")
         return self._preview is not None and self._preview.owner == self._owner  # else another process goes on with it
 
-    def _is_key_recognized(self, preview: Preview) -> bool:
-        age = timedelta(microseconds=self._now() - preview.created_at)
-        return age < self.adapter.capabilities.key_lifetime
-
     def _build_message(self, body: str) -> OutgoingMessage:
         buttons = (Button("Stop", f"stop:{self.turn.id}"),) if self.adapter.capabilities.max_buttons else ()
         return OutgoingMessage(
@@ -346,6 +338,3 @@ class PreviewStream:
             buttons=buttons,
             is_preview=True,
         )
-
-    def _now(self) -> int:
-        return to_micros(self._store.clock.now())

@@ -229,8 +229,7 @@ class Previews:
         message = OutgoingMessage(key=preview.key, address=address, body=body)
         message_id = preview.message_id
         if message_id is None:
-            lifetime = capabilities.key_lifetime // timedelta(microseconds=1)
-            if self._now() - preview.created_at >= lifetime:
+            if not capabilities.recognizes_key(preview.created_at, self._now()):
                 log.warning("preview_lost", extra={"platform": adapter.platform, "preview": preview.key})
                 return
             message_id = await adapter.send(message)  # returns the id of the message that has arrived with this key

@@ -47,10 +47,6 @@ class AccountLease:
     status: AccountStatus | None
     renewed_at: float  # by the monotonic clock
 
-    def is_expired(self, lease_seconds: float) -> bool:
-        """Whether another process may have taken the account over, because the lease was not renewed in time."""
-        return time.monotonic() - self.renewed_at >= lease_seconds
-
 
 class AccountLeases:
     """Takes, renews and gives back the leases of one process."""
@@ -68,7 +64,10 @@ class AccountLeases:
 
         def acquire(tx: Transaction) -> tuple[Fence, AccountStatus | None] | bool:
             fence = platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead)
-            return False if fence is None else (fence, platform_accounts.load_status(tx, key))
+            if fence is None:
+                return False
+            row = platform_accounts.find_account(tx, key)
+            return fence, row.status if row is not None else None
 
         def try_without_write(tx: Transaction) -> bool | None:
             return None if platform_accounts.can_acquire(tx, key, now, is_owner_dead) else False
@@ -90,7 +89,8 @@ class AccountLeases:
         await self._store.engine.arun(Write(lambda tx: platform_accounts.release(tx, lease.fence, off)))
 
     def is_expired(self, lease: AccountLease) -> bool:
-        return lease.is_expired(self._lease_seconds)
+        """Return whether another process may have taken the account over: the lease was not renewed in time."""
+        return time.monotonic() - lease.renewed_at >= self._lease_seconds
 
     def _compute_end(self, now: int) -> int:
         return now + round(self._lease_seconds * 1e6)

@@ -366,7 +366,8 @@ class Receiver:
 
     async def _receive_message(self, message: JSON) -> None:
         if message["author"]["id"] == self._directory.own_id:
-            await self._confirm(message)
+            if key := message.get("nonce"):  # the echo of a message that we have sent
+                await self._link.confirm(str(key), message["id"])
             return
         channel = await self._find_channel(message)
         await self._remember(channel)
@@ -374,11 +375,6 @@ class Receiver:
         if has_gap and not await self._close_gap(channel.id):
             return  # it is read with the rest of the history
         await self._accept_message(message, channel)
-
-    async def _confirm(self, message: JSON) -> None:
-        """Report the echo of a message that we have sent."""
-        if key := message.get("nonce"):
-            await self._link.confirm(str(key), message["id"])
 
     async def _accept_message(self, message: JSON, channel: Channel) -> None:
         inbound = _read(parse_message, message, channel, self._directory, self._client.download)
