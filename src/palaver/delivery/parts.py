@@ -6,6 +6,7 @@ Renders them, decides what follows from an attempt to send one, and stores that 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import Delivery
     from palaver.sessions.speech import Attachment
 
+
+log = logging.getLogger(__name__)
 
 MAX_TEXT_PARTS = 100  # messages of one answer in a chat; the rest is read on the web
 RENDER_SECONDS = 20.0  # for the messages of one answer
@@ -64,7 +67,8 @@ async def render_text(adapter: Adapter, markdown: str) -> list[str]:
             return await asyncio.to_thread(_render, adapter, markdown)
     except TimeoutError:
         raise SendRejected("This answer took too long to prepare for the platform.") from None
-    except Exception as error:
+    except Exception as error:  # an adapter may fail in any way, and then it would fail again
+        log.exception("answer_not_rendered", extra={"platform": adapter.platform})
         raise SendRejected(f"This answer couldn't be prepared for the platform ({type(error).__name__}).") from error
 
 

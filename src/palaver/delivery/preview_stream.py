@@ -201,7 +201,7 @@ class PreviewStream:
         try:
             async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
                 await call
-        except Exception as error:  # noqa: BLE001  (the sign is only a courtesy)
+        except Exception as error:  # noqa: BLE001  (an adapter may fail in any way, and the sign is only a courtesy)
             log.debug("typing_failed", extra={**self._fields, "error": str(error)})
             return error
         return None
@@ -319,7 +319,8 @@ class PreviewStream:
             if not isinstance(error, SendUncertain) and self._preview is None:
                 await self._engine.arun(Write(lambda tx: previews.delete_unsent(tx, preview.no, self._owner)))
             raise
-        except Exception as error:  # it may have arrived
+        except Exception as error:  # platform libraries raise errors of their own; it may have arrived
+            log.exception("adapter_failed", extra=self._fields)
             raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
         crash_point("preview.sent")
         if message_id is None:

@@ -197,7 +197,7 @@ class Previews:
                         return
             except SendRejected:
                 return
-            except Exception as error:  # noqa: BLE001  (it is only a courtesy)
+            except Exception as error:  # noqa: BLE001  (an adapter may fail in any way, and it is only a courtesy)
                 log.debug("reaction_not_removed", extra={"turn": turn.id, "error": str(error)})
 
     # -- leftovers -----------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class Previews:
         try:
             async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
                 await self._delete_message(adapter, preview)
-        except Exception as error:
+        except Exception as error:  # an adapter may fail in any way
             is_old = self._now() - preview.created_at > MAX_LEFTOVER_AGE // timedelta(microseconds=1)
             can_retry = isinstance(error, SendRetryable | TimeoutError) and not is_old
             log.warning("preview_not_deleted", extra={**fields, "error": str(error), "retry": can_retry})

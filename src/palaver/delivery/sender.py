@@ -180,7 +180,8 @@ class DeliverySender:
             return claimed
         except DeliveryError:
             raise
-        except Exception as error:  # it has a key: it can be sent again
+        except Exception as error:  # platform libraries raise errors of their own; it has a key, and can be sent again
+            log.exception("adapter_failed", extra={"platform": self._adapter.platform, "delivery": self._delivery.id})
             raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
 
     async def _claim_preview(self) -> Preview | None:

@@ -357,7 +357,7 @@ class AccountRunner:
             while not task.done():
                 wait = self._heard_at + adapter.silence_seconds - time.monotonic()
                 if wait <= 0:
-                    self._set_state(AccountState.DEAF)
+                    self._set_state(AccountState.UNRESPONSIVE)
                     raise _Silence
                 await asyncio.wait({task}, timeout=wait)
         finally:
@@ -420,7 +420,7 @@ class AccountRunner:
         if isinstance(error, AccountRefused):
             state, pause = AccountState.REFUSED, self._timing.refused_pause
         elif isinstance(error, _Silence):
-            state = AccountState.DEAF
+            state = AccountState.UNRESPONSIVE
         words = describe_connection_error(error, self.account)
         fields = {**self._fields, "error": words, "retry_seconds": round(pause, 1)}
         if isinstance(error, PalaverError | TimeoutError | _Silence):

@@ -76,7 +76,7 @@ class Intake:
         waits = previous is not None or _takes_long(update)
         if not waits and not self._updates:
             await self._accept_now(update, cursor)
-            self._note_stored(cursor)
+            self._record_cursor(cursor)
             return
         entry = _Update(update, {cursor.name: cursor} if cursor else {})
         self._updates.append(entry)
@@ -95,7 +95,7 @@ class Intake:
             self._updates[-1].cursors[cursor.name] = cursor
         else:
             await self._link.save_cursor(cursor)
-            self._note_stored(cursor)
+            self._record_cursor(cursor)
 
     async def wait_for_change(self, seconds: float | None = None) -> None:
         """Wait until an update was accepted in the background, at most so long. Raises what it has raised."""
@@ -144,9 +144,9 @@ class Intake:
                 cursors |= self._updates.popleft().cursors
             for cursor in cursors.values():
                 await self._link.save_cursor(cursor)
-                self._note_stored(cursor)
+                self._record_cursor(cursor)
 
-    def _note_stored(self, cursor: Cursor | None) -> None:
+    def _record_cursor(self, cursor: Cursor | None) -> None:
         if cursor is not None and not cursor.name:
             self.cursor = cursor.value
 
