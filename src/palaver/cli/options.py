@@ -19,7 +19,7 @@ from palaver.core.invocation import format_command
 from palaver.people.model import normalize_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
 
+T = TypeVar("T")
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
@@ -108,6 +109,16 @@ def open_view(settings: Settings | None = None) -> Iterator[SessionView]:
     """Open the store and yield the owner's view of it: everything, or with --mine only their own sessions."""
     with open_store(settings or load_cli_settings()) as store:
         yield store.seen_by(store.get_owner().principal, everything=not wants_mine())
+
+
+def run_async(run: Callable[[], Awaitable[T]]) -> T:
+    """Run an asynchronous call to its end."""
+    import asyncio
+
+    async def wait() -> T:
+        return await run()
+
+    return asyncio.run(wait())
 
 
 def wants_mine() -> bool:
