@@ -129,8 +129,7 @@ def confirm_or_exit(question: str, *, skip: bool, canceled: str = "Canceled. Not
     """Ask a yes/no question, and end the command with exit code 1 if the answer is no."""
     if skip:
         return
-    if not is_interactive():
-        raise click.UsageError("This needs a confirmation, but stdin is not a terminal. Use --yes to skip it.")
+    check_can_confirm()
     try:
         confirmed = click.confirm(question, err=True)
     except click.Abort:
@@ -139,6 +138,11 @@ def confirm_or_exit(question: str, *, skip: bool, canceled: str = "Canceled. Not
     if not confirmed:
         click.echo(canceled, err=True)
         click.get_current_context().exit(1)
+
+
+def check_can_confirm() -> None:
+    if not is_interactive():
+        raise click.UsageError("This needs a confirmation, but stdin is not a terminal. Use --yes to skip it.")
 
 
 def is_interactive() -> bool:

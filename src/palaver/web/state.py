@@ -15,9 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
-
-from palaver.core.text import make_json_storable, make_storable
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
@@ -85,7 +83,6 @@ State = Annotated[WebState, Depends(_get_state)]
 
 MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
 
-Time = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC), when_used="json")]
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
 # A moment in a query; without a time zone it is in UTC, and a date is its first moment.
 Moment = Annotated[
@@ -96,17 +93,7 @@ Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
 Cursor = Annotated[str | None, Query(description="The cursor of an earlier page.")]
 
 
-class ResponseModel(BaseModel):
-    """Base class of response bodies."""
-
-    model_config = ConfigDict(frozen=True)
-
-
 class RequestModel(BaseModel):
     """Base class of request bodies; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-replace_surrogates = make_json_storable  # for text that was never stored, such as an answer that is still growing
-to_utf8_text = make_storable
