@@ -73,7 +73,7 @@ class CommandRegistry:
         return self._by_name.get(name.lower())
 
     def makes_file(self, text: str) -> bool:
-        """Return whether a text is a command that makes a file for its reply. The arguments of no other command are read."""
+        """Return whether a text is a command that makes a file for its reply; it alone is parsed."""
         match = _COMMAND.fullmatch(text)
         command = None if match is None else self.find(match[1])
         if command is None or not command.makes_file:

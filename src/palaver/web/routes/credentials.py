@@ -17,9 +17,8 @@ from palaver.people.wire import DeviceJson, PasskeyJson, TokenJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
-from palaver.web.routes.me import Name
 from palaver.web.routes.sign_in import get_site
-from palaver.web.state import RequestModel, State
+from palaver.web.state import Name, RequestModel, State
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
 

@@ -15,11 +15,9 @@ from palaver.people.wire import PersonJson, SignInMethodsJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, State
+from palaver.web.state import Name, RequestModel, State
 
 router = make_router("me", "/api/me", responses=error_responses(401, 403))
-
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class AgentJson(TypedDict):
