@@ -12,14 +12,14 @@ from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_opt
 from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
+from palaver.core.wire import build_json
+from palaver.prompts.model import MAX_PROMPT_CHARS, PROMPT_FIELDS, SavedPromptJson
 from palaver.prompts.service import SavedPromptOperations
-from palaver.prompts.table import MAX_PROMPT_CHARS, PROMPT_FIELDS
-from palaver.prompts.wire import prompt_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from palaver.prompts.table import SavedPrompt
+    from palaver.prompts.model import SavedPrompt
     from palaver.sessions.view import SessionView
 
 _COLUMNS: tuple[Column[SavedPrompt], ...] = (
@@ -44,7 +44,7 @@ def list_prompts() -> None:
     """List your saved prompts by name."""
     with open_view() as view:
         found = view.part(SavedPromptOperations).list()
-    document = {"prompts": [prompt_to_json(prompt) for prompt in found]}
+    document = {"prompts": [build_json(SavedPromptJson, prompt) for prompt in found]}
     empty = f"No saved prompts yet. Add one with `{format_command('prompts add NAME TEXT')}`."
     output.print_list(document, _COLUMNS, found, empty)
 
@@ -142,4 +142,4 @@ def _read_text(text: str) -> str:
 
 
 def _print_prompt(key: str, prompt: SavedPrompt, text: str) -> None:
-    output.print_result({key: prompt_to_json(prompt)}, text)
+    output.print_result({key: build_json(SavedPromptJson, prompt)}, text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.engines.base import list_columns
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
@@ -156,8 +156,8 @@ _FIND_UNCONFIRMED = """SELECT d.no FROM delivery d JOIN delivery_part p ON p.del
 
 def find_unconfirmed(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> int | None:
     """Return the number of the delivery if this part of it may have arrived, and it is not known that it has."""
-    rows = tx.fetch_all(_FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
-    return next((no for (no,) in rows), None)
+    no: int | None = fetch_value(tx, _FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
+    return no
 
 
 class TakenPart(NamedTuple):
@@ -240,8 +240,8 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once."""
     tx.lock_name(new.address)
     delivery_id = new_delivery_id()
-    reasons = tx.fetch_all("SELECT reason FROM dead_target WHERE address = $1", new.address)
-    error = next((_UNREACHABLE.format(reason=reason) for (reason,) in reasons), None)
+    reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", new.address)
+    error = None if reason is None else _UNREACHABLE.format(reason=reason)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
         " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
@@ -298,8 +298,8 @@ def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None
     """Return when the next delivery of one of these accounts is due."""
     select = """SELECT MIN(due_at) FROM delivery
         WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL"""
-    times = [due_at for account in accounts for (due_at,) in tx.fetch_all(select, *account)]
-    return min((int(due_at) for due_at in times if due_at is not None), default=None)
+    times: list[int | None] = [fetch_value(tx, select, *account) for account in accounts]
+    return min((due_at for due_at in times if due_at is not None), default=None)
 
 
 def claim_due(
@@ -335,10 +335,12 @@ def _lease_from_row(tx: Transaction, row: Row, owner: str) -> DeliveryLease:
 
 def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int, *, error: str | None = None) -> None:
     """Record that a delivery was sent, has failed or is uncertain, and make the next one at its address due."""
-    row = tx.fetch_one(f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease))
-    if row is None:
+    # As it is now: the chat may have moved.
+    address: str | None = fetch_value(
+        tx, f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease)
+    )
+    if address is None:
         raise LeaseLost
-    (address,) = row  # as it is now: the chat may have moved
     tx.lock_name(address)
     finished = tx.execute(
         "UPDATE delivery SET state = $4, ended_at = $5, error = $6, due_at = NULL,"
@@ -480,7 +482,7 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
 def restore_order(tx: Transaction, address: str, now: int) -> None:
     """Make only the first open delivery at an address due, not before the one that was due would have been."""
     at_address = "address = $1 AND state IN ('pending', 'sending')"
-    [(last_due,)] = tx.fetch_all(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
+    last_due = fetch_value(tx, f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
     tx.execute(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
     if tx.fetch_one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
         _make_first_due(tx, address, max(now, last_due or 0))

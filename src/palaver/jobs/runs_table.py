@@ -87,11 +87,6 @@ def find_open(tx: Transaction, job_no: int) -> RunRow | None:
     return _make_run_row(row) if row else None
 
 
-def lock_job(tx: Transaction, job_no: int) -> None:
-    """Keep others from changing a job and its runs until this transaction ends."""
-    tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 {tx.for_update}", job_no)
-
-
 def has_run_at(tx: Transaction, job_no: int, slot: datetime) -> bool:
     return tx.fetch_one("SELECT 1 FROM job_run WHERE job_no = $1 AND slot = $2", job_no, to_micros(slot)) is not None
 
@@ -207,8 +202,7 @@ def list_orphans(tx: Transaction, limit: int) -> list[OrphanRun]:
 def enqueue(
     tx: Transaction, job_row: JobRow, slot: datetime, kind: JobRunKind, now: int, *, start_after: int | None = None
 ) -> JobRun:
-    """Queue a run; raise `JobRunning` if the last one has not ended."""
-    lock_job(tx, job_row.no)
+    """Queue a run of a job that is locked; raise `JobRunning` if the last one has not ended."""
     if find_open(tx, job_row.no) is not None:
         raise JobRunning(f"The job {job_row.job.name!r} is already running. Wait until it has ended.")
     moment = to_micros(slot)

@@ -111,6 +111,15 @@ def find_by_no(tx: Transaction, job_no: int) -> JobRow | None:
     return _find(tx, "j.no = $1", job_no)
 
 
+def lock(tx: Transaction, job_no: int) -> JobRow | None:
+    """Keep others from changing a job and its runs until this transaction ends; return the job as it is from then on.
+
+    None if it was deleted.
+    """
+    tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 {tx.for_update}", job_no)
+    return find_by_no(tx, job_no)
+
+
 def get_owned(tx: Transaction, person_id: PersonId, id_or_name: str) -> JobRow:
     """Return one of a person's jobs; another person's job is not found, like one that does not exist."""
     name_key = make_name_key(id_or_name)

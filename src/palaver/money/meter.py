@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.agent.base import HeldCall, ModelCall
+    from palaver.config.agent_rules import TurnRules
     from palaver.config.budget_rules import BudgetRules, CallPurpose, TokenPrice
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
     from palaver.money.calls_table import CallRow
     from palaver.money.hold import Hold
     from palaver.money.windows_table import CallSubjects
-    from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.store import SessionStore
     from palaver.sessions.usage import TurnUsage
 
@@ -87,20 +87,19 @@ class MeteredWork(Protocol):
 class Budgets:
     """Makes meters, and settles what dead processes have left behind."""
 
-    def __init__(self, store: SessionStore, rules: BudgetRules, turn_timeout: timedelta) -> None:
+    def __init__(self, store: SessionStore, get_rules: Callable[[], TurnRules]) -> None:
+        """`get_rules` returns the rules that apply now; the next call goes by them, also that of a running turn."""
+        self.store = store
         self.engine = store.engine
         self.clock = store.clock
-        self.config = store.config
-        self.rules = rules
-        self._max_call_age = turn_timeout + ORPHAN_MARGIN
+        self._get_rules = get_rules
+        self._longest_timeout = timedelta(0)
         self.refused_calls = dict.fromkeys(BudgetScope, 0)  # of this process, by the limit that refused them
         self._endings: set[asyncio.Task[None]] = set()  # kept, because a task without a reference may be dropped
 
-    def use_rules(self, rules: BudgetRules, turn_timeout: timedelta, config: GatewayConfig) -> None:
-        """Apply other limits from the next call to a model on, also of turns that are running."""
-        self.rules = rules
-        self.config = config
-        self._max_call_age = max(self._max_call_age, turn_timeout + ORPHAN_MARGIN)
+    @property
+    def rules(self) -> BudgetRules:
+        return self._get_rules().budgets
 
     def make_meter(
         self,
@@ -114,7 +113,13 @@ class Budgets:
         `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, people
         would not read that, so it is left to a later call.
         """
+        self._find_longest_timeout()
         return BudgetMeter(self, work, purpose, on_notice)
+
+    def _find_longest_timeout(self) -> timedelta:
+        """Return how long a turn may take at most: one that runs keeps the time that it began with."""
+        self._longest_timeout = max(self._longest_timeout, self._get_rules().timeout)
+        return self._longest_timeout
 
     def get_window_starts(self, now: datetime) -> dict[BudgetPeriod, int]:
         """Return when the current day and month began."""
@@ -123,7 +128,7 @@ class Budgets:
     async def recover_calls(self) -> int:
         """Settle and record the calls of dead processes; return how many there were."""
         now = self.clock.now()
-        created_before = to_micros(now - self._max_call_age)
+        created_before = to_micros(now - self._find_longest_timeout() - ORPHAN_MARGIN)
         recovered = await self.engine.arun(
             Write(
                 lambda tx: model_calls.recover_calls(tx, created_before, to_micros(now)),
@@ -423,7 +428,7 @@ class MeteredCall:
         ]
         reader = load_reader(tx, work.session_no, work.person_id) if nearly_used else None
         notices = [
-            issue_warning(tx, budgets.config, status, reader, now, is_attended=JOB_RUN_KEY not in work.facts)
+            issue_warning(tx, budgets.store.config, status, reader, now, is_attended=JOB_RUN_KEY not in work.facts)
             for status in nearly_used
             if reader is not None
         ]

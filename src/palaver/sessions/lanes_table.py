@@ -312,13 +312,12 @@ def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | N
 
 def find_last_move_time(tx: Transaction, key: str) -> int | None:
     """Return when the lane made the move that `restore_session` would undo; None if there is none."""
-    moved_at: int | None = fetch_value(
+    return fetch_value(
         tx,
         "SELECT m.moved_at FROM lane_move m JOIN lane l ON l.key = m.lane_key WHERE m.lane_key = $1"
         " AND m.undone_at IS NULL AND m.from_session_no <> l.session_no ORDER BY m.no DESC LIMIT 1",
         key,
     )
-    return moved_at
 
 
 def find_session_before_move(tx: Transaction, key: str) -> SessionRow | None:

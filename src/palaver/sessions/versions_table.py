@@ -205,7 +205,7 @@ def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
 
 def _find_compaction(tx: Transaction, session_no: int, *, first_seq: int) -> int | None:
     """Return the newest compaction, in effect or replaced by it, that summarizes nothing from `first_seq` on."""
-    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    seq: object = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
     while isinstance(seq, int):
         facts = events.load_facts(tx, session_no, seq)
         first_kept_seq = facts.get("first_kept_seq")
@@ -399,7 +399,7 @@ def find_current(tx: Transaction, session_no: int) -> Compaction | None:
 
 def find_last_summary(tx: Transaction, session_no: int) -> Compaction | None:
     """Return the last compaction that left nothing out, so that a new summary covers what was left out since."""
-    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    seq: int | None = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
     while seq is not None:
         compaction, previous_seq = _load(tx, session_no, seq)
         if compaction is not None and not compaction.omitted_count:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers.archive import ItemFile, ItemSpan, ListProblem, UnreadableItem, find_items
+from palaver.transfer.reader_kit.export_files import ItemFile, ItemSpan, ListProblem, UnreadableItem, find_items
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet='ab"\\{}[], \u00e9\ud83d', max_size=6),
@@ -41,7 +41,7 @@ def test_a_file_is_read_the_same_whatever_fits_into_the_buffer(items: list[Any],
     data = b" [ " + b" ,\n".join(texts) + b"]"
     file = ItemFile("a.json", io.BytesIO(data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("palaver.transfer.readers.archive.BUFFER_BYTES", size)
+        patch.setattr("palaver.transfer.reader_kit.export_files.BUFFER_BYTES", size)
         found = [each for each in file.find_spans() if isinstance(each, ItemSpan)]
         assert [data[each.start : each.end] for each in found] == texts
         assert [each.number for each in found] == list(range(1, len(texts) + 1))
@@ -79,7 +79,7 @@ def test_what_is_no_item_is_reported_with_its_place(data: bytes, numbers: list[i
 
 
 def test_an_item_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.transfer.readers.archive.MAX_ITEM_BYTES", 50)
+    monkeypatch.setattr("palaver.transfer.reader_kit.export_files.MAX_ITEM_BYTES", 50)
     data = json.dumps([{"small": 1}, {"large": "x" * 100}, {"last": 2}]).encode()
     file = ItemFile("a.json", io.BytesIO(data))
     spans = [each for each in file.find_spans() if isinstance(each, ItemSpan)]

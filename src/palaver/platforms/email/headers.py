@@ -192,7 +192,6 @@ def get_domain(address: str) -> str:
 
 
 def remove_tag(address: str) -> str:
-    """Return an address without its +tag."""
     local, _, domain = address.rpartition("@")
     return f"{local.partition('+')[0]}@{domain}"
 
@@ -360,7 +359,6 @@ def list_references(header: MailHeader) -> list[str]:
 
 
 def find_thread(header: MailHeader, message_id: str, own_address: str) -> str:
-    """Return the thread of a mail that was received."""
     references = list_references(header)
     for reference in reversed(references):
         if (own := parse_own_id(reference, own_address)) is not None:

@@ -92,7 +92,6 @@ def shorten_references(references: Sequence[str]) -> list[str]:
 
 
 def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> EmailMessage:
-    """Return the mail of a text."""
     mail = _start_mail(head, now)
     text = replace_invalid_characters(markdown)
     mail.set_content(text, cte=_choose_encoding(text))
@@ -102,7 +101,6 @@ def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> Em
 
 
 def build_file_mail(head: MailHead, file: OutgoingFile, data: bytes, now: datetime | None = None) -> EmailMessage:
-    """Return the mail that brings a file."""
     mail = _start_mail(head, now)
     name = clean_line(file.name).replace("=?", "=_") or "file"  # Python would read an encoded word in it
     mail.set_content(name + "\n", cte=_choose_encoding(name))

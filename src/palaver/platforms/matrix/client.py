@@ -23,7 +23,6 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.matrix.inbound import read_object, read_text
@@ -295,11 +294,6 @@ def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
     if error.code == "M_NOT_FOUND":
         return TargetUnreachable(f"The homeserver does not know this room or message: {error}")
     return SendRejected(f"The homeserver rejected the message: {error}")
-
-
-def to_preparation_error(error: RequestRefused | RequestFailed) -> DeliveryError:
-    """Return what a failure means that happened before the message itself was sent."""
-    return make_repeatable(to_delivery_error(error))
 
 
 def to_platform_error(error: RequestRefused | RequestFailed) -> PlatformError:

@@ -229,7 +229,9 @@ async def stop_process(process: asyncio.subprocess.Process) -> None:
     """End a process: by SIGTERM, and if that does not help by SIGKILL."""
     if process.returncode is None:
         _send_signal(process, signal.SIGTERM)
-        if not await _has_ended(process, END_SECONDS):
+        try:
+            await asyncio.wait_for(process.wait(), END_SECONDS)
+        except TimeoutError:
             log.warning("signal_cli_killed", extra={"pid": process.pid})
             _send_signal(process, signal.SIGKILL)
             await process.wait()
@@ -245,14 +247,6 @@ async def _close_writer(writer: asyncio.StreamWriter) -> None:
 def _send_signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)
-
-
-async def _has_ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    try:
-        await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        return False
-    return True
 
 
 async def read_version(program: str) -> str:
@@ -295,7 +289,7 @@ class SignalProcess:
             process = await start_program(
                 [*arguments, *options, "--ignore-stories"], stdout=descriptor, stderr=asyncio.subprocess.PIPE
             )
-        except BaseException:
+        except BaseException:  # also when it is canceled: nothing is left behind
             await asyncio.to_thread(shutil.rmtree, folder)
             raise
         finally:
@@ -304,7 +298,7 @@ class SignalProcess:
             await asyncio.to_thread(pid_file.write_text, str(process.pid))
             guard_arguments = ["sh", "-c", GUARD_SCRIPT, str(process.pid), str(folder)]
             guard = await start_program(guard_arguments, stdin=asyncio.subprocess.PIPE)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no process is left running
             await stop_process(process)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
@@ -444,15 +438,12 @@ class SignalProcess:
         for task in (self._draining, self._reading):
             if task is not None and not task.done():
                 task.cancel()
-        await self._end_guard()
-        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
-
-    async def _end_guard(self) -> None:
         assert self._guard.stdin is not None  # noqa: S101  (a pipe, see `start`)
         with contextlib.suppress(OSError):
             self._guard.stdin.write(b"\n")
         await _close_writer(self._guard.stdin)
         await stop_process(self._guard)
+        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
 
     async def _drain_errors(self) -> None:
         stderr = self._process.stderr

@@ -43,8 +43,6 @@ INSTRUCTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedAccount:
-    """An account in the folder."""
-
     number: str | None
     aci: str
     device_id: int

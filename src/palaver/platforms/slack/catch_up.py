@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
-from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries
+from palaver.core.tasks import BackgroundTasks
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
 from palaver.platforms.slack.inbound import is_own_message, is_ts

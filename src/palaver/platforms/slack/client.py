@@ -192,7 +192,6 @@ class SlackClient:
         return str(response["ts"])
 
     async def update_message(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace the text and the buttons of a message."""
         await self._deliver(
             lambda web: web.chat_update(
                 channel=message.address.chat_id,

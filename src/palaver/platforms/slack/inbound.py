@@ -89,7 +89,6 @@ def list_named_ids(event: JSON) -> tuple[set[str], set[str]]:
 
 
 def is_own_message(event: JSON, app: AppIdentity) -> bool:
-    """Whether a message was sent by our app."""
     return event.get("user") == app.user_id or (bool(app.bot_id) and event.get("bot_id") == app.bot_id)
 
 

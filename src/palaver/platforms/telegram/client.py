@@ -12,10 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
-from telegram import (
-    Bot,
-    BotCommand,
-)
+from telegram import Bot, BotCommand, Message
 from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
@@ -68,10 +65,15 @@ class _PollingBot(Bot):
         updates: list[dict[str, Any]] = await self._post("getUpdates", parameters, read_timeout=read_timeout)
         return updates
 
+    async def send_rich_message(self, chat_id: int | str, markdown: str, **optional: Any) -> Message:
+        """Send a rich message, which the SDK does not know."""
+        given = {name: value for name, value in optional.items() if value is not None}
+        fields = {"chat_id": chat_id, "rich_message": {"markdown": markdown}, **given}
+        message: Message = await self.do_api_request("sendRichMessage", api_kwargs=fields, return_type=Message)
+        return message
+
 
 class TelegramClient:
-    """One bot's connection."""
-
     def __init__(self, settings: TelegramSettings, *, poll_seconds: int = POLL_SECONDS) -> None:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, with the token
         self._token = settings.bot_token.get_secret_value()
@@ -103,7 +105,6 @@ class TelegramClient:
     # ---- receiving -------------------------------------------------------------------------------------------
 
     async def get_me(self) -> Mapping[str, Any]:
-        """Return our bot as Telegram describes it."""
         return (await self._connect(self.bot.get_me)).to_dict()
 
     async def get_updates(self, offset: int | None, *, waits: bool = True) -> list[dict[str, Any]]:
@@ -173,15 +174,18 @@ class TelegramClient:
         except TelegramError as error:
             raise make_platform_error(error, self._token) from error
 
-    async def deliver(self, address: Address, call: Callable[[], Awaitable[T]], *, is_repeatable: bool = False) -> T:
+    async def deliver(
+        self, address: Address, call: Callable[..., Awaitable[T]], *, is_repeatable: bool = False, **fields: Any
+    ) -> T:
         """Make a request about a chat; raises a DeliveryError.
 
         If Telegram may have acted on a request that does no harm when it is repeated, it can be retried.
         """
         if not self._is_open:
             raise SendRetryable("The connection to Telegram is closed.")
+        chat_id = address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
         try:
-            return await call()
+            return await call(chat_id=chat_id, **fields)
         except TelegramError as error:
             is_whole_account = isinstance(error, ApiRefusal) and self._is_account_flooded(address, error)
             raise make_delivery_error(

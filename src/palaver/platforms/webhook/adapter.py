@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name
-
 DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
-
 REQUEST_SECONDS = 30.0
-
 MAX_BODY_BYTES = 1024 * 1024
 REPORT_SECONDS = 30.0
 
@@ -112,14 +109,10 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
         return SendUncertain(answer)
     if status >= 500 or status in {408, 425}:
         return SendRetryable(answer, retry_after=retry_after)
-    return _make_refusal(status, answer)
-
-
-def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
         return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
     if status < 400:
-        return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
+        answer += " Redirects are not followed: set the final address as url."
     return SendRejected(answer)
 
 

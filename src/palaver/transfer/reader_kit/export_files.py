@@ -496,8 +496,10 @@ class ItemFile:
                 return
 
 
-def parse_json(data: bytes | str) -> Any:
-    """Parse JSON; raise UnreadableItem, with words for people, if that is impossible."""
+def parse_json(data: bytes | str | None) -> Any:
+    """Parse JSON; raise UnreadableItem, with words for people, if that is impossible. None: it is too long."""
+    if data is None:
+        raise UnreadableItem(f"It has more than {MAX_ITEM_BYTES // 1_000_000} MB.")
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
         return json.loads(text)
