@@ -410,7 +410,7 @@ async def test_a_push_service_that_hangs_leaves_places_to_others(
 async def test_a_push_service_that_hangs_is_tried_again_later(
     start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifier_module, "SEND_SECONDS", 0.1)
+    monkeypatch.setattr(notifier_module, "SEND_SECONDS", 1.0)
     hanging = HangingServices()
     async with run_push(start_web) as (web, service):
         client = await web.sign_in()
