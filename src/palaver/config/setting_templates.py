@@ -21,6 +21,7 @@ from palaver.config.form_fields import FormField, ValueHint
 from palaver.config.schema import ConfigFile
 from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, SentTo, Variable
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,14 +170,14 @@ def _iterate_value(
 
 
 def _make_template(key: str, hint: ValueHint, default: object, prefix: str, help_frame: str) -> SettingTemplate:
-    allowed = "text" if hint.rule is None else hint.rule.allowed
+    allowed = say("allowed.text", "text") if hint.rule is None else hint.rule.allowed
     addresses = hint.find(SentTo)
     not_storable = hint.find(NotStorable)
     return SettingTemplate(
         **hint.describe(),
         key=key,
         rule=hint.rule,
-        allowed=f"a list; each: {allowed}" if hint.is_list else allowed,
+        allowed=say("allowed.list_of", "a list; each: {allowed}", allowed=allowed) if hint.is_list else allowed,
         default=to_plain(default),
         is_secret=addresses is not None,
         is_terminal_only=STARTS_PROGRAM in hint.notes,

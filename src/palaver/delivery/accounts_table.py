@@ -17,6 +17,7 @@ from palaver.core.engines.base import list_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import load_text, store_text
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
@@ -233,10 +234,10 @@ def _account_from_row(values: Row) -> AccountRow:
             since=from_micros(row.state_since),
             name=row.name,
             user_id=row.user_id,
-            warnings=tuple(json.loads(row.warnings)) if row.warnings else (),
-            details=tuple(json.loads(row.details)) if row.details else (),
+            warnings=tuple(map(load_text, json.loads(row.warnings))) if row.warnings else (),
+            details=tuple(map(load_text, json.loads(row.details))) if row.details else (),
             linking=_prompt_from_json(row.linking) if row.linking else None,
-            error=row.error,
+            error=None if row.error is None else load_text(row.error),
             error_at=from_micros_or_none(row.error_at),
             last_message_at=from_micros_or_none(row.last_message_at),
             last_test=_test_from_json(row.last_test) if row.last_test else None,
@@ -254,9 +255,9 @@ def _to_column(value: object) -> Any:
     if isinstance(value, datetime):
         return to_micros(value)
     if isinstance(value, str):
-        return make_storable(str(value))
+        return make_storable(store_text(value))
     if isinstance(value, tuple):
-        return json.dumps([make_storable(text) for text in value]) if value else None
+        return json.dumps([make_storable(store_text(text)) for text in value]) if value else None
     if isinstance(value, LinkingPrompt | ConnectionTest):
         return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
     return value
@@ -264,9 +265,11 @@ def _to_column(value: object) -> Any:
 
 def _prompt_from_json(text: str) -> LinkingPrompt:
     fields = json.loads(text)
+    fields["instructions"] = load_text(fields["instructions"])
     return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
 
 
 def _test_from_json(text: str) -> ConnectionTest:
     fields = json.loads(text)
+    fields["error"] = None if fields["error"] is None else load_text(fields["error"])
     return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,13 @@ def parse_model_name(text: str) -> ModelName:
     """Parse `provider:model`."""
     provider, colon, model = text.strip().partition(":")
     if not (provider and colon and model):
-        raise InvalidInput(f"{text!r} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.")
+        raise InvalidInput(
+            say(
+                "drivers.not_model_name_use",
+                "{name} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.",
+                name=repr(text),
+            )
+        )
     return ModelName(provider.lower(), model)
 
 
@@ -114,7 +121,13 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
         )
     if not (provider.api_key or provider.base_url):
         raise InvalidInput(
-            f"The model {str(name)!r} requires an API key. {explain_api_key(name.provider)}", provider=name.provider
+            say(
+                "drivers.model_requires_api_key",
+                "The model {model} requires an API key. {advice}",
+                model=repr(str(name)),
+                advice=explain_api_key(name.provider),
+            ),
+            provider=name.provider,
         )
     return provider
 

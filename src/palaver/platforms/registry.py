@@ -22,6 +22,7 @@ from palaver.config import AccountEntry
 from palaver.config.layers import make_exposure_problem
 from palaver.core.errors import AccountRefused
 from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.core.texts import say
 from palaver.gateway.account_link import ConfiguredAccount, hide_values
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
 
@@ -114,7 +115,16 @@ def configure_account(
     )
     if placeholder is not None:
         key, path = _name_source(placeholder, entry, manifest, variables), (*entry.settings_path, placeholder)
-        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets, path)
+        return _refuse(
+            entry,
+            say(
+                "platform.placeholder_replace_real_one",
+                "{key} is a placeholder. Replace it with the real one.",
+                key=key,
+            ),
+            secrets,
+            path,
+        )
     place = AccountPlace(
         account=entry.name,
         folder=settings.home / FOLDER / (f"{entry.platform}@{entry.name}" if entry.name else str(entry.platform)),
@@ -252,10 +262,14 @@ def _describe_problem(
         case "extra_forbidden":
             known = sorted(manifest.settings.model_fields)
             close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+            hint = (
+                say("settings.did_you_mean", "did you mean {name}?", name=close[0])
+                if close
+                else say("settings.known_names", "known: {names}", names=", ".join(known))
+            )
             return f"{entry.settings_key}.{name if name.isidentifier() else '…'} is an unknown key ({hint})."
         case "string_type":
-            return f"{key} must be text. Put it in quotes."
+            return say("platform.must_text_put_quotes", "{key} must be text. Put it in quotes.", key=key)
         case _:
             text = str(error["msg"]).removeprefix("Value error, ")
             return f"{key} is not valid: {text}{'' if text.endswith(('.', '?', '!')) else '.'}"
@@ -287,8 +301,11 @@ def describe_missing_package(manifest: PlatformManifest) -> str | None:
 def _describe_missing_module(manifest: PlatformManifest, module: str) -> str:
     label = manifest.platform.label
     if manifest.extra is None:
-        return (
-            f"{label} needs the Python package {module}, which can't be loaded. Install it and start the server again."
+        return say(
+            "platform.needs_python_package_cant",
+            "{label} needs the Python package {module}, which can't be loaded. Install it and start the server again.",
+            label=label,
+            module=module,
         )
     return (
         f"{label} needs the Python package {module}, which can't be loaded."

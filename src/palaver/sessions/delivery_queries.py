@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from palaver.core.clock import from_micros, from_micros_or_none
 from palaver.core.engines.base import build_placeholders, fetch_value, list_columns, name_columns
 from palaver.core.source import Platform
+from palaver.core.texts import load_text
 from palaver.sessions.delivery import Address, Button, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import get_quoted_seqs
@@ -147,7 +148,7 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
         problems[(Platform(platform), str(account))] = DeliveryProblems(
             uncertain=int(count) - int(failed),
             failed=int(failed),
-            last_error=last_error,
+            last_error=None if last_error is None else load_text(str(last_error)),
             last_at=from_micros(last_at),
         )
     return problems
@@ -161,6 +162,7 @@ def delivery_from_row(row: Row) -> Delivery:
         "address": Address.from_text(values["address"]),
         "kind": DeliveryKind(values["kind"]),
         "state": DeliveryState(values["state"]),
+        "error": None if values["error"] is None else load_text(values["error"]),
         "created_at": from_micros(values["created_at"]),
         "attachment_ids": tuple(json.loads(values["attachment_ids"] or "[]")),
         "buttons": tuple(Button(label, data) for label, data in json.loads(values["buttons"] or "[]")),

@@ -14,6 +14,7 @@ from palaver.core.engines.base import Read
 from palaver.core.engines.schema_state import get_sqlite_path, load_schema_state
 from palaver.core.engines.sqlite_file import list_backup_paths, refuse_lost_file
 from palaver.core.errors import PalaverError, SchemaTooNew, StoreDamaged
+from palaver.core.texts import say
 from palaver.delivery.health import load_health
 from palaver.delivery.model import STATE_LABELS, AccountState
 from palaver.operation import invariants
@@ -227,7 +228,7 @@ def _describe_running(
             FindingCode.ACCOUNT_FAILED,
             subject=subject,
             state=words,
-            problem=error or "no error was reported",
+            problem=error or say("operation.no_error_reported", "no error was reported"),
             command=commands.format("platforms test"),
         )
     else:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, SecretStr
 
 from palaver.core.http_url import is_http_url
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,15 @@ def check_api_url(server: str, example: str) -> AfterValidator:
 
     def check(url: str) -> str:
         if not is_http_url(url) or urlsplit(url).query or urlsplit(url).fragment:
-            raise ValueError(f"{url!r} is not the address of {server}; use one such as {example}.")
+            raise ValueError(
+                say(
+                    "platform.not_address_use_one",
+                    "{value} is not the address of {server}; use one such as {example}.",
+                    value=repr(url),
+                    server=server,
+                    example=example,
+                )
+            )
         return url.rstrip("/")
 
     return AfterValidator(check)

@@ -14,6 +14,7 @@ from palaver.core.errors import (
     SendRetryable,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 from palaver.platforms.common.failures import make_outage_error, make_wait_error, parse_retry_after
 from palaver.platforms.common.receiving import parse_json_object
 
@@ -26,9 +27,11 @@ CONTENT_REFUSED: Final = (
     f"Discord does not let this bot read messages. Open {PORTAL}, choose your application, then Bot, turn on Message "
     "Content Intent under Privileged Gateway Intents, press Save Changes, and connect again."
 )
-TOO_MANY_SERVERS: Final = (
-    "Discord wants this bot to use several connections, because it is in too many servers. Palaver has one connection "
-    "for each bot: create a second application for some of the servers."
+TOO_MANY_SERVERS: Final = say(
+    "discord.too_many_servers",
+    "Discord wants this bot to use several connections, because it is in too many servers."
+    " Palaver has one connection for each bot: create a second application for some of the"
+    " servers.",
 )
 UNKNOWN_MESSAGE: Final = 10008
 UNKNOWN_INTERACTION: Final = 10062
@@ -37,13 +40,25 @@ DEFAULT_WAIT_SECONDS: Final = 5.0
 BLOCKED_WAIT_SECONDS: Final = 60.0  # of a refusal that does not come from Discord's API, but from what is before it
 # Discord's error codes that concern the whole chat, and what they mean for people.
 _UNREACHABLE: Final = {
-    10003: "This channel was deleted, or Discord does not know it.",
-    10004: "The server was deleted, or the bot is no longer in it.",
-    50001: "The bot can't see this channel. Give its role the permission View Channel there.",
-    50007: "Discord does not let the bot write to this person: they don't accept direct messages, or blocked the bot.",
-    50008: "Messages can't be sent in a channel of this type.",
-    50013: "The bot may not write here. Give its role the permission Send Messages, and Send Messages in Threads.",
-    50278: "Discord does not let the bot write to this person: they share no server with it.",
+    10003: say("discord.channel_deleted_discord_not", "This channel was deleted, or Discord does not know it."),
+    10004: say("discord.server_deleted_bot_no", "The server was deleted, or the bot is no longer in it."),
+    50001: say(
+        "discord.bot_cant_see_channel",
+        "The bot can't see this channel. Give its role the permission View Channel there.",
+    ),
+    50007: say(
+        "discord.discord_not_let_bot",
+        "Discord does not let the bot write to this person: they don't accept direct messages, or blocked the bot.",
+    ),
+    50008: say("discord.messages_cant_sent_channel", "Messages can't be sent in a channel of this type."),
+    50013: say(
+        "discord.bot_may_not_write",
+        "The bot may not write here. Give its role the permission Send Messages, and Send Messages in Threads.",
+    ),
+    50278: say(
+        "discord.discord_not_let_bot_write",
+        "Discord does not let the bot write to this person: they share no server with it.",
+    ),
     160005: "This thread is locked.",
 }
 
@@ -116,7 +131,7 @@ def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable:
     if isinstance(error, RequestRefused) and error.status < 500:
         return _make_refusal_error(error)
     was_sent = error.was_sent if isinstance(error, RequestFailed) else True
-    return make_outage_error("Discord", str(error), may_have_arrived=was_sent and not is_repeatable)
+    return make_outage_error("Discord", error.text, may_have_arrived=was_sent and not is_repeatable)
 
 
 def _make_refusal_error(error: RequestRefused) -> DeliveryError:
@@ -143,4 +158,8 @@ def make_closed_error(code: int | None) -> PlatformError:
             return AccountRefused(CONTENT_REFUSED)
         case 4010 | 4011:
             return AccountRefused(TOO_MANY_SERVERS)
-    return ConnectionLost(f"Discord has closed the connection (code {code}).")
+    return ConnectionLost(
+        say(
+            "discord.discord_closed_connection_code", "Discord has closed the connection (code {code}).", code=str(code)
+        )
+    )

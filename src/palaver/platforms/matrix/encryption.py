@@ -35,6 +35,7 @@ from nio.store import SqliteStore
 
 from palaver.core.errors import SendRetryable
 from palaver.core.files import write_file_atomically
+from palaver.core.texts import say
 from palaver.platforms.matrix.client import API, RequestRefused
 from palaver.platforms.matrix.inbound import JsonObject, read_object
 
@@ -181,7 +182,13 @@ class RoomEncryption:
                     room_id, {"type": event_type, "content": dict(content)}
                 )
             except (EncryptionError, LocalProtocolError) as error:
-                raise SendRetryable(f"The message could not be encrypted: {error}") from error
+                raise SendRetryable(
+                    say(
+                        "matrix.message_could_not_encrypted",
+                        "The message could not be encrypted: {reason}",
+                        reason=error,
+                    )
+                ) from error
         if "m.relates_to" in content:  # homeservers group threads and edits by it
             encrypted["m.relates_to"] = content["m.relates_to"]
         return encrypted

@@ -18,6 +18,7 @@ import aiohttp
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.texts import say
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
@@ -81,7 +82,7 @@ class SlackSocket:
                 hello = await socket._get_message()
         except TimeoutError:
             await socket.close()
-            raise ConnectionLost("Slack did not greet the new connection.") from None
+            raise ConnectionLost(say("slack.slack_not_greet_new", "Slack did not greet the new connection.")) from None
         except BaseException:
             await socket.close()
             raise
@@ -89,7 +90,13 @@ class SlackSocket:
             await socket.close()
             if hello.get("reason") == "link_disabled":
                 raise AccountRefused(SOCKET_MODE_OFF)
-            raise ConnectionLost(f"Slack ended the new connection at once: {hello.get('reason', 'no reason given')}.")
+            raise ConnectionLost(
+                say(
+                    "slack.slack_ended_new_connection",
+                    "Slack ended the new connection at once: {reason}.",
+                    reason=hello.get("reason", "no reason given"),
+                )
+            )
         connections = hello.get("num_connections") or 1
         if connections > known_connections:
             log.warning("slack_other_connections", extra={"connections": connections, "own": known_connections})
@@ -160,7 +167,7 @@ class SlackSocket:
                     return message
                 log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
             elif frame.type is not aiohttp.WSMsgType.BINARY:
-                raise ConnectionLost("Slack has closed the connection.")
+                raise ConnectionLost(say("slack.slack_closed_connection", "Slack has closed the connection."))
 
     async def _keep_pinging(self, seconds: float) -> None:
         """Ask for a sign of life; the answer is the progress that is reported, so a silent connection is noticed."""
