@@ -85,8 +85,13 @@ def parse_key(key: str) -> SettingPath:
             break
         position += 1
     raise InvalidInput(
-        f"{key[:60]!r} is not the key of a setting. Write it with dots, as in turns.max_running, and put a part that"
-        ' contains a dot in double quotes, as in prices."openai:gpt-5.4-mini".input.',
+        say(
+            "settings.not_a_key",
+            "{key} is not the key of a setting. Write it with dots, as in turns.max_running, and put a"
+            " part that contains a dot in double quotes, as in {example}.",
+            key=repr(key[:60]),
+            example='prices."openai:gpt-5.4-mini".input',
+        ),
         key=key[:60],
     )
 

@@ -220,7 +220,16 @@ def _find_missing_servers(file: ConfigFile) -> Iterator[KeyProblem]:
             if server != toolset and server not in file.mcp_servers:
                 known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
                 path = ("profiles", name, "toolsets", index)
-                yield path, f"there is no {server} in mcp_servers (known: {known})"
+                suggestion = say("settings.known_names", "known: {names}", names=known)
+                yield (
+                    path,
+                    say(
+                        "settings.no_server",
+                        "there is no {server} in mcp_servers ({suggestion})",
+                        server=server,
+                        suggestion=suggestion,
+                    ),
+                )
 
 
 def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:

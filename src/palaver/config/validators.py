@@ -340,7 +340,9 @@ MODEL: Final = _text_rule(
     "model",
 )
 FALLBACK_MODEL: Final = _text_rule(
-    lambda value: value != "auto" and MODEL.accepts(value), MODEL.allowed.removeprefix("auto, "), "model"
+    lambda value: value != "auto" and MODEL.accepts(value),
+    say("allowed.fallback_model", "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"),
+    "model",
 )
 PROVIDER_MODEL: Final = Rule(
     lambda value: FALLBACK_MODEL.accepts(value) and ":" in str(value) and not str(value).startswith("local:"),
@@ -348,7 +350,11 @@ PROVIDER_MODEL: Final = Rule(
 )
 MODEL_PATTERN: Final = _text_rule(
     lambda value: FALLBACK_MODEL.accepts(value) and "*" not in str(value)[:-1],
-    f"{FALLBACK_MODEL.allowed}; a * at the end stands for any ending, as in openai:*",
+    say(
+        "allowed.model_pattern",
+        "{allowed}; a * at the end stands for any ending, as in openai:*",
+        allowed=FALLBACK_MODEL.allowed,
+    ),
     "model",
 )
 TOKEN_COUNT: Final = _number_rule(500, 100_000_000, say("allowed.whole_number_tokens", "a whole number of tokens"))
@@ -383,7 +389,7 @@ ACCOUNT_NAME: Final = PROVIDER_NAME
 GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), say("allowed.mention_always", "mention or always"))
 ACCESS: Final = _choice_rule(("known", "everyone"), say("allowed.known_everyone", "known or everyone"))
 TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, "en or de")
-MESSAGE_COUNT: Final = _number_rule(1, 6000, "a whole number, or null for no limit")
+MESSAGE_COUNT: Final = _number_rule(1, 6000, say("allowed.number_or_none", "a whole number, or null for no limit"))
 COMMAND_NAME: Final = _pattern_rule(
     "[a-z]{1,32}", say("allowed.name_slash_command_without", "the name of a slash command, without its slash")
 )

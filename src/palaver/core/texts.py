@@ -77,6 +77,12 @@ def name_text(code: str, english: str) -> str:
     return Text(english, code) if english else english
 
 
+def read_message(error: Exception) -> str:
+    """Return what an error was raised with, which can still be translated; `str(error)` cannot."""
+    message = error.args[0] if error.args else ""
+    return message if isinstance(message, str) else str(message)
+
+
 def join_texts(separator: str, texts: Iterable[str]) -> Text:
     """Join texts as `str.join` does; each is translated for itself."""
     parts: list[str] = []

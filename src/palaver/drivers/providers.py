@@ -115,8 +115,14 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
     if name.provider not in KNOWN_PROVIDERS and not provider.base_url:
         available = ", ".join(dict.fromkeys([*KNOWN_PROVIDERS, *providers]))
         raise InvalidInput(
-            f"Unknown provider in the model name {str(name)!r}. Set providers.{name.provider}.base_url in the settings,"
-            f" or use another provider: {available}.",
+            say(
+                "drivers.unknown_provider",
+                "Unknown provider in the model name {model}. Set {key} in the settings, or use another"
+                " provider: {names}.",
+                model=repr(str(name)),
+                key=f"providers.{name.provider}.base_url",
+                names=available,
+            ),
             provider=name.provider,
         )
     if not (provider.api_key or provider.base_url):
@@ -135,8 +141,15 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
 def explain_api_key(provider: str) -> str:
     """Return a sentence that says where to put a provider's API key."""
     known = KNOWN_PROVIDERS.get(provider)
-    setting = f"providers.{provider}.api_key in the settings"
-    return f"Set {known.key_variables[0]} or {setting}." if known and known.key_variables else f"Set {setting}."
+    key = f"providers.{provider}.api_key"
+    if known and known.key_variables:
+        return say(
+            "drivers.set_variable_or_key",
+            "Set {variable} or {key} in the settings.",
+            variable=known.key_variables[0],
+            key=key,
+        )
+    return say("drivers.set_key", "Set {key} in the settings.", key=key)
 
 
 def explain_invalid_address(provider: str) -> str:

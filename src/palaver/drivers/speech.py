@@ -92,7 +92,14 @@ def choose_speaker(
 
 def _check_command(name: str, command: tuple[str, ...]) -> None:
     if not command:
-        raise InvalidInput(f"speech.{name} is `command`, but speech.{name}_command is not set.")
+        raise InvalidInput(
+            say(
+                "drivers.speech_command_missing",
+                "speech.{name} is `command`, but speech.{command} is not set.",
+                name=name,
+                command=f"{name}_command",
+            )
+        )
 
 
 def _make_default(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech | None:

@@ -13,6 +13,7 @@ from palaver.config import AccountEntry
 from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
 from palaver.core.errors import AccountRefused, NotFound
+from palaver.core.texts import join_texts
 from palaver.settings.overview import PlatformField, PlatformForm
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ def _make_problem(account: ConfiguredAccount) -> SettingProblem:
 
 def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPath, str]) -> ConfiguredAccount:
     prefix = ("platforms", str(account.platform), *(("accounts", account.account) if account.account else ()))
-    texts = [f"{'.'.join(path)}: {text}" for path, text in unreadable.items() if path[:-1] == (*prefix, "settings")]
+    texts = [f"{'.'.join(path)}: " + text for path, text in unreadable.items() if path[:-1] == (*prefix, "settings")]
     if not texts:
         return account
-    problem = " ".join(texts)
+    problem = join_texts(" ", texts)
 
     async def create() -> Adapter:
         raise AccountRefused(problem)

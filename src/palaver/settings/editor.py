@@ -278,8 +278,12 @@ class SettingsEditor:
                 place=pin,
             )
         if origin != "terminal" and self._is_terminal_only(path):
-            command = f"`{format_command('config set')}` or in config.yaml"
-            return f"it starts a program on the server, so it can be changed only there: with {command}"
+            command = f"`{format_command('config set')}`"
+            return say(
+                "settings.starts_program",
+                "it starts a program on the server, so it can be changed only there: with {command} or in config.yaml",
+                command=command,
+            )
         return None
 
     # -- storing -------------------------------------------------------------------------------------------

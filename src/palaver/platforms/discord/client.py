@@ -17,7 +17,6 @@ from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
-    PORTAL,
     UNKNOWN_INTERACTION,
     RequestFailed,
     RequestRefused,
@@ -64,14 +63,19 @@ PERMISSIONS: Final = {
 }
 MAX_NAMED_SERVERS: Final = 5
 
-NO_CONTENT_WARNING: Final = (
-    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
-    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
-    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
+NO_CONTENT_WARNING: Final = say(
+    "discord.no_content_warning",
+    "In servers the bot reads only messages that mention it, and not what was written before: the"
+    " Message Content Intent is off. To turn it on, open"
+    " https://discord.com/developers/applications, choose your application, then Bot, and turn on"
+    " Message Content Intent under Privileged Gateway Intents. Press Save Changes, and test the"
+    " connection again: then it has an effect.",
 )
-ENDPOINT_WARNING: Final = (
-    "Slash commands and buttons don't work: Discord sends them to another program. Open "
-    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
+ENDPOINT_WARNING: Final = say(
+    "discord.endpoint_warning",
+    "Slash commands and buttons don't work: Discord sends them to another program. Open"
+    " https://discord.com/developers/applications, choose your application, then General"
+    " Information, and empty Interactions Endpoint URL.",
 )
 
 

@@ -19,13 +19,18 @@ from palaver.platforms.common.failures import make_outage_error, make_wait_error
 from palaver.platforms.common.receiving import parse_json_object
 
 PORTAL: Final = "https://discord.com/developers/applications"
-ACCESS_REFUSED: Final = (
-    f"Discord refuses the bot token. It was reset, or it is not complete. Open {PORTAL}, choose your application, then "
-    "Bot, press Reset Token, and set the new one as bot_token in the server settings or as DISCORD_BOT_TOKEN."
+ACCESS_REFUSED: Final = say(
+    "discord.access_refused",
+    "Discord refuses the bot token. It was reset, or it is not complete. Open"
+    " https://discord.com/developers/applications, choose your application, then Bot, press Reset"
+    " Token, and set the new one as bot_token in the server settings or as DISCORD_BOT_TOKEN.",
 )
-CONTENT_REFUSED: Final = (
-    f"Discord does not let this bot read messages. Open {PORTAL}, choose your application, then Bot, turn on Message "
-    "Content Intent under Privileged Gateway Intents, press Save Changes, and connect again."
+CONTENT_REFUSED: Final = say(
+    "discord.content_refused",
+    "Discord does not let this bot read messages. Open"
+    " https://discord.com/developers/applications, choose your application, then Bot, turn on"
+    " Message Content Intent under Privileged Gateway Intents, press Save Changes, and connect"
+    " again.",
 )
 TOO_MANY_SERVERS: Final = say(
     "discord.too_many_servers",
@@ -122,8 +127,22 @@ def make_platform_error(error: RequestFailed | RequestRefused) -> PlatformError:
         if error.status == 401:
             return AccountRefused(ACCESS_REFUSED)
         if error.status == 429:
-            return ConnectionLost(f"Discord asks to wait {error.retry_after or DEFAULT_WAIT_SECONDS:.0f} seconds.")
-    return ConnectionLost(f"Discord can't be reached right now: {error}")
+            return ConnectionLost(
+                say(
+                    "platform.asks_wait_seconds",
+                    "{platform} asks to wait {seconds} seconds.",
+                    platform="Discord",
+                    seconds=f"{error.retry_after or DEFAULT_WAIT_SECONDS:.0f}",
+                )
+            )
+    return ConnectionLost(
+        say(
+            "platform.not_reachable",
+            "{platform} can't be reached right now: {reason}",
+            platform="Discord",
+            reason=error,
+        )
+    )
 
 
 def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable: bool = False) -> DeliveryError:
@@ -131,7 +150,7 @@ def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable:
     if isinstance(error, RequestRefused) and error.status < 500:
         return _make_refusal_error(error)
     was_sent = error.was_sent if isinstance(error, RequestFailed) else True
-    return make_outage_error("Discord", error.text, may_have_arrived=was_sent and not is_repeatable)
+    return make_outage_error("Discord", str(error), may_have_arrived=was_sent and not is_repeatable)
 
 
 def _make_refusal_error(error: RequestRefused) -> DeliveryError:
@@ -139,14 +158,36 @@ def _make_refusal_error(error: RequestRefused) -> DeliveryError:
         seconds = error.retry_after or DEFAULT_WAIT_SECONDS
         return make_wait_error("Discord", seconds, whole_account=error.is_for_account)
     if not error.is_from_api and error.status not in {400, 413}:
-        return SendRetryable(f"Discord can't be reached right now: {error}", retry_after=error.retry_after)
+        return SendRetryable(
+            say(
+                "platform.not_reachable",
+                "{platform} can't be reached right now: {reason}",
+                platform="Discord",
+                reason=error,
+            ),
+            retry_after=error.retry_after,
+        )
     if error.status == 401:
         return SendRetryable(ACCESS_REFUSED, whole_account=True)
     if (reason := _UNREACHABLE.get(error.code)) is not None:
         return TargetUnreachable(reason)
     if error.status == 403:
-        return TargetUnreachable(f"Discord does not let the bot write here: {error.message}")
-    return SendRejected(f"Discord has refused the message: {error.message}")
+        return TargetUnreachable(
+            say(
+                "platform.bot_cannot_write",
+                "{platform} does not let the bot write here: {reason}",
+                platform="Discord",
+                reason=error.message,
+            )
+        )
+    return SendRejected(
+        say(
+            "platform.message_refused",
+            "{platform} has refused the message: {reason}",
+            platform="Discord",
+            reason=error.message,
+        )
+    )
 
 
 def make_closed_error(code: int | None) -> PlatformError:

@@ -39,10 +39,14 @@ CAPABILITIES: Final = Capabilities(
 DEFAULT_API_URL = "https://discord.com/api/v10"
 
 _CHECK_TOKEN = check_token(
-    "bot token",
+    say("platform.bot_token", "bot token"),
     r"[A-Za-z0-9_-]{18,40}\.[A-Za-z0-9_-]{5,10}\.[A-Za-z0-9_-]{25,110}",
-    "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots between them, about 70 "
-    "characters. The client secret, the public key and the application ID are something else.",
+    say(
+        "discord.not_bot_token",
+        "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots"
+        " between them, about 70 characters. The client secret, the public key and the application ID"
+        " are something else.",
+    ),
     say(
         "discord.open_https_discord_com",
         "Open https://discord.com/developers/applications, choose your application, then Bot, press"

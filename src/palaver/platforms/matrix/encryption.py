@@ -51,9 +51,11 @@ logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of ev
 
 FILE_NAME = "signing-keys.json"
 USAGES = ("master", "self_signing", "user_signing")
-NOT_VERIFIED = (
-    "Our session is not verified, so some clients don't send us the keys of encrypted messages. Sign in to the account "
-    "in Element, open Settings > Sessions, and verify the session {device}."
+NOT_VERIFIED = say(
+    "matrix.not_verified",
+    "Our session is not verified, so some clients don't send us the keys of encrypted messages."
+    " Sign in to the account in Element, open Settings > Sessions, and verify the session"
+    " {device}.",
 )
 
 

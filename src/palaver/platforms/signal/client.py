@@ -188,8 +188,16 @@ def make_exit_error(output: str, code: int | None, *, is_primary: bool = False) 
     if refused := find_setup_error(output):
         return refused
     last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
-    reason = f": {hide_people(last)[:200]}" if last else "."
-    return ConnectionLost(f"signal-cli has ended (exit code {code}){reason}")
+    if not last:
+        return ConnectionLost(say("signal.ended", "signal-cli has ended (exit code {code}).", code=str(code)))
+    return ConnectionLost(
+        say(
+            "signal.ended_because",
+            "signal-cli has ended (exit code {code}): {reason}",
+            code=str(code),
+            reason=hide_people(last)[:200],
+        )
+    )
 
 
 def find_setup_error(output: str) -> AccountRefused | None:

@@ -159,9 +159,10 @@ def _describe_device(account: LinkedAccount, devices: Sequence[Mapping[str, Any]
         return say("signal.registered_number", "Registered number")
     own = next((each for each in devices if each.get("id") == account.device_id), {})
     created = _read_time(own.get("createdTimestamp"))
-    return say("signal.linked_device", "Linked device {id}", id=account.device_id) + (
-        f", since {created:%Y-%m-%d}" if created else ""
-    )
+    number = str(account.device_id)
+    if created is None:
+        return say("signal.linked_device", "Linked device {id}", id=number)
+    return say("signal.linked_device_since", "Linked device {id}, since {day}", id=number, day=f"{created:%Y-%m-%d}")
 
 
 def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datetime | None, now: datetime) -> list[str]:

@@ -138,7 +138,14 @@ def make_platform_error(error: RequestFailed, token_refused: str = BOT_ACCESS_RE
     """Return what a request that sends no message has failed with."""
     if isinstance(error, ApiRefusal):
         if error.is_rate_limit:
-            return ConnectionLost(f"Slack asks to wait {error.wait_seconds:.0f} seconds.")
+            return ConnectionLost(
+                say(
+                    "platform.asks_wait_seconds",
+                    "{platform} asks to wait {seconds} seconds.",
+                    platform="Slack",
+                    seconds=f"{error.wait_seconds:.0f}",
+                )
+            )
         if error.is_about_token:
             return AccountRefused(token_refused)
         if error.code == "missing_scope":
@@ -160,7 +167,11 @@ def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) ->
         return _make_refusal_error(error)
     if is_repeatable or isinstance(error, NotSent):
         return SendRetryable(_describe_outage(error))
-    return SendUncertain(f"Slack did not confirm the message: {error}")
+    return SendUncertain(
+        say(
+            "platform.not_confirmed", "{platform} did not confirm the message: {reason}", platform="Slack", reason=error
+        )
+    )
 
 
 def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
@@ -174,7 +185,9 @@ def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
         return SendRejected(
             say("slack.app_lacks_scope", "The app lacks the scope {scope}. {fix}", scope=error.needed, fix=SCOPE_FIX)
         )
-    return SendRejected(f"Slack has refused the message: {error}")
+    return SendRejected(
+        say("platform.message_refused", "{platform} has refused the message: {reason}", platform="Slack", reason=error)
+    )
 
 
 def _describe_outage(error: RequestFailed) -> str:

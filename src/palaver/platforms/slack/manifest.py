@@ -51,7 +51,12 @@ _SIGNING_FIX: Final = say(
 
 def _check_slack_token(name: str, prefix: str, fix: str) -> AfterValidator:
     pattern = rf"(?i:(?!.*(?:{PLACEHOLDER}))){prefix}[A-Za-z0-9-]{{15,395}}"
-    return check_token(name, pattern, f"This is not a Slack {name}, which starts with {prefix}.", fix)
+    return check_token(
+        name,
+        pattern,
+        say("slack.not_token", "This is not a Slack {name}, which starts with {prefix}.", name=name, prefix=prefix),
+        fix,
+    )
 
 
 _CHECK_SIGNING_SECRET: Final = check_text(

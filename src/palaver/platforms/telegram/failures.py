@@ -119,8 +119,22 @@ def make_platform_error(error: TelegramError, token: str) -> PlatformError:
         if error.status == 409:
             return ConnectionLost(OTHER_POLLER)
         if error.retry_after is not None:
-            return ConnectionLost(f"Telegram asks to wait {error.retry_after:.0f} seconds.")
-    return ConnectionLost(f"Telegram can't be reached right now: {remove_token(str(error), token)}")
+            return ConnectionLost(
+                say(
+                    "platform.asks_wait_seconds",
+                    "{platform} asks to wait {seconds} seconds.",
+                    platform="Telegram",
+                    seconds=f"{error.retry_after:.0f}",
+                )
+            )
+    return ConnectionLost(
+        say(
+            "platform.not_reachable",
+            "{platform} can't be reached right now: {reason}",
+            platform="Telegram",
+            reason=remove_token(str(error), token),
+        )
+    )
 
 
 def make_delivery_error(
@@ -146,8 +160,22 @@ def _make_refusal_error(error: ApiRefusal, *, is_whole_account: bool) -> Deliver
     if (reason := _find_unreachable(error)) is not None:
         return TargetUnreachable(reason)
     if error.status == 403:
-        return TargetUnreachable(f"Telegram does not let the bot write here: {error.description}")
-    return SendRejected(f"Telegram has refused the message: {error.description}")
+        return TargetUnreachable(
+            say(
+                "platform.bot_cannot_write",
+                "{platform} does not let the bot write here: {reason}",
+                platform="Telegram",
+                reason=error.description,
+            )
+        )
+    return SendRejected(
+        say(
+            "platform.message_refused",
+            "{platform} has refused the message: {reason}",
+            platform="Telegram",
+            reason=error.description,
+        )
+    )
 
 
 def _find_unreachable(error: ApiRefusal) -> str | None:

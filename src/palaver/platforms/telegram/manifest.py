@@ -39,9 +39,13 @@ CAPABILITIES: Final = Capabilities(
 
 DEFAULT_API_URL = "https://api.telegram.org"
 _CHECK_TOKEN = check_token(
-    "bot token",
+    say("platform.bot_token", "bot token"),
     r"(?!.*ABC-DEF)[0-9]{5,20}:[A-Za-z0-9_-]{30,64}",
-    "This is not a bot token: a token is a number, a colon and about 35 letters, digits, '-' or '_', without spaces.",
+    say(
+        "telegram.not_bot_token",
+        "This is not a bot token: a token is a number, a colon and about 35 letters, digits, '-' or"
+        " '_', without spaces.",
+    ),
     say(
         "telegram.send_mybots_botfather_telegram",
         "Send /mybots to @BotFather on Telegram, choose your bot and then API Token, and copy all of it.",

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.texts import say
+from palaver.core.texts import join_texts, say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import parse_retry_after
@@ -118,9 +118,15 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
 
 def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
-        return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
+        return TargetUnreachable(
+            join_texts(" ", (answer, say("webhook.gone", "It takes no more answers for this conversation.")))
+        )
     if status < 400:
-        return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
+        return SendRejected(
+            join_texts(
+                " ", (answer, say("webhook.redirected", "Redirects are not followed: set the final address as url."))
+            )
+        )
     return SendRejected(answer)
 
 

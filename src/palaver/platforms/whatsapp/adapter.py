@@ -133,15 +133,29 @@ class WhatsAppAdapter(Adapter):
         urls = [str(configured[each]) for each in WEBHOOK_LEVELS if configured.get(each)]
         if urls and urls[0] == self._webhook_url:
             return []
-        where = f"Meta sends the messages of this number to {urls[0]}." if urls else "Meta has no webhook."
+        url = self._webhook_url
+        if urls:
+            return [
+                say(
+                    "whatsapp.other_webhook",
+                    "Meta sends the messages of this number to {address}. At developers.facebook.com open your"
+                    " app, WhatsApp, Configuration, and set the callback URL to {url} with your verify_token.",
+                    address=urls[0],
+                    url=url,
+                )
+            ]
         return [
-            f"{where} At developers.facebook.com open your app, WhatsApp, Configuration, and set the callback URL to "
-            f"{self._webhook_url} with your verify_token."
+            say(
+                "whatsapp.no_webhook",
+                "Meta has no webhook. At developers.facebook.com open your app, WhatsApp, Configuration, and"
+                " set the callback URL to {url} with your verify_token.",
+                url=url,
+            )
         ]
 
     async def _check_token(self) -> list[str]:
         token = await self._client.inspect_token()
-        warnings = []
+        warnings: list[str] = []
         scopes = token.get("scopes")
         missing = [each for each in NEEDED_PERMISSIONS if isinstance(scopes, list) and each not in scopes]
         if missing:

@@ -224,8 +224,23 @@ def make_delivery_error(refusal: GraphRefusal) -> DeliveryError:
     if code in _UNREACHABLE_REASONS:
         return TargetUnreachable(_UNREACHABLE_REASONS[code])
     if code in _UNKNOWN_OUTCOMES or refusal.status >= 500:
-        return SendUncertain(f"WhatsApp did not confirm the message: {refusal.text}")
-    return SendRejected(_REJECTION_REASONS.get(code or 0) or f"WhatsApp has refused the message: {refusal.text}")
+        return SendUncertain(
+            say(
+                "platform.not_confirmed",
+                "{platform} did not confirm the message: {reason}",
+                platform="WhatsApp",
+                reason=refusal.text,
+            )
+        )
+    return SendRejected(
+        _REJECTION_REASONS.get(code or 0)
+        or say(
+            "platform.message_refused",
+            "{platform} has refused the message: {reason}",
+            platform="WhatsApp",
+            reason=refusal.text,
+        )
+    )
 
 
 def make_late_error(refusal: GraphRefusal) -> SendRejected:
@@ -233,7 +248,12 @@ def make_late_error(refusal: GraphRefusal) -> SendRejected:
     error = make_delivery_error(refusal)
     if isinstance(error, SendRejected):
         return error
-    reason = refusal.account_reason or f"WhatsApp could not deliver the message: {refusal.text}"
+    reason = refusal.account_reason or say(
+        "platform.message_not_delivered",
+        "{platform} could not deliver the message: {reason}",
+        platform="WhatsApp",
+        reason=refusal.text,
+    )
     return SendRejected(reason)
 
 
@@ -265,7 +285,14 @@ class GraphClient:
         except GraphRefusal as refusal:
             raise make_platform_error(refusal) from None
         except (httpx2.RequestError, TimeoutError) as error:
-            raise ConnectionLost(f"WhatsApp can't be reached right now ({type(error).__name__}).") from None
+            raise ConnectionLost(
+                say(
+                    "platform.not_reachable_because",
+                    "{platform} can't be reached right now ({reason}).",
+                    platform="WhatsApp",
+                    reason=type(error).__name__,
+                )
+            ) from None
 
     async def get_number(self, *fields: str) -> JSON:
         """Return what Meta says about our number."""
@@ -343,7 +370,14 @@ class GraphClient:
             error = make_delivery_error(refusal)
             raise (make_repeatable(error) if is_repeatable else error) from None
         except NOT_SENT_ERRORS as error:
-            raise SendRetryable(f"WhatsApp can't be reached right now ({type(error).__name__}).") from None
+            raise SendRetryable(
+                say(
+                    "platform.not_reachable_because",
+                    "{platform} can't be reached right now ({reason}).",
+                    platform="WhatsApp",
+                    reason=type(error).__name__,
+                )
+            ) from None
         except (httpx2.RequestError, TimeoutError) as error:
             reason = f"WhatsApp did not answer ({type(error).__name__})."
             raise (SendRetryable(reason) if is_repeatable else SendUncertain(reason)) from None

@@ -40,8 +40,12 @@ DEFAULT_API_VERSION = "v24.0"
 _API_VERSION = re.compile(r"v[0-9]{1,3}\.[0-9]{1,2}")
 _CHECK_ACCESS_TOKEN = check_text(
     r"[A-Za-z0-9_.|-]{20,1024}",
-    "This is not an access token of Meta. In the Meta Business Suite open Settings, System users, choose yours, then "
-    "Generate token with the permissions whatsapp_business_messaging and whatsapp_business_management.",
+    say(
+        "whatsapp.not_access_token",
+        "This is not an access token of Meta. In the Meta Business Suite open Settings, System users,"
+        " choose yours, then Generate token with the permissions whatsapp_business_messaging and"
+        " whatsapp_business_management.",
+    ),
 )
 _CHECK_APP_SECRET = check_text(
     "[0-9a-f]{32}",
@@ -61,8 +65,11 @@ _CHECK_VERIFY_TOKEN = check_text(
 )
 _CHECK_ID = check_text(
     "[0-9]{5,25}",
-    "This id of Meta is a number with 5 to 25 digits. It is shown at developers.facebook.com: your app, WhatsApp, API "
-    "Setup.",
+    say(
+        "whatsapp.not_id",
+        "This id of Meta is a number with 5 to 25 digits. It is shown at developers.facebook.com:"
+        " your app, WhatsApp, API Setup.",
+    ),
 )
 MetaId = Annotated[str, BeforeValidator(str), _CHECK_ID]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
 from palaver.core.source import Platform
-from palaver.core.texts import say
+from palaver.core.texts import read_message, say
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.receiving import parse_json_object
@@ -131,7 +131,7 @@ class WhatsAppWebAdapter(Adapter):
                 await self._serve(self._get_child(), link)
             except _LoggedOut as error:
                 relinks = 1 if self._is_connected else relinks + 1
-                self._notice = error.text
+                self._notice = read_message(error)
                 log.warning("whatsapp_web_logged_out", extra={"account": self.account, "reason": self._notice})
                 await self._close_child()
                 await asyncio.to_thread(put_session_aside, self._folder)

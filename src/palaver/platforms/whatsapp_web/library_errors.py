@@ -104,7 +104,12 @@ def describe_ban(ban: neonize.TemporaryBan, now: datetime | None = None) -> str:
             "whatsapp_web.banned_because", "WhatsApp has banned this number for a while: {reason}.", reason=reason
         )
     until = (now or datetime.now(UTC)) + timedelta(seconds=seconds)
-    return f"WhatsApp has banned this number until {until:%Y-%m-%d %H:%M} UTC: {reason}."
+    return say(
+        "whatsapp_web.banned_until",
+        "WhatsApp has banned this number until {until}: {reason}.",
+        until=f"{until:%Y-%m-%d %H:%M} UTC",
+        reason=reason,
+    )
 
 
 def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str, Any]]:

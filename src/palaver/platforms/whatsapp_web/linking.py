@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from palaver.core.errors import AccountRefused, ConnectionLost
-from palaver.core.texts import say
+from palaver.core.texts import join_texts, say
 from palaver.delivery.model import LinkingPrompt
 from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.whatsapp_web.inbound import is_group
@@ -73,7 +73,7 @@ def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datet
     )
     code = str(fields["code"])
     return LinkingPrompt(
-        instructions=" ".join(filter(None, [notice, MENU, how])),
+        instructions=join_texts(" ", filter(None, [notice, MENU, how])),
         qr_text=code if state is State.QR_CODE else None,
         code=code if state is State.PAIRING_CODE else None,
         expires_at=(now or datetime.now(UTC)) + timedelta(seconds=float(fields["seconds"])),
@@ -101,7 +101,7 @@ def describe_failed_start(module: str, error: str) -> str:
 def raise_refusal(state: State, reason: str) -> NoReturn:
     """Raise what the end of a connection means: whether connecting again helps, and what to do."""
     if (fix := _REFUSALS.get(state)) is not None:
-        raise AccountRefused(" ".join(filter(None, [reason, fix])))
+        raise AccountRefused(join_texts(" ", filter(None, [reason, fix])))
     raise ConnectionLost(
         reason or say("whatsapp_web.connection_whatsapp_ended", "The connection to WhatsApp has ended.")
     )
