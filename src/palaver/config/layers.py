@@ -41,8 +41,12 @@ class SettingProblem:
     text: str  # without the key, unless it is a whole sentence
     is_sentence: bool = False
 
+    @property
+    def message(self) -> str:
+        return self.text if self.is_sentence else f"{format_key(self.path)}: " + self.text
+
     def __str__(self) -> str:
-        return self.text if self.is_sentence else f"{format_key(self.path)}: {self.text}"
+        return str(self.message)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 
 from palaver.config.form_fields import FormField, ValueHint
 from palaver.config.schema import ConfigFile
+from palaver.config.setting_names import name_part
 from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, SentTo, Variable
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import say
+from palaver.core.texts import name_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +124,11 @@ def find_template(path: SettingPath) -> SettingTemplate | None:
     return None
 
 
+def list_part_names() -> dict[str, str]:
+    """Return the names of all parts of keys, in the order of the schema."""
+    return {part: name_part(part) for template in list_templates() for part in template.parts if part != NAME}
+
+
 def is_section(path: SettingPath) -> bool:
     """Whether settings can be below this key."""
     return any(
@@ -190,6 +196,6 @@ def _make_template(key: str, hint: ValueHint, default: object, prefix: str, help
         addresses=() if addresses is None else tuple(f"{prefix}{each}" for each in addresses.keys),
         variables=tuple(each for each in hint.notes if isinstance(each, Variable)),
         needs_restart=NEEDS_RESTART in hint.notes,
-        unstorable_reason=None if not_storable is None else not_storable.reason,
-        help=help_frame.replace("{}", hint.help),
+        unstorable_reason=None if not_storable is None else name_text(f"setting.{key}.unstorable", not_storable.reason),
+        help=name_text(f"setting.{key}", help_frame.replace("{}", hint.help)),
     )

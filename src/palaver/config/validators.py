@@ -388,7 +388,7 @@ BUSY_POLICY: Final = _choice_rule(
 ACCOUNT_NAME: Final = PROVIDER_NAME
 GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), say("allowed.mention_always", "mention or always"))
 ACCESS: Final = _choice_rule(("known", "everyone"), say("allowed.known_everyone", "known or everyone"))
-TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, "en or de")
+TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, say("allowed.language", "en or de"))
 MESSAGE_COUNT: Final = _number_rule(1, 6000, say("allowed.number_or_none", "a whole number, or null for no limit"))
 COMMAND_NAME: Final = _pattern_rule(
     "[a-z]{1,32}", say("allowed.name_slash_command_without", "the name of a slash command, without its slash")
@@ -464,7 +464,7 @@ PICTURE: Final = _text_rule(
     say(
         "allowed.png_jpeg_webp_gif",
         "a PNG, JPEG, WebP or GIF picture as a data URL, at most {count} characters",
-        count=MAX_PICTURE_CHARS,
+        count=str(MAX_PICTURE_CHARS),
     ),
     "image",
 )

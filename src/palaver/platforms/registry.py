@@ -97,7 +97,7 @@ def configure_account(
     secrets = tuple(_list_raw_secrets(manifest, values))
     exposure = _find_exposure(entry, manifest, variables, settings.fixed_layers)
     if exposure is not None:
-        return _refuse(entry, str(exposure), secrets, exposure.path)
+        return _refuse(entry, exposure.message, secrets, exposure.path)
     missing = _find_missing_module(manifest)
     if missing is not None:
         return _refuse(entry, _describe_missing_module(manifest, missing), secrets)

@@ -42,7 +42,7 @@ from palaver.core.errors import (
 )
 from palaver.core.invocation import format_command
 from palaver.core.text import is_storable
-from palaver.core.texts import say
+from palaver.core.texts import join_texts, say
 from palaver.people.model import Role
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
@@ -146,7 +146,7 @@ class SettingsEditor:
                 except DecryptionFailed as error:
                     problem = SettingProblem(
                         path=parse_key(item.key),
-                        text=say("settings.earlier_value", "its earlier value: {reason}", reason=error),
+                        text=say("settings.earlier_value", "its earlier value: {reason}", reason=error.text),
                     )
                     raise _make_error([problem]) from error
         unset = [item.key for item in change.items if item.before is None]
@@ -385,8 +385,8 @@ def _check_owner(principal: Principal) -> None:
 
 def _make_error(problems: Sequence[SettingProblem]) -> InvalidSettings:
     return InvalidSettings(
-        "\n".join(map(str, problems)),
-        problems=[{"key": format_path(each.path), "message": str(each)} for each in problems],
+        join_texts("\n", [each.message for each in problems]),
+        problems=[{"key": format_path(each.path), "message": each.message} for each in problems],
     )
 
 

@@ -51,12 +51,16 @@ logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of ev
 
 FILE_NAME = "signing-keys.json"
 USAGES = ("master", "self_signing", "user_signing")
-NOT_VERIFIED = say(
-    "matrix.not_verified",
-    "Our session is not verified, so some clients don't send us the keys of encrypted messages."
-    " Sign in to the account in Element, open Settings > Sessions, and verify the session"
-    " {device}.",
-)
+
+
+def _describe_unverified(device_id: str) -> str:
+    return say(
+        "matrix.not_verified",
+        "Our session is not verified, so some clients don't send us the keys of encrypted messages."
+        " Sign in to the account in Element, open Settings > Sessions, and verify the session"
+        " {device}.",
+        device=device_id,
+    )
 
 
 class RoomEncryption:
@@ -273,9 +277,9 @@ async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, pa
     if master is None:
         keys = keys or _create_keys(folder)
         if not await _upload_keys(client, keys, password):
-            return NOT_VERIFIED.format(device=device_id)
+            return _describe_unverified(device_id)
     elif keys is None or keys["master"].public != master:
-        return NOT_VERIFIED.format(device=device_id)
+        return _describe_unverified(device_id)
     signed = keys["self_signing"].sign(user_id, device)
     await client.request("POST", f"{API}/keys/signatures/upload", body={user_id: {device_id: signed}})
     return None
