@@ -1,6 +1,6 @@
 /** HTTP requests to the server. Every request goes through `request`, except the live stream and downloads. */
 import { baseUrl } from "../lib/baseUrl";
-import { loadRareErrors } from "../words/rareErrors";
+import { getLanguage } from "../words";
 import { ApiError, UnreachableError } from "./errors";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
@@ -51,10 +51,10 @@ async function readBody(response: Response, signal: AbortSignal | undefined): Pr
   }
 }
 
-/** Sends a request and waits for the start of its answer. */
+/** Sends a request, in the reader's language, and waits for the start of its answer. */
 export async function fetchResponse(url: string, options: RequestInit): Promise<Response> {
   try {
-    return await fetch(url, { credentials: "same-origin", ...options });
+    return await fetch(url, { credentials: "same-origin", ...options, headers: { "Accept-Language": getLanguage(), ...options.headers } });
   } catch (error) {
     if (options.signal?.aborted) throw error;
     throw new UnreachableError("the server cannot be reached");
@@ -67,7 +67,6 @@ export async function readError(response: Response): Promise<Error> {
   const error = isErrorBody(body) ? body.error : null;
   if (error === null && response.status >= 502) return new UnreachableError("the server cannot be reached");
   if (response.status === 401 && error?.code === "not_signed_in") for (const listener of signedOutListeners) listener();
-  if (response.status !== 401) await loadRareErrors();
   return new ApiError(
     response.status,
     error?.code ?? "unknown",

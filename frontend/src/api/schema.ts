@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: c4529d742d37877f42684539bc44b4a843ef054859515e741ced47c6ff8828ff
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 6a06c050e30859ef921e74b2be33c12b84174ef1aae9177e9c3dab3dbbfaddd3
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3656,6 +3656,28 @@ export interface components {
             problem: string | null;
         };
         /**
+         * SettingNamesJson
+         * @description What settings and their values are called, for people.
+         */
+        SettingNamesJson: {
+            /**
+             * Parts
+             * @description By a part of a key, such as `turns` or `max_running`.
+             */
+            parts: {
+                [key: string]: string;
+            };
+            /**
+             * Choices
+             * @description By the last part of a key, and the value.
+             */
+            choices: {
+                [key: string]: {
+                    [key: string]: string;
+                };
+            };
+        };
+        /**
          * SettingProblemJson
          * @description A stored value that can't be used.
          */
@@ -3861,6 +3883,7 @@ export interface components {
             platforms: components["schemas"]["PlatformFormJson"][];
             /** Providers */
             providers: components["schemas"]["ProviderPresetJson"][];
+            names: components["schemas"]["SettingNamesJson"];
             /**
              * Problems
              * @description Stored values that can't be used, and what to do.

@@ -6,6 +6,7 @@ import { request } from "../../api/http";
 import type { components } from "../../api/schema";
 import { toast } from "../../ui/toasts";
 import { setupWords } from "../../words/setup";
+import { setNames } from "./settingNames";
 
 type Schemas = components["schemas"];
 export type Settings = Schemas["SettingsJson"];
@@ -29,7 +30,11 @@ export interface SettingsEdit {
 export const SETTINGS_KEY = ["settings"];
 export const HISTORY_KEY = ["settings-history"];
 
-export const getSettings = () => request<Settings>("GET", "/settings");
+export async function getSettings(): Promise<Settings> {
+  const settings = await request<Settings>("GET", "/settings");
+  setNames(settings.names);
+  return settings;
+}
 export const changeSettings = (edit: SettingsEdit) => request<SettingsChanged>("PATCH", "/settings", { body: edit });
 export const listChanges = (before: number | null) => request<SettingsHistory>("GET", "/settings/history", { query: { before, limit: 20 } });
 export const undoChange = (change: number, expectedVersion: number) =>

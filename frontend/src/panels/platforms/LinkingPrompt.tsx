@@ -1,14 +1,13 @@
 /** What to do on a phone to link it with an account: a QR code to scan, or a code to type. Only owners get it. */
 import { CopyButton } from "../../ui/CopyButton";
 import { words } from "../../words";
-import { translateText } from "../../words/settings";
 import type { Linking } from "../shared/calls";
 import { QrCode } from "./QrCode";
 
 export function LinkingPrompt({ linking, platform }: { linking: Linking; platform: string }) {
   return (
     <div className="linking-prompt">
-      <p dir="auto">{translateText(linking.instructions)}</p>
+      <p dir="auto">{linking.instructions}</p>
       {linking.qr_code !== null && <QrCode rows={linking.qr_code} label={words.linkingQrCode(platform)} />}
       {linking.code !== null && (
         <p className="linking-code">
