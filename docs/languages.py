@@ -70,17 +70,17 @@ def iterate_english() -> Iterator[tuple[str, str]]:
 def iterate_said(file: Path) -> Iterator[tuple[str, str]]:
     """Yield what the calls of `say` and `say_count` in a module say. Their codes and texts are literals."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if not (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"say", "say_count"}
-        ):
-            continue
-        code, *texts = node.args
-        if isinstance(code, ast.Constant) and isinstance(texts[-1], ast.Constant):
-            given = {keyword.arg for keyword in node.keywords} | ({"count"} if node.func.id == "say_count" else set())
-            missing = find_gaps(texts[-1].value) - given
-            if missing and None not in given:
-                sys.exit(f"{file}:{node.lineno}: {code.value} lacks a fact for {', '.join(sorted(missing))}")
-            yield code.value, texts[-1].value
+        match node:
+            case ast.Call(
+                func=ast.Name(id="say" | "say_count" as function),
+                args=[ast.Constant(value=str(code)), *_, ast.Constant(value=str(text))],
+                keywords=keywords,
+            ):
+                given = {keyword.arg for keyword in keywords} | ({"count"} if function == "say_count" else set())
+                missing = find_gaps(text) - given
+                if missing and None not in given:
+                    sys.exit(f"{file}:{node.lineno}: {code} lacks a fact for {', '.join(sorted(missing))}")
+                yield code, text
 
 
 def iterate_declared() -> Iterator[tuple[str, str]]:

@@ -6,13 +6,14 @@ Everything that is declared has a German text: settings, platforms, findings, er
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from docs.languages import LANGUAGE_FILES, SOURCES, find_problems, iterate_declared, iterate_said
 
-from palaver.operation.doctor.finding import FindingCode, make_problem
-from palaver.operation.health_check import HealthReport
+from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
+from palaver.operation.health_check import HealthCheck, HealthReport
 
 if TYPE_CHECKING:
     import httpx2
@@ -124,10 +125,10 @@ async def test_findings_of_another_process_are_in_the_language_of_the_request(
 ) -> None:
     found = make_problem(FindingCode.PORT_TAKEN, user="", port=8765)
 
-    async def run(**_options: object) -> HealthReport:
-        return HealthReport([type(found).from_json(json.loads(json.dumps(found.to_json())))], web.clock.now(), 1.0)
+    async def run(_check: HealthCheck, **_options: object) -> HealthReport:
+        return HealthReport([Finding.from_json(json.loads(json.dumps(found.to_json())))], datetime.now(UTC), 1.0)
 
-    monkeypatch.setattr(web.app.state.web.health, "run", run)
+    monkeypatch.setattr(HealthCheck, "run", run)
     owner = await web.sign_in()
     [english] = (await owner.get("/api/health/details")).json()["findings"]
     [german] = (await owner.get("/api/health/details", headers=GERMAN)).json()["findings"]

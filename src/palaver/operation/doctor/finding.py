@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from palaver.core.errors import PalaverError
@@ -254,21 +255,15 @@ class Finding:
     facts: Mapping[str, str] = field(default_factory=dict)  # what the texts mention
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "code": self.code,
-            "subject": self.subject,
-            "severity": self.severity,
-            "text": self.text,
-            "fix": self.fix or None,
-            "facts": dict(self.facts),
-            "packed_facts": {name: pack_text(fact) for name, fact in self.facts.items()},
-        }
+        packed = {name: pack_text(fact) for name, fact in self.facts.items()}
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**own, "fix": self.fix or None, "packed_facts": packed}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Finding:
         """Return a finding of another process, which can be translated here."""
         facts = {name: unpack_text(fact) for name, fact in found["packed_facts"].items()}
-        return _make_finding(FINDING_CODES[found["code"]], Severity(found["severity"]), facts)
+        return make_finding(Severity(found["severity"]), FINDING_CODES[found["code"]], **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,19 +280,7 @@ class Diagnosis:
         return {"ok": not self.has_problems, "findings": [finding.to_json() for finding in self.findings]}
 
 
-def make_ok(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.OK, facts)
-
-
-def make_warning(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.WARNING, facts)
-
-
-def make_problem(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.PROBLEM, facts)
-
-
-def _make_finding(code: FindingCode, severity: Severity, facts: Mapping[str, object]) -> Finding:
+def make_finding(severity: Severity, code: FindingCode, **facts: object) -> Finding:
     values = {name: _to_text(value) for name, value in facts.items()}
     if "subject" in values:
         values["subject"] = _SUBJECTS.get(values["subject"], values["subject"])
@@ -321,6 +304,11 @@ def _fill(template: str, facts: Mapping[str, str]) -> str:
     if isinstance(template, Text):
         return say(template.code, template, **facts)
     return join_texts("", [facts[part] if number % 2 else part for number, part in enumerate(_GAP.split(template))])
+
+
+make_ok = partial(make_finding, Severity.OK)
+make_warning = partial(make_finding, Severity.WARNING)
+make_problem = partial(make_finding, Severity.PROBLEM)
 
 
 @dataclass(frozen=True, slots=True)

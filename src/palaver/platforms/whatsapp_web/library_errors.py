@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 MAX_REASON_CHARS: Final = 200
 
-
 # The first that is found in the text of an error decides. What is not recognized may have arrived.
 _KINDS: Final = (
     ("websocket disconnected before message send", ErrorKind.UNCERTAIN),
@@ -36,11 +35,7 @@ _KINDS: Final = (
     ("upload", ErrorKind.NOT_SENT),
     ("download", ErrorKind.NOT_SENT),
 )
-
-
 _DIGITS: Final = re.compile(r"\d{5,}")
-
-
 OWNER_LOGOUTS: Final = {
     "LOGGED_OUT": say(
         "whatsapp_web.link_ended_phone_linked",
@@ -57,8 +52,6 @@ OWNER_LOGOUTS: Final = {
         " phone to see what it says.",
     ),
 }
-
-
 _BANS: Final = {
     "SEND_TO_TOO_MANY_PEOPLE": say(
         "whatsapp_web.too_many_messages_went",

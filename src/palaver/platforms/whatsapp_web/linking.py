@@ -62,7 +62,7 @@ MAX_MESSAGES: Final = 1000
 MAX_QUOTE_CHARS: Final = 300
 
 
-def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datetime | None = None) -> LinkingPrompt:
+def make_prompt(state: State, fields: Mapping[str, Any], notice: str) -> LinkingPrompt:
     """Return what the owner has to do to link their phone; `notice` says why it is needed again."""
     how = (
         say("whatsapp_web.scan_code", "Scan this code.")
@@ -76,7 +76,7 @@ def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datet
         instructions=join_texts(" ", filter(None, [notice, MENU, how])),
         qr_text=code if state is State.QR_CODE else None,
         code=code if state is State.PAIRING_CODE else None,
-        expires_at=(now or datetime.now(UTC)) + timedelta(seconds=float(fields["seconds"])),
+        expires_at=datetime.now(UTC) + timedelta(seconds=float(fields["seconds"])),
     )
 
 
@@ -118,7 +118,7 @@ def put_session_aside(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
-    """What a reply or a reaction needs to know of a message."""
+    """A message, as far as a reply or a reaction needs it."""
 
     sender: str
     text: str  # its beginning, which phones show in a reply
