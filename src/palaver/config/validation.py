@@ -18,7 +18,7 @@ from palaver.config.setting_templates import NAME, is_literal_text, list_setting
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.errors import ConfigError
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
-from palaver.core.texts import say
+from palaver.core.texts import read_message, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -268,11 +268,12 @@ def _describe_error(error: Mapping[str, Any]) -> str:
         case "missing":
             return say("settings.key_required", "this key is required")
         case "together":
-            return str(error["msg"])
+            text: str = error["ctx"]["text"]
+            return text
         case "value_error" if path[-1] == "[key]":
-            return _describe_invalid_name(path, error["ctx"]["error"])
+            return _describe_invalid_name(path, read_message(error["ctx"]["error"]))
         case "value_error":
-            allowed = error["ctx"]["error"]
+            allowed = read_message(error["ctx"]["error"])
         case "tuple_type":
             allowed = say("allowed.list", "a list")
         case _:

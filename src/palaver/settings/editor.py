@@ -356,7 +356,9 @@ def _explain_unstorable(path: SettingPath, value: object) -> str | None:
     text = write_plain(value)
     if len(text) > MAX_VALUE_CHARS:
         return say(
-            "settings.too_long_most_characters", "this is too long (at most {limit} characters)", limit=MAX_VALUE_CHARS
+            "settings.too_long_most_characters",
+            "this is too long (at most {limit} characters)",
+            limit=str(MAX_VALUE_CHARS),
         )
     if not is_storable(text) or "\\u0000" in text or not all(map(is_storable, path)):
         return say("settings.contains_characters_cant_stored", "it contains characters that can't be stored")

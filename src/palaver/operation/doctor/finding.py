@@ -294,11 +294,6 @@ def make_finding(severity: Severity, code: FindingCode, **facts: object) -> Find
     )
 
 
-make_ok = partial(make_finding, Severity.OK)
-make_warning = partial(make_finding, Severity.WARNING)
-make_problem = partial(make_finding, Severity.PROBLEM)
-
-
 def _to_text(fact: object) -> str:
     if isinstance(fact, PalaverError):
         return fact.text
@@ -309,6 +304,11 @@ def _fill(template: str, facts: Mapping[str, str]) -> str:
     if isinstance(template, Text):
         return say(template.code, template, **facts)
     return join_texts("", [facts[part] if number % 2 else part for number, part in enumerate(_GAP.split(template))])
+
+
+make_ok = partial(make_finding, Severity.OK)
+make_warning = partial(make_finding, Severity.WARNING)
+make_problem = partial(make_finding, Severity.PROBLEM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,13 +82,16 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
         return SendUncertain(answer)
     if status >= 500 or status in {408, 425}:
         return SendRetryable(answer, retry_after=retry_after)
+    return _make_refusal(status, answer)
+
+
+def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
-        return TargetUnreachable(
-            join_texts(" ", (answer, say("webhook.gone", "It takes no more answers for this conversation.")))
-        )
+        hint = say("webhook.gone", "It takes no more answers for this conversation.")
+        return TargetUnreachable(join_texts(" ", (answer, hint)))
     if status < 400:
         hint = say("webhook.redirected", "Redirects are not followed: set the final address as url.")
-        answer = join_texts(" ", (answer, hint))
+        return SendRejected(join_texts(" ", (answer, hint)))
     return SendRejected(answer)
 
 
