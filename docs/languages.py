@@ -62,25 +62,30 @@ def find_gaps(text: str) -> set[str]:
 
 def iterate_english() -> Iterator[tuple[str, str]]:
     """Yield the code and the English text of everything that is said, and of everything declared that has a text."""
-    for file in sorted(SOURCES.rglob("*.py")):
-        yield from _iterate_said(ast.parse(file.read_text("utf-8")), file)
+    yield from iterate_said()
     yield from _iterate_declared()
 
 
-def _iterate_said(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
+def iterate_said() -> Iterator[tuple[str, str]]:
+    for file in sorted(SOURCES.rglob("*.py")):
+        yield from _iterate_said_in(ast.parse(file.read_text("utf-8")), file)
+
+
+def _iterate_said_in(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
     """Yield what the calls of `say` and `say_count` in a module say. Their codes and texts are literals."""
     for node in ast.walk(tree):
         if not (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"say", "say_count"}
         ):
             continue
-        code, *texts = node.args
-        if isinstance(code, ast.Constant) and isinstance(texts[-1], ast.Constant):
+        texts = [each.value if isinstance(each, ast.Constant) else None for each in node.args]
+        code, text = texts[0], texts[-1]
+        if isinstance(code, str) and isinstance(text, str):
             given = {keyword.arg for keyword in node.keywords} | ({"count"} if node.func.id == "say_count" else set())
-            missing = find_gaps(texts[-1].value) - given
+            missing = find_gaps(text) - given
             if missing and None not in given:
-                sys.exit(f"{file}:{node.lineno}: {code.value} lacks a fact for {', '.join(sorted(missing))}")
-            yield code.value, texts[-1].value
+                sys.exit(f"{file}:{node.lineno}: {code} lacks a fact for {', '.join(sorted(missing))}")
+            yield code, text
 
 
 def _iterate_declared() -> Iterator[tuple[str, str]]:
@@ -96,7 +101,8 @@ def _iterate_declared() -> Iterator[tuple[str, str]]:
 
 def _find_texts(value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Text):
-        yield value.code, str(value)
+        if not value.facts:  # else it was said, and is found there
+            yield value.code, str(value)
     elif isinstance(value, dict):
         yield from (found for each in value.values() for found in _find_texts(each))
     elif isinstance(value, list | tuple):

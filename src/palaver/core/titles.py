@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.text import make_storable, normalize_unicode, strip_markdown
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,10 +50,15 @@ def clean_title(text: str) -> str:
     """Clean a title; raise InvalidTitle when it is empty or too long."""
     title = _normalize(text)
     if not title:
-        raise InvalidTitle("A title needs at least one printable character.")
+        raise InvalidTitle(say("title.no_characters", "A title needs at least one printable character."))
     if len(title) > MAX_TITLE_CHARS:
         raise InvalidTitle(
-            f"This title has {len(title)} characters, but only {MAX_TITLE_CHARS} are allowed. Shorten it.",
+            say(
+                "title.too_long",
+                "This title has {length} characters, but only {limit} are allowed. Shorten it.",
+                length=str(len(title)),
+                limit=str(MAX_TITLE_CHARS),
+            ),
             length=len(title),
             limit=MAX_TITLE_CHARS,
         )
@@ -141,7 +147,16 @@ def clean_long_text(key: str, text: str, max_chars: int) -> str:
     """Return a text as it is stored; `InvalidInput` names the key of one that is empty or too long."""
     clean = make_storable(text).strip()
     if not clean:
-        raise InvalidInput(f"{key}: it is empty. Write something.", key=key)
+        raise InvalidInput(say("text.empty", "{key}: it is empty. Write something.", key=key), key=key)
     if len(clean) > max_chars:
-        raise InvalidInput(f"{key}: it has {len(clean)} characters; at most {max_chars} are allowed.", key=key)
+        raise InvalidInput(
+            say(
+                "text.too_long",
+                "{key}: it has {length} characters; at most {limit} are allowed.",
+                key=key,
+                length=str(len(clean)),
+                limit=str(max_chars),
+            ),
+            key=key,
+        )
     return clean

@@ -14,6 +14,7 @@ from palaver.agent.base import estimate_tokens
 from palaver.agent.toolsets import describe_toolset
 from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.core.texts import say
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
@@ -50,23 +51,23 @@ _ONE_DAY: Final = timedelta(days=1)
 def check_can_manage_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see and manage the jobs of all people."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired("Only an owner can view and manage the jobs of other people.")
+        raise OwnerRequired(say("jobs.others", "Only an owner can view and manage the jobs of other people."))
 
 
 def check_not_job(principal: Principal) -> None:
     if principal.job_id is not None:
-        raise NotAllowed("A job can't make or change jobs.")
+        raise NotAllowed(say("jobs.no_jobs", "A job can't make or change jobs."))
 
 
 def check_role(role: Role) -> None:
     if role is Role.GUEST:
-        raise NotAllowed("Guests can't have jobs. Ask an owner to make you a member.")
+        raise NotAllowed(say("jobs.no_guests", "Guests can't have jobs. Ask an owner to make you a member."))
 
 
 def get_person(tx: Transaction, person_id: PersonId) -> Person:
     row = people.find_by_id(tx, person_id)
     if row is None:
-        raise NotFound("This account is closed.")
+        raise NotFound(say("account.closed", "This account is closed."))
     return row.person
 
 
@@ -95,7 +96,12 @@ def has_proposal(job: Job) -> bool:
 def check_confirmed(job: Job) -> None:
     if job.state is JobState.PROPOSED:
         raise InvalidInput(
-            f"The job {job.name!r} waits for your confirmation. Confirm or reject it first.", job=job.name
+            say(
+                "jobs.unconfirmed",
+                "The job {name} waits for your confirmation. Confirm or reject it first.",
+                name=repr(job.name),
+            ),
+            job=job.name,
         )
 
 
@@ -245,7 +251,14 @@ class JobEditor:
         """Let a job run at its next time after now."""
         job = job_row.job
         if job.runs_left == 0:
-            raise InvalidInput(f"The job {job.name!r} has no runs left. Change how often it repeats.", job=job.name)
+            raise InvalidInput(
+                say(
+                    "jobs.no_runs_left",
+                    "The job {name} has no runs left. Change how often it repeats.",
+                    name=repr(job.name),
+                ),
+                job=job.name,
+            )
         if anchor is not None:
             job = jobs.update_fields(tx, job_row, {"anchor": anchor}, to_micros(now)).job
         first = find_first_slot(job, now)
@@ -313,7 +326,14 @@ def find_first_slot(job: JobFields, now: datetime) -> datetime:
     slots = list_next_slots(schedule, job.timezone, job.anchor, now, 1)
     if not slots:
         words = describe_schedule(schedule, job.timezone)
-        raise InvalidInput(f"schedule: its time has passed ({words}). Give the job another schedule.", key="schedule")
+        raise InvalidInput(
+            say(
+                "jobs.time_passed",
+                "schedule: its time has passed ({words}). Give the job another schedule.",
+                words=words,
+            ),
+            key="schedule",
+        )
     return slots[0]
 
 
