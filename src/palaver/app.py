@@ -56,7 +56,7 @@ def open_store(
         chat_language.name = loaded.settings.turns.language
         if loaded.rows:
             store.replace_config(_make_config(loaded.settings, accounts))
-    except BaseException:
+    except BaseException:  # the caller gets no store that it could close
         store.close()
         raise
     return store
@@ -151,7 +151,6 @@ def make_gateway(
     """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
     from palaver.drivers.selection import choose_agent
     from palaver.gateway.gateway import Gateway
-    from palaver.media.attachments import Attachments
 
     gateway = Gateway(
         store,
@@ -160,7 +159,7 @@ def make_gateway(
         rules=settings.turns,
         accounts=accounts,
         redactor=_make_redactor(settings),
-        files=Attachments(store, settings.home / "attachments"),
+        files=make_attachments(store, settings),
         outputs=settings.home / "outputs",
         make_web_access=_make_web_access,
         push=make_push_notifier(store, settings, get_rules=lambda: gateway.rules.push),
