@@ -123,7 +123,10 @@ def _iterate_error_classes() -> Iterator[type[PalaverError]]:
         for each in error_class.__subclasses__():
             yield from walk(each)
 
-    yield from (each for each in walk(PalaverError) if each.__module__.startswith("palaver."))
+    for error_class in walk(PalaverError):
+        package_name, _, module_name = error_class.__module__.partition(".")
+        if package_name == "palaver" and module_name.partition(".")[0] not in EDGES:
+            yield error_class
 
 
 if __name__ == "__main__":

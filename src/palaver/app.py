@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.core.engines.base import Upgrade
+from palaver.core.texts import chat_language
 from palaver.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def open_store(
     store = SessionStore.open(settings.database_url, config=config, state_folder=settings.home, upgrade=upgrade)
     try:
         loaded = load_stored_settings(store, settings)
+        chat_language.name = loaded.settings.turns.language
         if loaded.rows:
             store.replace_config(_make_config(loaded.settings, accounts))
     except BaseException:  # the caller gets no store that it could close

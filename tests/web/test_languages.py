@@ -1,7 +1,4 @@
-"""The language of responses: what a request asks for in `Accept-Language`, and English otherwise.
-
-Everything that is declared has a German text: settings, platforms, findings, errors, and what is said about them.
-"""
+"""The language of responses: what a request asks for in `Accept-Language`, and English otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from docs.languages import LANGUAGE_FILES, SOURCES, find_problems, iterate_declared, iterate_said
 
 from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
 from palaver.operation.health_check import HealthCheck, HealthReport
@@ -21,26 +17,6 @@ if TYPE_CHECKING:
     from support.web import WebServer
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
-# What rooms say about settings and accounts; the others say replies and notices of chats, too.
-ROOMS = ("config", "settings", "platforms", "operation/doctor", "drivers", "gateway")
-
-
-def test_everything_declared_has_a_german_text() -> None:
-    texts = json.loads((LANGUAGE_FILES / "de.json").read_text("utf-8"))
-    english = dict(iterate_declared())
-    for room in ROOMS:
-        for file in sorted((SOURCES / room).rglob("*.py")):
-            english.update(iterate_said(file))
-    owners = {code.partition(".")[0] for code in english}
-    own_texts = {code: text for code, text in texts.items() if code.partition(".")[0] in owners}
-    assert list(find_problems(english, own_texts)) == []
-
-
-def test_a_code_has_one_english_text() -> None:
-    seen: dict[str, str] = {}
-    said = [text for file in sorted(SOURCES.rglob("*.py")) for text in iterate_said(file)]
-    for code, english in (*iterate_declared(), *said):
-        assert seen.setdefault(code, english) == english, code
 
 
 async def test_the_settings_are_described_in_the_language_of_the_request(web: WebServer) -> None:

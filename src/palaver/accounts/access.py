@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.clock import to_micros
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, SessionSource
+from palaver.core.texts import say
 from palaver.people import access_table as chat_access, table as people
 from palaver.people.model import Role
 from palaver.people.sender_ids import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from palaver.core.ids import PersonId
     from palaver.people.model import Person
 
-_TOO_OFTEN = (
-    "You're sending messages too fast: {role}s can send {limit} a minute. This one wasn't saved."
-    " Try again in {seconds} s."
-)
 _UNLIMITED_COMMANDS = frozenset({"stop"})  # who sends too much must be able to stop it
 
 
@@ -172,6 +169,13 @@ def _make_refusal(person: Person, limit: int, wait: float) -> Receipt | None:
     if not wait:
         return None
     seconds = int(wait) + 1
-    reply = _TOO_OFTEN.format(role=person.role.value, limit=limit, seconds=seconds)
+    reply = say(
+        "rate.reached",
+        "You're sending messages too fast: {role}s can send {limit} a minute. This one wasn't saved. Try again in"
+        " {seconds} s.",
+        role=person.role.value,
+        limit=limit,
+        seconds=seconds,
+    )
     facts = {"error": "too_many_messages", "limit": limit, "retry_after": seconds}
     return Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)

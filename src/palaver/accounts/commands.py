@@ -22,6 +22,7 @@ from palaver.commands.command import (
 from palaver.commands.reply_text import escape_markdown, format_age, format_code
 from palaver.core.errors import NotAllowed, NotFound, TooManyAttempts
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
+from palaver.core.texts import join_texts, say
 from palaver.delivery import notices
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
 from palaver.people.model import Role
@@ -41,13 +42,15 @@ _DENY = "deny"
 def _get_person(context: CommandContext) -> Person:
     row = people.find_by_id(context.tx, context.person_id)
     if row is None:
-        raise NotFound("This account is closed.")
+        raise NotFound(say("account.closed", "This account is closed."))
     return row.person
 
 
 def _require_private_chat(context: CommandContext, command: str) -> None:
     if context.source.chat_type is not ChatType.DM:
-        raise NotAllowed(f"Other people read this chat. Use /{command} in a direct message.")
+        raise NotAllowed(
+            say("command.public", "Other people read this chat. Use /{command} in a direct message.", command=command)
+        )
 
 
 # ---- who am I ----------------------------------------------------------------------------------------------
@@ -57,10 +60,16 @@ def _require_private_chat(context: CommandContext, command: str) -> None:
 def show_person(context: CommandContext) -> CommandReply:
     """Say who the person is. In a group, where others read it, without their accounts and conversations."""
     person = _get_person(context)
-    lines = [f"You're **{escape_markdown(person.name or 'unnamed')}**, {linking.describe_role(person.role)}."]
+    text = say(
+        "whoami.name",
+        "You're **{name}**, {role}.",
+        name=escape_markdown(person.name or say("whoami.unnamed", "unnamed")),
+        role=linking.describe_role(person.role),
+    )
     data: dict[str, Any] = {"person_id": person.id, "name": person.name, "role": person.role}
     if context.source.chat_type is not ChatType.DM:
-        return CommandReply(text=f"{lines[0]} Use /whoami in a direct message to see your accounts.", data=data)
+        text += say("whoami.private", " Use /whoami in a direct message to see your accounts.")
+        return CommandReply(text=text, data=data)
     identities = people.list_identities(context.tx, person.id)
     accounts = [
         f"{identity.platform.label} ({escape_markdown(identity.account)})"
@@ -70,13 +79,13 @@ def show_person(context: CommandContext) -> CommandReply:
     own_surfaces = sorted(
         identity.platform.label for identity in identities if identity.platform in PLATFORMS_WITHOUT_DELIVERY
     )
-    lines.append(f"- **Accounts**: {', '.join([*own_surfaces, *accounts])}")
+    lines = [text, say("whoami.accounts", "- **Accounts**: {accounts}", accounts=", ".join([*own_surfaces, *accounts]))]
     places = _list_places(context)
     if places:
-        lines.append(f"- **This conversation**: {', '.join(places)}")
+        lines.append(say("whoami.places", "- **This conversation**: {places}", places=join_texts(", ", places)))
     data["accounts"] = [{"platform": str(each.platform), "account": each.account} for each in identities]
     data["places"] = places
-    return CommandReply(text="\n".join(lines), data=data)
+    return CommandReply(text=join_texts("\n", lines), data=data)
 
 
 def _list_places(context: CommandContext) -> list[str]:
@@ -102,9 +111,11 @@ def create_code(context: CommandContext) -> CommandReply:
     code = link_requests.create_link_code(
         context.tx, context.person_id, context.source, context.now, issued_by=device_id
     )
-    text = (
-        f"Send `/link {code}` to me from your other account within 15 minutes. Then both accounts are told what will be"
-        " shared, and have to confirm. Don't give the code to other people."
+    text = say(
+        "link.code",
+        "Send `/link {code}` to me from your other account within 15 minutes. Then both accounts are told what will be"
+        " shared, and have to confirm. Don't give the code to other people.",
+        code=code,
     )
     return CommandReply(text=text, data={"code": code, SECRET_FACT: True})
 
@@ -136,14 +147,20 @@ def unlink_account(context: CommandContext, *, account: str = "") -> CommandRepl
     is_here = here == (identity.platform, identity.account)
     own = linking.unlink_account(context.tx, person, identity, context.config, context.now, is_told=not is_here)
     name = linking.format_account(identity.platform.label, identity.account, None)
-    kept_by = f"**{escape_markdown(person.name)}**" if is_here else "you"
-    text = f"Unlinked: {name}."
+    kept_by: str = say("unlink.you", "you")
+    text = say("unlink.done", "Unlinked: {name}.", name=name)
     if own is None:
-        text += f" What was said there stays with {'your other accounts' if is_here else 'you'}."
+        kept_by = say("unlink.your_accounts", "your other accounts") if is_here else kept_by
+        text += say("unlink.stays", " What was said there stays with {person}.", person=kept_by)
     else:
-        text += f" It has back what it had before the link. What was new since then stays with {kept_by}."
+        kept_by = f"**{escape_markdown(person.name)}**" if is_here else kept_by
+        text += say(
+            "unlink.returned",
+            " It has back what it had before the link. What was new since then stays with {person}.",
+            person=kept_by,
+        )
     if not is_here and (own is None or own.role is Role.GUEST):
-        text += " New messages from there are a stranger's, until it gets access again."
+        text += say("unlink.stranger", " New messages from there are a stranger's, until it gets access again.")
     return CommandReply(text=text, data={"platform": str(identity.platform), "account": identity.account})
 
 
@@ -156,7 +173,9 @@ def _find_account_to_unlink(context: CommandContext, person: Person) -> Identity
     if linked is not None:
         return linked
     if here is None or not is_chat:
-        raise BadArguments("Which account? Use `/unlink telegram`. Use /whoami to list them.")
+        raise BadArguments(
+            say("unlink.which_account", "Which account? Use `/unlink telegram`. Use /whoami to list them.")
+        )
     return linking.find_linked_account(context.tx, person.id, ":".join(here))
 
 
@@ -169,10 +188,12 @@ def list_requests(context: CommandContext) -> CommandReply:
     requests = pairing_requests.list_pending(context.tx, context.now_micros, MAX_PENDING_REQUESTS)
     data = {"requests": [{"id": each.id, "platform": str(each.platform), "name": each.name} for each in requests]}
     if not requests:
-        return CommandReply(text="There are no requests for access.", data=data)
-    lines = "\n".join(f"- {_name_request(each)}, {format_age(each.created_at, context.now)}" for each in requests)
-    text = (
-        f"Requests for access:\n\n{lines}\n\nAsk for the code, then use `/pair ABCD-EFGH member` (or guest, me, deny)."
+        return CommandReply(text=say("pair.none", "There are no requests for access."), data=data)
+    lines = [f"- {_name_request(each)}, " + format_age(each.created_at, context.now) for each in requests]
+    text = say(
+        "pair.list",
+        "Requests for access:\n\n{list}\n\nAsk for the code, then use `/pair ABCD-EFGH member` (or guest, me, deny).",
+        list=join_texts("\n", lines),
     )
     return CommandReply(text=text, data=data)
 
@@ -185,29 +206,41 @@ def answer_request(context: CommandContext, *, code: str, answer: str | None) ->
         check_scopes("pair", NO_SCOPE, context.token_scopes)
     seconds = pairing.count_code_attempt(context.tx, context.source, context.now, is_stranger=False)
     if seconds:
-        return CommandReply(text=pairing.TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds))
+        return CommandReply(text=pairing.describe_wait(seconds))
     request = pairing.find_request_by_code(context.tx, code, context.now)
     if request is None:
         return CommandReply(text=pairing.INVALID_PAIRING_CODE_TEXT)
     name, data = _name_request(request), {"id": request.id, "answer": answer}
     if answer is None:
         command = format_code(f"/pair {parse_code(code)} member")
-        text = (
-            f"{name} asks for access. Use {command} to let them talk to me everywhere, `guest` instead of `member` for"
-            " these direct messages only, `me` if it is your own account, or `deny`."
+        text = say(
+            "pair.asks",
+            "{name} asks for access. Use {command} to let them talk to me everywhere, `guest` instead of `member` for"
+            " these direct messages only, `me` if it is your own account, or `deny`.",
+            name=name,
+            command=command,
         )
         return CommandReply(text=text, data=data)
     if answer == _DENY:
         pairing.deny_request(context.tx, request, context.now)
-        return CommandReply(text=f"Denied: {name}. They have been told.", data=data)
+        return CommandReply(text=say("pair.denied_now", "Denied: {name}. They have been told.", name=name), data=data)
     grant = Grant(answer)
     pairing.approve_request(context.tx, request, grant, _get_person(context), context.config, context.now)
     text = {
-        Grant.MEMBER: f"{name} is a member now, and can talk to me in direct messages and in groups.",
-        Grant.GUEST: f"{name} is a guest now, and can talk to me in these direct messages only.",
-        Grant.ME: f"{name} is linked to you now. Use `/unlink {request.platform}` to undo this.",
+        Grant.MEMBER: say(
+            "pair.member", "{name} is a member now, and can talk to me in direct messages and in groups.", name=name
+        ),
+        Grant.GUEST: say(
+            "pair.guest", "{name} is a guest now, and can talk to me in these direct messages only.", name=name
+        ),
+        Grant.ME: say(
+            "pair.me",
+            "{name} is linked to you now. Use `/unlink {platform}` to undo this.",
+            name=name,
+            platform=str(request.platform),
+        ),
     }[grant]
-    return CommandReply(text=f"{text} They have been told.", data=data)
+    return CommandReply(text=text + say("pair.told", " They have been told."), data=data)
 
 
 def _name_request(request: PairingRequest) -> str:
@@ -218,18 +251,21 @@ def _name_request(request: PairingRequest) -> str:
 def allow_group(context: CommandContext, *, is_allowed: bool) -> CommandReply:
     """Let everybody in this group talk to the agent here, or end that."""
     if context.source.chat_type is ChatType.DM:
-        raise BadArguments("`/pair group` only works in a group. In a direct message, use `/pair` with a code.")
+        raise BadArguments(
+            say("pair.no_group", "`/pair group` only works in a group. In a direct message, use `/pair` with a code.")
+        )
     data = {"allowed": is_allowed}
     if is_allowed:
         changed = chat_access.grant(context.tx, context.source, None, context.person_id, context.now_micros)
-        text = (
-            "Everybody in this group can talk to me here now, as a guest." if changed else "Nothing changed: everybody"
-        )
-        text += "" if changed else " in this group can already talk to me here."
-        return CommandReply(text=f"{text} Use `/pair group off` to undo this.", data=data)
+        text = say("pair.group_already", "Nothing changed: everybody in this group can already talk to me here.")
+        if changed:
+            text = say("pair.group_on", "Everybody in this group can talk to me here now, as a guest.")
+        return CommandReply(text=text + say("pair.group_undo", " Use `/pair group off` to undo this."), data=data)
     changed = chat_access.revoke(context.tx, context.source)
     access.end_turns_in_chat(context.tx, context.source, context.person_id, context.rules, context.now_micros)
-    text = "Only members can talk to me in this group now." if changed else "Only members can talk to me in this group."
+    text = say("pair.group_was_off", "Only members can talk to me in this group.")
+    if changed:
+        text = say("pair.group_off", "Only members can talk to me in this group now.")
     return CommandReply(text=text, data=data)
 
 
@@ -242,13 +278,15 @@ def _parse_pair(text: str) -> CommandCall:
         return list_requests.call()
     if words[0].lower() == "group":
         if len(words) > 2 or (len(words) == 2 and words[1].lower() not in {"on", "off"}):
-            raise BadArguments("Use `/pair group` or `/pair group off`.")
+            raise BadArguments(say("pair.group_usage", "Use `/pair group` or `/pair group off`."))
         return allow_group.call(is_allowed=words[-1].lower() != "off")
     answers = {*Grant, _DENY}
     answer = words[-1].lower() if len(words) > 1 and words[-1].lower() in answers else None
     code = " ".join(words if answer is None else words[:-1])
     if parse_code(code) is None:
-        raise BadArguments("Use `/pair ABCD-EFGH member`, with the code that the stranger got. Or guest, me, deny.")
+        raise BadArguments(
+            say("pair.usage", "Use `/pair ABCD-EFGH member`, with the code that the stranger got. Or guest, me, deny.")
+        )
     return answer_request.call(code=code, answer=answer)
 
 

@@ -23,6 +23,7 @@ from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.errors import NothingToDo
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY
+from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.core.wire import build_json
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice
@@ -33,7 +34,7 @@ from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction
@@ -51,24 +52,17 @@ LinkProblem = Literal[
     "already_linked", "both_sign_in", "changed", "lower_role", "no_account", "nothing_waits", "too_many", "wrong_code"
 ]
 
-LOWER_ROLE: Final = (
-    "That code is from an account with fewer rights than yours. Use /link here instead, and send the new code from the"
-    " other account."
+LOWER_ROLE: Final = say(
+    "link.lower_role",
+    "That code is from an account with fewer rights than yours. Use /link here instead, and send the new"
+    " code from the other account.",
 )
-CHANGED: Final = "One of the two accounts has changed meanwhile, so nothing was linked. Start again with /link."
-NOTHING_TO_CONFIRM: Final = "There is no link to confirm or cancel. It may have expired. Start again with /link."
-
-COUNT_WORDS: Final = {
-    "conversations": ("conversation", "conversations"),
-    "group_conversations": ("group conversation", "group conversations"),
-    "memories": ("memory", "memories"),
-    "jobs": ("job", "jobs"),
-    "files": ("file", "files"),
-    "projects": ("project", "projects"),
-    "prompts": ("saved prompt", "saved prompts"),
-    "shares": ("shared link", "shared links"),
-    "budgets": ("budget limit", "budget limits"),
-}
+CHANGED: Final = say(
+    "link.changed", "One of the two accounts has changed meanwhile, so nothing was linked. Start again with /link."
+)
+NOTHING_TO_CONFIRM: Final = say(
+    "link.nothing", "There is no link to confirm or cancel. It may have expired. Start again with /link."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +119,9 @@ def claim_code(tx: Transaction, code: LinkCode, source: SessionSource, now: date
     """Let an account ask to be linked with a code, and ask both sides; None if another account has sent it already."""
     account = people.find_account(source)
     if account is None:
-        return LinkResult("This chat doesn't say who you are, so it can't be linked.", problem="no_account")
+        return LinkResult(
+            say("link.no_identity", "This chat doesn't say who you are, so it can't be linked."), problem="no_account"
+        )
     if code.claim is not None and code.claim.account != account:
         return None
     sender = people.find_by_account(tx, *account)
@@ -146,7 +142,7 @@ def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) 
     if sender is None:
         return None
     if sender.person.id == issuer.person.id:
-        text = "These accounts are already linked. Send the code from your other account."
+        text = say("link.already", "These accounts are already linked. Send the code from your other account.")
         return LinkResult(text, problem="already_linked")
     if ROLE_RANKS[issuer.person.role] < ROLE_RANKS[sender.person.role]:
         return LinkResult(LOWER_ROLE, problem="lower_role")
@@ -180,7 +176,7 @@ def answer(
     """
     found = _find(tx, source, person, now)
     if asked is not None and (found is None or str(found[0].expires_at) != asked):
-        raise NothingToDo("This button no longer works.")
+        raise NothingToDo(say("button.old", "This button no longer works."))
     if found is None:
         return LinkResult(NOTHING_TO_CONFIRM, problem="nothing_waits")
     code, is_issuer = found
@@ -195,7 +191,9 @@ def answer(
         _ask(tx, code, to_micros(now), is_issuer=not is_issuer)
     pending = _describe(tx, code, is_issuer=is_issuer)
     name = escape_markdown(pending.other_name)
-    return LinkResult(f"Confirmed. Nothing is shared until **{name}** has confirmed, too.", pending)
+    return LinkResult(
+        say("link.confirmed", "Confirmed. Nothing is shared until **{name}** has confirmed, too.", name=name), pending
+    )
 
 
 def _find(
@@ -214,8 +212,13 @@ def _cancel(tx: Transaction, code: LinkCode, now: datetime, *, is_issuer: bool) 
     pairing_requests.delete_links_of_person(tx, code.person_id)
     assert code.claim is not None  # noqa: S101  (only links that wait are found)
     other = code.claim.source if is_issuer else code.source
-    send_notice(tx, other, "The link was canceled by the other side. Nothing was shared.", to_micros(now))
-    return LinkResult("Canceled. Nothing was shared, and the code no longer works.")
+    send_notice(
+        tx,
+        other,
+        say("link.canceled_by_other", "The link was canceled by the other side. Nothing was shared."),
+        to_micros(now),
+    )
+    return LinkResult(say("link.canceled", "Canceled. Nothing was shared, and the code no longer works."))
 
 
 def _link(tx: Transaction, code: LinkCode, config: GatewayConfig, now: datetime, *, is_issuer: bool) -> LinkResult:
@@ -232,9 +235,12 @@ def _link(tx: Transaction, code: LinkCode, config: GatewayConfig, now: datetime,
     person = linking.link_account(tx, claim.source, issuer, config, now)
     crash_point("link.stored")
     linking.tell_about_link(tx, person, claim.source, now, except_source=code.source if is_issuer else claim.source)
-    text = (
-        f"Linked: both accounts belong to **{escape_markdown(person.name)}**, {linking.describe_role(person.role)}."
-        f" Your conversations are the same everywhere. Use /unlink to undo this."
+    text = say(
+        "link.done",
+        "Linked: both accounts belong to **{name}**, {role}. Your conversations are the same everywhere. Use"
+        " /unlink to undo this.",
+        name=escape_markdown(person.name),
+        role=linking.describe_role(person.role),
     )
     request = pairing_requests.find_by_account(tx, *claim.account, to_micros(now))
     if request is not None:
@@ -259,7 +265,8 @@ def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:
         return
     question = format_question(_describe(tx, code, is_issuer=is_issuer))
     buttons = tuple(
-        Button(label, f"link-{verb}:{code.expires_at}") for label, verb in (("Confirm", CONFIRM), ("Cancel", CANCEL))
+        Button(label, f"link-{verb}:{code.expires_at}")
+        for label, verb in ((say("button.confirm", "Confirm"), CONFIRM), (say("button.cancel", "Cancel"), CANCEL))
     )
     deliveries.enqueue(
         tx,
@@ -294,10 +301,27 @@ def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLin
     )
 
 
+_COUNT: Final[Mapping[str, Callable[[int], Text]]] = {
+    "conversations": lambda count: say_count(
+        "count.conversations", count, "{count} conversation", "{count} conversations"
+    ),
+    "group_conversations": lambda count: say_count(
+        "count.group_conversations", count, "{count} group conversation", "{count} group conversations"
+    ),
+    "memories": lambda count: say_count("count.memories", count, "{count} memory", "{count} memories"),
+    "jobs": lambda count: say_count("count.jobs", count, "{count} job", "{count} jobs"),
+    "files": lambda count: say_count("count.files", count, "{count} file", "{count} files"),
+    "projects": lambda count: say_count("count.projects", count, "{count} project", "{count} projects"),
+    "prompts": lambda count: say_count("count.prompts", count, "{count} saved prompt", "{count} saved prompts"),
+    "shares": lambda count: say_count("count.shares", count, "{count} shared link", "{count} shared links"),
+    "budgets": lambda count: say_count("count.budgets", count, "{count} budget limit", "{count} budget limits"),
+}
+
+
 def format_counts(counts: Mapping[str, int]) -> str:
     """Return what there is of each kind in words: `3 conversations, 1 job`."""
-    words = [f"{count:,} {COUNT_WORDS[kind][count != 1]}" for kind, count in counts.items() if count]
-    return ", ".join(words) or "nothing yet"
+    words = [_COUNT[kind](count) for kind, count in counts.items() if count]
+    return join_texts(", ", words) or say("link.nothing_yet", "nothing yet")
 
 
 def format_question(link: PendingLink) -> str:
@@ -305,20 +329,45 @@ def format_question(link: PendingLink) -> str:
     name = escape_markdown(link.other_name, 60)
     place = linking.format_account(link.other_platform, link.other_account or "", link.other_name)
     if link.is_issuer:
-        first = f"**{place}** wants to be linked to you with your code. If that isn't you, use `/link cancel`."
+        first = say(
+            "link.wants",
+            "**{place}** wants to be linked to you with your code. If that isn't you, use `/link cancel`.",
+            place=place,
+        )
     else:
-        first = f"This code is from **{name}** ({link.other_platform})."
-    gets = f"how much that is, you see when {name} has confirmed" if link.gets is None else format_counts(link.gets)
-    role = "the one that the code's account has" if link.role is None else linking.describe_role(link.role)
+        first = say("link.from", "This code is from **{name}** ({platform}).", name=name, platform=link.other_platform)
+    gets = (
+        say("link.unknown_amount", "how much that is, you see when {name} has confirmed", name=name)
+        if link.gets is None
+        else format_counts(link.gets)
+    )
+    role = (
+        say("link.role_of_code", "the one that the code's account has")
+        if link.role is None
+        else linking.describe_role(link.role)
+    )
     lines = [
-        f"{first} Nothing is shared yet. If you both confirm, both accounts become one person:",
+        say(
+            "link.question",
+            "{first} Nothing is shared yet. If you both confirm, both accounts become one person:",
+            first=first,
+        ),
         "",
-        f"- **You share**: {format_counts(link.shares)}. {name} sees and can change all of it.",
-        f"- **You get**: everything that {name} has ({gets}).",
-        f"- **Role**: {role}, for both. Budgets count for both together.",
-        f"- **To undo it**: use /unlink. Each account gets back what it had before, and the role it had. What is new"
-        f" after the link stays with {escape_markdown(link.kept_by, 60)}.",
+        say(
+            "link.shares",
+            "- **You share**: {counts}. {name} sees and can change all of it.",
+            counts=format_counts(link.shares),
+            name=name,
+        ),
+        say("link.gets", "- **You get**: everything that {name} has ({gets}).", name=name, gets=gets),
+        say("link.role", "- **Role**: {role}, for both. Budgets count for both together.", role=role),
+        say(
+            "link.undo",
+            "- **To undo it**: use /unlink. Each account gets back what it had before, and the role it had. What"
+            " is new after the link stays with {name}.",
+            name=escape_markdown(link.kept_by, 60),
+        ),
         "",
-        "Use `/link confirm` within 15 minutes, or `/link cancel`.",
+        say("link.answer", "Use `/link confirm` within 15 minutes, or `/link cancel`."),
     ]
-    return "\n".join(lines)
+    return join_texts("\n", lines)

@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     from palaver.people.table import Identity, PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
 
-BOTH_SIGN_IN = (
-    "Both accounts belong to people who can sign in, so they can't become one."
-    " Ask an owner to remove one of them first."
+BOTH_SIGN_IN = say(
+    "link.both_sign_in",
+    "Both accounts belong to people who can sign in, so they can't become one. Ask an owner to remove one"
+    " of them first.",
 )
 ONLY_ACCOUNT = say(
-    "accounts.only_account", "This is the only account. Without it, these conversations would no longer be reachable."
+    "link.only_account", "This is the only account. Without it, these conversations would no longer be reachable."
 )
 
 
@@ -59,7 +60,7 @@ def link_account(
     micros = to_micros(now)
     sender = people.find_or_add_by_source(tx, source, micros)
     if sender is None:
-        raise NotAllowed("This chat doesn't say who you are, so it can't be linked.")
+        raise NotAllowed(say("link.no_identity", "This chat doesn't say who you are, so it can't be linked."))
     if sender.person.id == row.person.id:
         return row.person
     if can_both_sign_in(tx, row, sender):
@@ -92,7 +93,12 @@ def tell_about_link(
     tx: Transaction, person: Person, source: SessionSource, now: datetime, *, except_source: SessionSource
 ) -> None:
     """Tell every chat account of a person that the account of a source is linked to them now."""
-    text = f"{describe_account(source)} is now linked to you. If that wasn't you, use `/unlink {source.platform}`."
+    text = say(
+        "link.linked",
+        "{account} is now linked to you. If that wasn't you, use `/unlink {platform}`.",
+        account=describe_account(source),
+        platform=source.platform,
+    )
     for identity in list_chat_accounts(tx, person.id):
         if identity.dm_source is not None and find_chat(identity.dm_source) != find_chat(except_source):
             send_notice(tx, identity.dm_source, text, to_micros(now))
@@ -114,10 +120,23 @@ def find_linked_account(tx: Transaction, person_id: PersonId, text: str) -> Iden
         if identity.platform == platform.lower() and account in {"", identity.account}
     ]
     if not matches:
-        raise NotFound(f"There is no linked account {text.strip()!r}. Use /whoami to list them.")
+        raise NotFound(
+            say(
+                "unlink.not_found",
+                "There is no linked account {account}. Use /whoami to list them.",
+                account=repr(text.strip()),
+            )
+        )
     if len(matches) > 1:
         names = ", ".join(f"{identity.platform}:{identity.account}" for identity in matches)
-        raise AmbiguousMatch(f"There are several accounts on {matches[0].platform.label}. Name one: {names}.")
+        raise AmbiguousMatch(
+            say(
+                "unlink.which",
+                "There are several accounts on {platform}. Name one: {names}.",
+                platform=matches[0].platform.label,
+                names=names,
+            )
+        )
     return matches[0]
 
 
@@ -190,7 +209,13 @@ def _check_stays_reachable(tx: Transaction, person: Person, identity: Identity, 
         raise NotAllowed(ONLY_ACCOUNT)
     if other is None and None not in origins.values():
         names = ", ".join(f"`/unlink {platform}`" for platform in sorted({platform for platform, _ in origins}))
-        raise NotAllowed(f"Your other accounts were linked to this one. Name the one to separate: {names}.")
+        raise NotAllowed(
+            say(
+                "unlink.others",
+                "Your other accounts were linked to this one. Name the one to separate: {names}.",
+                names=names,
+            )
+        )
 
 
 def _leave_chats(
@@ -214,10 +239,17 @@ def _leave_chats(
 def _describe_unlinked(person: Person, own: PersonRow | None) -> str:
     name = escape_markdown(person.name)
     if own is None:
-        return f"This account is no longer linked to {name}. What you said here before stays with {name}."
-    return (
-        f"This account is no longer linked to {name}. It has back what it had before the link, as"
-        f" {describe_role(own.person.role)}. What was new since then stays with {name}."
+        return say(
+            "unlink.told",
+            "This account is no longer linked to {name}. What you said here before stays with {name}.",
+            name=name,
+        )
+    return say(
+        "unlink.told_returned",
+        "This account is no longer linked to {name}. It has back what it had before the link, as {role}. What"
+        " was new since then stays with {name}.",
+        name=name,
+        role=describe_role(own.person.role),
     )
 
 
@@ -250,4 +282,8 @@ def format_account(label: str, account: str, name: str | None) -> str:
 
 
 def describe_role(role: Role) -> str:
-    return {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}[role]
+    return {
+        Role.OWNER: say("role.owner", "an owner"),
+        Role.MEMBER: say("role.member", "a member"),
+        Role.GUEST: say("role.guest", "a guest"),
+    }[role]

@@ -19,7 +19,7 @@ from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.source import ChatType
 from palaver.core.text import is_storable
-from palaver.core.texts import say
+from palaver.core.texts import Text, say
 from palaver.delivery.notices import send_notice
 from palaver.people import (
     access_table as chat_access,
@@ -52,31 +52,25 @@ if TYPE_CHECKING:
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.inbound import Inbound
 
-NEW_CODE_TEXT = (
-    "I don't know you yet. To get access, give this code to the owner of this gateway: **{code}**\n\nIt is valid for"
-    " one hour. Then send your message again: what you write before is not saved. If you already talk to me elsewhere,"
-    " use /link there, and send the code here."
-)
-CODE_SENT_TEXT = (
-    "I've already sent you a code. Give it to the owner of this gateway. If you have lost it, write again in"
-    " {minutes} min, and you get a new one."
-)
-TOO_MANY_TEXT = "I can't take new requests for access right now. Try again in an hour."
+TOO_MANY_TEXT = say("pair.too_many", "I can't take new requests for access right now. Try again in an hour.")
 # The same for every wrong code, so that no guess says whether a code of the other kind exists.
-INVALID_PAIRING_CODE_TEXT = (
+INVALID_PAIRING_CODE_TEXT = say(
+    "pair.wrong_code",
     "That code isn't valid here. It may have expired, or it was used already. A code from /link is sent from the other"
-    " account, with `/link ABCD-EFGH`."
+    " account, with `/link ABCD-EFGH`.",
 )
-INVALID_LINK_CODE_TEXT = (
+INVALID_LINK_CODE_TEXT = say(
+    "link.wrong_code",
     "That code isn't valid here. It may have expired, or it was used already. A code that an account without access got"
-    " is used by an owner, with `/pair ABCD-EFGH`."
+    " is used by an owner, with `/pair ABCD-EFGH`.",
 )
-ME_WITH_PAST_TEXT = (
+ME_WITH_PAST_TEXT = say(
+    "pair.me_with_past",
     "This account belongs to a person with a past of their own, so both sides have to confirm. Use /link, and send the"
-    " code from that account."
+    " code from that account.",
 )
-TOO_MANY_ATTEMPTS_TEXT = "Too many attempts. Try again in {seconds} seconds."
-DENIED_TEXT = "The owner of this gateway has denied your request for access."
+DENIED_TEXT = say("pair.denied", "The owner of this gateway has denied your request for access.")
+_NOT_FOUND_TEXT = say("pair.not_found", "Request not found. It may have expired, or it was answered already.")
 
 
 # ---- strangers -------------------------------------------------------------------------------------------
@@ -97,12 +91,23 @@ def answer_stranger(tx: Transaction, source: SessionSource, now: datetime) -> st
         return None  # also ends an exchange with another program that answers everything
     if request is not None and now - request.created_at < NEW_CODE_INTERVAL:
         wait = request.created_at + NEW_CODE_INTERVAL - now
-        return CODE_SENT_TEXT.format(minutes=int(wait.total_seconds() // 60) + 1)
+        return say(
+            "pair.code_sent",
+            "I've already sent you a code. Give it to the owner of this gateway. If you have lost it, write again in"
+            " {minutes} min, and you get a new one.",
+            minutes=int(wait.total_seconds() // 60) + 1,
+        )
     if request is None and pairing_requests.count_pending(tx) >= MAX_PENDING_REQUESTS:
         return TOO_MANY_TEXT
     code = generate_code()
     pairing_requests.save(tx, source, hash_secret(code), micros, to_micros(now + PAIRING_CODE_LIFETIME))
-    return NEW_CODE_TEXT.format(code=code)
+    return say(
+        "pair.new_code",
+        "I don't know you yet. To get access, give this code to the owner of this gateway: **{code}**\n\nIt is valid"
+        " for one hour. Then send your message again: what you write before is not saved. If you already talk to me"
+        " elsewhere, use /link there, and send the code here.",
+        code=code,
+    )
 
 
 def receive_stranger(
@@ -139,8 +144,7 @@ def use_code(
     """
     seconds = count_code_attempt(tx, source, now, is_stranger=person is None)
     if seconds:
-        text = TOO_MANY_ATTEMPTS_TEXT.format(seconds=seconds)
-        return link_requests.LinkResult(text, problem="too_many", retry_after=seconds)
+        return link_requests.LinkResult(describe_wait(seconds), problem="too_many", retry_after=seconds)
     verb = text.strip().lower()
     if verb in {link_requests.CONFIRM, link_requests.CANCEL}:
         return link_requests.answer(tx, verb, source, person, config, now, asked=asked)
@@ -148,6 +152,10 @@ def use_code(
     found = None if code is None else pairing_requests.find_link_code(tx, hash_secret(code), to_micros(now))
     result = None if found is None else link_requests.claim_code(tx, found, source, now)
     return link_requests.LinkResult(INVALID_LINK_CODE_TEXT, problem="wrong_code") if result is None else result
+
+
+def describe_wait(seconds: int) -> Text:
+    return say("pair.wait", "Too many attempts. Try again in {seconds} seconds.", seconds=str(seconds))
 
 
 def count_code_attempt(tx: Transaction, source: SessionSource, now: datetime, *, is_stranger: bool) -> int:
@@ -174,9 +182,7 @@ def get_request(tx: Transaction, request_id: str, now: datetime) -> PairingReque
     if request is None and is_storable(request_id):
         request = pairing_requests.find_pending(tx, to_micros(now), request_id=request_id)
     if request is None:
-        raise NotFound(
-            say("accounts.request_not_found_may", "Request not found. It may have expired, or it was answered already.")
-        )
+        raise NotFound(_NOT_FOUND_TEXT)
     return request
 
 
@@ -187,16 +193,18 @@ def approve_request(
     micros = to_micros(now)
     source = sender_merge.merge_source(tx, request.source, config, now)  # who it is may be known by now
     if not pairing_requests.delete(tx, request):
-        raise NotFound(
-            say("accounts.request_not_found_may", "Request not found. It may have expired, or it was answered already.")
-        )
+        raise NotFound(_NOT_FOUND_TEXT)
     if grant is Grant.ME:
         own_row = people.find_by_id(tx, approver.id)
         assert own_row is not None  # noqa: S101  (the caller has just been identified)
         if people.find_by_source(tx, source) is not None:
             raise NotAllowed(ME_WITH_PAST_TEXT)
         person = linking.link_account(tx, source, own_row, config, now)
-        text = f"This account is now linked to **{escape_markdown(person.name)}**. Send your message again."
+        text = say(
+            "pair.linked",
+            "This account is now linked to **{name}**. Send your message again.",
+            name=escape_markdown(person.name),
+        )
     else:
         row = people.find_or_add_by_source(tx, source, micros)
         assert row is not None  # noqa: S101  (a request has an account)
@@ -209,7 +217,11 @@ def approve_request(
         refreshed = people.find_by_id(tx, person.id)
         person = refreshed.person if refreshed else person
         role = linking.describe_role(person.role)
-        text = f"You now have access as {role}. Send your message again. Use /help for commands."
+        text = say(
+            "pair.approved",
+            "You now have access as {role}. Send your message again. Use /help for commands.",
+            role=role,
+        )
     send_notice(tx, source, text, micros)
     return person
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.texts import say
 from palaver.sessions.message import join_text_parts
 from palaver.sessions.turn import NoticeCode
 
@@ -243,14 +244,26 @@ class Agent(AgentInfo, Protocol):
 
 # -- notices that several agents send -----------------------------------------------------------------------
 
-CUT_OFF_NOTICE = Notice("The answer was cut off because it reached the maximum length.", NoticeCode.CUT_OFF)
+CUT_OFF_NOTICE = Notice(
+    say("answer.cut_off", "The answer was cut off because it reached the maximum length."), NoticeCode.CUT_OFF
+)
 
 
 def make_fallback_notice(error: AgentError, model: str, instead_of: str) -> Notice:
     """Say that another model answers, and why: with the code and the facts of the error as `failure`."""
     failure = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float)}
     facts = {"model": model, "instead_of": instead_of, "reason": str(error), "failure": failure}
-    return Notice(f"{error} Using {model} instead of {instead_of}.", NoticeCode.FALLBACK_USED, facts)
+    return Notice(
+        say(
+            "answer.fallback",
+            "{reason} Using {model} instead of {instead}.",
+            reason=error,
+            model=model,
+            instead=instead_of,
+        ),
+        NoticeCode.FALLBACK_USED,
+        facts,
+    )
 
 
 # -- retries ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import AgentRequest, estimate_message_tokens, estimate_tokens, extract_text
 from palaver.agent.history import build_summary_message, order_events
 from palaver.core.errors import AgentError
+from palaver.core.texts import say
 from palaver.sessions.context import clean_chat_text
 
 if TYPE_CHECKING:
@@ -145,18 +146,31 @@ def check_summary(text: str, replaced: Sequence[Mapping[str, Any]] = ()) -> str:
     summary = _remove_reasoning(text).strip()
     if not summary:
         raise AgentError(
-            "The model returned no summary, so nothing was changed. Try again, or choose another model with /model."
+            say(
+                "compaction.no_summary",
+                "The model returned no summary, so nothing was changed. Try again, or choose another model with"
+                " /model.",
+            )
         )
     tokens = estimate_tokens(summary)
     if tokens > MAX_SUMMARY_WORDS * _MAX_TOKENS_PER_WORD:
         raise AgentError(
-            f"The model's summary is far too long (about {tokens} tokens instead of {MAX_SUMMARY_WORDS} words), so"
-            " nothing was changed. Try again, or choose another model with /model.",
+            say(
+                "compaction.too_long",
+                "The model's summary is far too long (about {tokens} tokens instead of {words} words), so nothing was"
+                " changed. Try again, or choose another model with /model.",
+                tokens=tokens,
+                words=MAX_SUMMARY_WORDS,
+            ),
             tokens=tokens,
         )
     if replaced and tokens > max(estimate_message_tokens(replaced), _ALWAYS_ACCEPTED_TOKENS):
         raise AgentError(
-            "The model's summary is longer than the messages it would replace, so nothing was changed.", tokens=tokens
+            say(
+                "compaction.longer",
+                "The model's summary is longer than the messages it would replace, so nothing was changed.",
+            ),
+            tokens=tokens,
         )
     return summary
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from palaver.agent.base import ModelPrices, Notice
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.core.errors import InvalidInput, NotAllowed
-from palaver.core.texts import say
+from palaver.core.texts import chat_language, say
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
 
@@ -67,7 +67,14 @@ def apply_choices(
             check_model(profile.model)
         except InvalidInput as error:
             notices.append(
-                Notice(f"The model of the profile “{settings.profile}” can't be used, so the default is used. {error}")
+                Notice(
+                    say(
+                        "choice.no_profile_model",
+                        "The model of the profile “{profile}” can't be used, so the default is used. {error}",
+                        profile=settings.profile,
+                        error=error,
+                    )
+                )
             )
         else:
             if is_model_allowed(profile.model):
@@ -122,8 +129,15 @@ def _find_name(kind: str, known: Mapping[str, object], name: str) -> str:
         return lowered
     names = ", ".join(known)
     section = {"profile": "profiles", "personality": "personalities"}[kind]
-    advice = f"Valid values: {names}." if names else f"There are none yet: add them in the settings under {section}."
-    raise InvalidInput(f"{kind}: there is no {name!r} here. {advice}", **{kind: name})
+    advice = (
+        say("choice.valid", "Valid values: {names}.", names=names)
+        if names
+        else say("choice.none_yet", "There are none yet: add them in the settings under {section}.", section=section)
+    )
+    raise InvalidInput(
+        say("choice.unknown", "{kind}: there is no {name} here. {advice}", kind=kind, name=repr(name), advice=advice),
+        **{kind: name},
+    )
 
 
 def clean_workspace(text: str) -> str:
@@ -132,28 +146,38 @@ def clean_workspace(text: str) -> str:
     if not text or "\n" in text or len(text) > MAX_QUOTE_CHARS:
         raise InvalidInput(
             say(
-                "agent.workspace_use_one_line",
+                "workspace.one_line",
                 "workspace: use one line of up to {limit} characters, such as /srv/site or garden project",
-                limit=MAX_QUOTE_CHARS,
+                limit=str(MAX_QUOTE_CHARS),
             ),
             key="workspace",
         )
     if clean_chat_text(text) != text:
         raise InvalidInput(
-            "workspace: control characters, repeated spaces and the characters < > [ ] | ` aren't allowed",
+            say(
+                "workspace.bad_characters",
+                "workspace: control characters, repeated spaces and the characters < > [ ] | ` aren't allowed",
+            ),
             key="workspace",
         )
     return text
 
 
 def _describe_not_allowed(model: str | None) -> Notice:
-    text = f"The model {model} is not available to you, so the default is used. Use /model to choose another one."
+    text = say(
+        "model.not_available",
+        "The model {model} is not available to you, so the default is used. Use /model to choose another one.",
+        model=model,
+    )
     return Notice(text, NoticeCode.MODEL_NOT_ALLOWED, {"model": model})
 
 
 def _describe_missing(kind: Literal["profile", "personality"], name: str) -> Notice:
-    text = (
-        f"The {kind} “{name}” is no longer in the settings, so the default is used. Use /{kind} to choose another one."
+    text = say(
+        "choice.gone",
+        "The {kind} “{name}” is no longer in the settings, so the default is used. Use /{kind} to choose another one.",
+        kind=kind,
+        name=name,
     )
     code = NoticeCode.PROFILE_MISSING if kind == "profile" else NoticeCode.PERSONALITY_MISSING
     return Notice(text, code, {"name": name})
@@ -173,10 +197,10 @@ def check_model_choice(agent: AgentInfo, rules: TurnRules, role: Role, name: str
         allowed = ", ".join(list_allowed_models(agent, rules, role))
         raise NotAllowed(
             say(
-                "agent.model_not_available_choose",
-                "model: {name} is not available to you. Choose one of these: {names}.",
+                "model.not_allowed",
+                "model: {name} is not available to you. Choose one of these: {allowed}.",
                 name=name,
-                names=allowed,
+                allowed=allowed,
             ),
             model=name,
         )
@@ -208,3 +232,4 @@ class CurrentSettings:
     def replace(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
         """Let other settings be in force for everything that starts from now on."""
         self.agent, self.rules, self.profile, self.prices = agent, rules, profile, ModelPrices(agent)
+        chat_language.name = rules.language

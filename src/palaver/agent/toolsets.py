@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.config.agent_rules import ToolsetRule
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,11 +44,11 @@ PALAVER_TOOL_NAMES: Final = frozenset(
 SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
 SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
 BUILT_IN_TOOLSETS: Final = {
-    HISTORY_TOOLSET: "searches and reads earlier conversations",
-    MEMORY_TOOLSET: "remembers, recalls and forgets",
-    SCHEDULE_TOOLSET: "makes and changes jobs that run on a schedule",
-    MESSAGING_TOOLSET: "sends messages to other chats",
-    WEB_TOOLSET: "reads web pages and searches the web",
+    HISTORY_TOOLSET: say("toolset.history", "searches and reads earlier conversations"),
+    MEMORY_TOOLSET: say("toolset.memory", "remembers, recalls and forgets"),
+    SCHEDULE_TOOLSET: say("toolset.schedule", "makes and changes jobs that run on a schedule"),
+    MESSAGING_TOOLSET: say("toolset.messaging", "sends messages to other chats"),
+    WEB_TOOLSET: say("toolset.web", "reads web pages and searches the web"),
 }
 PUBLIC_TOOLSETS: Final = frozenset({WEB_TOOLSET})  # they return nothing that belongs to a person
 NEVER_FOR_JOBS: Final = frozenset({SCHEDULE_TOOLSET})  # a job makes no jobs, whatever was granted to it
@@ -108,7 +109,9 @@ def find_memory_rule(rules: TurnRules) -> ToolsetRule | None:
 
 
 def describe_toolset(name: str) -> str:
-    return BUILT_IN_TOOLSETS.get(name) or f"the tools of the server {name.removeprefix(SERVER_PREFIX)}"
+    return BUILT_IN_TOOLSETS.get(name) or say(
+        "toolset.server", "the tools of the server {server}", server=name.removeprefix(SERVER_PREFIX)
+    )
 
 
 def check_toolsets_exist(names: Iterable[str], available: Sequence[str]) -> None:
@@ -116,7 +119,15 @@ def check_toolsets_exist(names: Iterable[str], available: Sequence[str]) -> None
     unknown = [name for name in names if name not in available]
     if unknown:
         valid = ", ".join(available) or "none"
-        raise InvalidInput(f"toolsets: there is no {unknown[0]!r} here. Valid values: {valid}.", toolset=unknown[0])
+        raise InvalidInput(
+            say(
+                "toolset.unknown",
+                "toolsets: there is no {name} here. Valid values: {valid}.",
+                name=repr(unknown[0]),
+                valid=valid,
+            ),
+            toolset=unknown[0],
+        )
 
 
 def is_personal_lane_in_group(session: Session) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import Text, name_text, say
 from palaver.people.model import ALL_SCOPES, Scope
 
 if TYPE_CHECKING:
@@ -72,14 +73,23 @@ def check_scopes(command: str, needed: Scopes, token_scopes: frozenset[str] | No
         return
     if not needed:
         raise NotAllowed(
-            f"API tokens can't do this with /{command}. Use it on the page or in a chat, where you are signed in"
-            " yourself.",
+            say(
+                "token.not_allowed",
+                "API tokens can't do this with /{command}. Use it on the page or in a chat, where you are signed in"
+                " yourself.",
+                command=command,
+            ),
             command=command,
         )
     scope = next(each for each in Scope if each in needed)
     raise NotAllowed(
-        f"This token lacks the scope {scope}, which /{command} needs here. Create a token that has it, on the page"
-        " under Settings, API tokens.",
+        say(
+            "token.lacks_scope",
+            "This token lacks the scope {scope}, which /{command} needs here. Create a token that has it, on the page"
+            " under Settings, API tokens.",
+            scope=scope,
+            command=command,
+        ),
         command=command,
         scope=scope.value,
     )
@@ -159,6 +169,12 @@ class Command:
     aliases: tuple[str, ...] = ()
     makes_file: bool = False  # it takes longer than others: a file is made for its reply
 
+    def __post_init__(self) -> None:
+        for field_name in ("summary", "help", "usage"):
+            text = getattr(self, field_name)
+            if not isinstance(text, Text):
+                object.__setattr__(self, field_name, name_text(f"command.{self.name}.{field_name}", text))
+
 
 def write_action(
     command: str, **flags: bool
@@ -179,7 +195,9 @@ def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall
 
     def parse(text: str) -> CommandCall:
         if text:
-            raise BadArguments(f"`/{action.command}` doesn't take arguments.")
+            raise BadArguments(
+                say("command.no_arguments", "`/{command}` doesn't take arguments.", command=action.command)
+            )
         return action.call()
 
     return parse

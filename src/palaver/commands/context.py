@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.commands.reply_text import format_count, format_last_exchange
+from palaver.commands.reply_text import count_messages, format_last_exchange
 from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToDo, SessionBusy, SessionNotFound
+from palaver.core.texts import Text, say
 from palaver.people.model import Action, Role, Scope, check_action_allowed
 from palaver.sessions import (
     lanes_table as lanes,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey
     from palaver.core.source import Platform, SessionSource
+    from palaver.core.texts import Text
     from palaver.people.model import Principal, SignedInPerson
     from palaver.sessions.events import Event
     from palaver.sessions.gateway_config import GatewayConfig
@@ -84,7 +86,7 @@ class CommandContext:
         """Return the session that the command is about; raises unless the person may take this action on it."""
         row = self.session_row
         if row is None:
-            raise NothingToDo("There are no messages here yet.")
+            raise NothingToDo(say("session.empty", "There are no messages here yet."))
         if self.is_checked:
             check_action_allowed(self.principal, action, shared=row.session.shared)
             return row
@@ -92,7 +94,7 @@ class CommandContext:
             return self.scope.get_session_row(self.tx, row.session.id, action)
         except SessionNotFound:
             raise SessionNotFound(
-                "You don't have access to the conversation here. Use /new to start your own."
+                say("session.no_access", "You don't have access to the conversation here. Use /new to start your own.")
             ) from None
 
     def require_idle_session(self, action: Action = Action.READ) -> SessionRow:
@@ -100,9 +102,15 @@ class CommandContext:
         row = self.require_session(action)
         open_turns = turns.lock_and_summarize_open(self.tx, row.no)
         if open_turns.is_busy:
-            queued = f" ({format_count(open_turns.queued_count, 'message')} queued)" if open_turns.queued_count else ""
+            queued: str = ""
+            if open_turns.queued_count:
+                queued = say("busy.queued", " ({messages} queued)", messages=count_messages(open_turns.queued_count))
             raise SessionBusy(
-                f"The agent is still responding here{queued}. Wait for it, or use `/stop all`, then try again."
+                say(
+                    "busy.responding",
+                    "The agent is still responding here{queued}. Wait for it, or use `/stop all`, then try again.",
+                    queued=queued,
+                )
             )
         return row
 
@@ -143,7 +151,7 @@ def describe_open_turns(context: CommandContext, row: SessionRow | None) -> str:
     """Return a sentence about answers that are still to come in a session that the lane has left, or an empty text."""
     if row is None or not turns.summarize_open(context.tx, row.no).is_busy:
         return ""
-    return " The agent is still responding there; nothing is lost."
+    return say("session.still_responding", " The agent is still responding there; nothing is lost.")
 
 
 def iterate_newest_messages(context: CommandContext, row: SessionRow) -> Iterator[Event]:
@@ -154,7 +162,7 @@ def iterate_newest_messages(context: CommandContext, row: SessionRow) -> Iterato
         before = page[0].seq
 
 
-def describe_last_exchange(context: CommandContext, row: SessionRow) -> str:
+def describe_last_exchange(context: CommandContext, row: SessionRow) -> Text:
     return format_last_exchange(events.list_messages(context.tx, row.no, limit=_PAGE_MESSAGES))
 
 

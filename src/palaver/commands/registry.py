@@ -23,6 +23,7 @@ from palaver.commands.command import (
     check_scopes,
 )
 from palaver.commands.reply_text import format_code, shorten_text
+from palaver.core.texts import chat_language, join_texts, say, translate
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, can_use_command
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class CommandRegistry:
         try:
             return command.parse(arguments)
         except BadArguments as error:
-            return CommandAction(command.name, _reject_arguments, reads=True).call(problem=str(error))
+            return CommandAction(command.name, _reject_arguments, reads=True).call(problem=error.text)
 
     def check_call_scopes(self, call: CommandCall | MessageCall, token_scopes: frozenset[str] | None) -> None:
         """Raise `NotAllowed` if a token asks that has no scope for this."""
@@ -115,7 +116,14 @@ class CommandRegistry:
 
     def list_completions(self) -> tuple[Completion, ...]:
         """List what a terminal offers, in the order of /help."""
-        return tuple(Completion(f"/{command.name}", command.usage, command.summary) for command in self.commands)
+        return tuple(
+            Completion(
+                name=f"/{command.name}",
+                usage=translate(command.usage, chat_language.name),
+                summary=translate(command.summary, chat_language.name),
+            )
+            for command in self.commands
+        )
 
     # -- help ----------------------------------------------------------------------------------------------
 
@@ -125,31 +133,32 @@ class CommandRegistry:
         return self.explain_command.call(name=text.removeprefix("/").lower())
 
     def _list_commands(self, context: CommandContext) -> CommandReply:
-        blocks = []
+        blocks: list[str] = []
         for heading, commands in self._groups:
             lines = [
-                f"- {format_code(_format_usage(command))} – {command.summary}"
+                "- " + format_code(_format_usage(command)) + " – " + command.summary
                 for command in commands
                 if _can_use(context, command)
             ]
             if lines:
-                blocks.append(f"**{heading}**\n" + "\n".join(lines))
-        blocks.append("Use `/help name` to learn more about a command.")
+                blocks.append("**" + heading + "**\n" + join_texts("\n", lines))
+        blocks.append(say("help.more", "Use `/help name` to learn more about a command."))
         data = {"commands": [command.name for command in self._list_commands_for(context)]}
-        return CommandReply(text="\n\n".join(blocks), data=data)
+        return CommandReply(text=join_texts("\n\n", blocks), data=data)
 
     def _explain_command(self, context: CommandContext, *, name: str) -> CommandReply:
         command = self.find(name)
         if command is None or not _can_use(context, command):
             raise BadArguments(self._describe_unknown(context, name))
         lines = [
-            f"{format_code(_format_usage(command))} – {command.summary}.",
+            format_code(_format_usage(command)) + " – " + command.summary + ".",
             command.help,
-            f"Example: {format_code(command.example)}",
+            say("help.example", "Example: {command}", command=format_code(command.example)),
         ]
         if command.aliases:
-            lines.append("Also: " + ", ".join(format_code(f"/{alias}") for alias in command.aliases))
-        return CommandReply(text="\n\n".join(lines), data={"command": command.name})
+            aliases = ", ".join(format_code(f"/{alias}") for alias in command.aliases)
+            lines.append(say("help.aliases", "Also: {aliases}", aliases=aliases))
+        return CommandReply(text=join_texts("\n\n", lines), data={"command": command.name})
 
     def _explain_unknown_command(self, context: CommandContext, *, name: str) -> CommandReply:
         """Answer a text that looks like a command but is none; this is not an error."""
@@ -158,8 +167,12 @@ class CommandRegistry:
     def _describe_unknown(self, context: CommandContext, name: str) -> str:
         names = [each for command in self._list_commands_for(context) for each in (command.name, *command.aliases)]
         similar = difflib.get_close_matches(name, names, 1)
-        hint = f"Did you mean {format_code(f'/{similar[0]}')}? " if similar else ""
-        return f"Unknown command {format_code(f'/{shorten_text(name, 32)}')}. {hint}Use /help to list all commands."
+        typed, hint = format_code(f"/{shorten_text(name, 32)}"), ""
+        if similar:
+            hint = say("help.similar", "Did you mean {command}? ", command=format_code(f"/{similar[0]}"))
+        return say(
+            "help.unknown", "Unknown command {command}. {hint}Use /help to list all commands.", command=typed, hint=hint
+        )
 
     def _list_commands_for(self, context: CommandContext) -> list[Command]:
         return [command for command in self.commands if _can_use(context, command)]
@@ -181,7 +194,7 @@ def _can_use(context: CommandContext, command: Command) -> bool:
 
 
 def _format_usage(command: Command) -> str:
-    return f"/{command.name} {command.usage}".rstrip()
+    return f"/{command.name} " + command.usage if command.usage else f"/{command.name}"
 
 
 def _reject_arguments(_context: CommandContext, *, problem: str) -> CommandReply:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import say
+from palaver.core.texts import say, say_count
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def get_window_bounds(period: BudgetPeriod, now: datetime, timezone: str) -> tup
 # -- amounts as people write and read them: `$5`, `200k tokens`, `none` -------------------------------------
 
 # Money is never a float: it is whole nano-dollars from the moment it is read.
-AMOUNT_EXAMPLES: Final = "`$5`, `$0.25`, `200k tokens`, `1.5M tokens` or `none`"
+AMOUNT_EXAMPLES: Final = say("budget.examples", "`$5`, `$0.25`, `200k tokens`, `1.5M tokens` or `none`")
 MAX_DOLLAR_DECIMALS: Final = 6
 MAX_DOLLARS: Final = 1_000_000
 MAX_LIMIT_TOKENS: Final = 10**12
@@ -213,7 +213,7 @@ def parse_amount(text: str) -> tuple[BudgetUnit | None, int | None]:
     if match is None or not (match[2] or words.endswith(("token", "tokens", "tok"))):
         raise InvalidInput(
             say(
-                "settings.not_amount_examples",
+                "budget.not_amount",
                 "“{amount}” is not an amount. Examples: {examples}.",
                 amount=text[:40],
                 examples=AMOUNT_EXAMPLES,
@@ -223,8 +223,7 @@ def parse_amount(text: str) -> tuple[BudgetUnit | None, int | None]:
     tokens = Decimal(match[1].replace(",", "")) * _SUFFIX_FACTORS[match[2] or ""]
     if tokens != int(tokens):
         raise InvalidInput(
-            say("settings.not_whole_number_tokens", "“{amount}” is not a whole number of tokens.", amount=text[:40]),
-            amount=text[:40],
+            say("budget.not_whole", "“{amount}” is not a whole number of tokens.", amount=text[:40]), amount=text[:40]
         )
     return BudgetUnit.TOKENS, check_tokens(int(tokens))
 
@@ -235,8 +234,14 @@ def parse_dollars(text: str) -> int:
     decimals = (match[2] or "").rstrip("0") if match else ""
     if match is None or len(decimals) > MAX_DOLLAR_DECIMALS or int(match[1]) > MAX_DOLLARS:
         raise InvalidInput(
-            f"“{text[:40]}” is not allowed (dollars from 0 to {MAX_DOLLARS:,}, with at most {MAX_DOLLAR_DECIMALS}"
-            " decimals, such as 0.25)",
+            say(
+                "budget.not_dollars",
+                "“{amount}” is not allowed (dollars from 0 to {maximum}, with at most {decimals} decimals, such as"
+                " 0.25)",
+                amount=text[:40],
+                maximum=MAX_DOLLARS,
+                decimals=MAX_DOLLAR_DECIMALS,
+            ),
             amount=text[:40],
         )
     return int(match[1]) * NANOS_PER_DOLLAR + int(decimals.ljust(9, "0"))
@@ -245,7 +250,15 @@ def parse_dollars(text: str) -> int:
 def check_tokens(tokens: int) -> int:
     """Return a number of tokens; raises `InvalidInput` if it is too large for a limit."""
     if not 0 <= tokens <= MAX_LIMIT_TOKENS:
-        raise InvalidInput(f"{tokens} is not allowed (0 to {MAX_LIMIT_TOKENS:,} tokens)", amount=str(tokens))
+        raise InvalidInput(
+            say(
+                "budget.not_tokens",
+                "{tokens} is not allowed (0 to {maximum} tokens)",
+                tokens=tokens,
+                maximum=MAX_LIMIT_TOKENS,
+            ),
+            amount=str(tokens),
+        )
     return tokens
 
 
@@ -267,4 +280,4 @@ def format_amount(unit: BudgetUnit, amount: int) -> str:
     """Return an amount for people: `$5.00`, `200,000 tokens`."""
     if unit is BudgetUnit.USD:
         return format_dollars(amount)
-    return f"{amount:,} token{'' if amount == 1 else 's'}"
+    return say_count("budget.tokens", amount, "{count} token", "{count} tokens")

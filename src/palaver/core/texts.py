@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -36,20 +37,36 @@ _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
 current_language: ContextVar[str] = ContextVar("current_language", default=ENGLISH)
 
 
+@dataclass(slots=True)
+class ChatLanguage:
+    """The language of what this process says in chats and in the terminal: the setting `language`, as it is now."""
+
+    name: str = ENGLISH
+
+
+chat_language: Final = ChatLanguage()
+
+
 class Text(str):
     """An English text that can be translated: by its code and facts, or part by part."""
 
-    __slots__ = ("code", "facts", "parts")
+    __slots__ = ("change", "code", "facts", "parts")
 
     code: str
     facts: Mapping[str, object]
     parts: tuple[str, ...]
+    change: Callable[[str], str] | None  # of the translated parts
 
     def __new__(
-        cls, english: str, code: str = "", facts: Mapping[str, object] | None = None, parts: tuple[str, ...] = ()
+        cls,
+        english: str,
+        code: str = "",
+        facts: Mapping[str, object] | None = None,
+        parts: tuple[str, ...] = (),
+        change: Callable[[str], str] | None = None,
     ) -> Self:
         text = super().__new__(cls, english)
-        text.code, text.facts, text.parts = code, facts or {}, parts
+        text.code, text.facts, text.parts, text.change = code, facts or {}, parts, change
         return text
 
     def __add__(self, other: str) -> Text:
@@ -91,6 +108,11 @@ def join_texts(separator: str, texts: Iterable[str]) -> Text:
     return Text("".join(parts), parts=tuple(parts))
 
 
+def change_text(text: str, change: Callable[[str], str]) -> str:
+    """Apply a function to a text, and again to each translation of it: it escapes or shortens, for example."""
+    return Text(change(str(text)), parts=(text,), change=change) if isinstance(text, Text) else change(text)
+
+
 def translate(text: str, language: str) -> str:
     """Return a text in a language, as an ordinary string; English where the language lacks it."""
     if not isinstance(text, Text):
@@ -98,7 +120,8 @@ def translate(text: str, language: str) -> str:
     if language == ENGLISH:
         return str(text)
     if text.parts:
-        return "".join(translate(part, language) for part in text.parts)
+        joined = "".join(translate(part, language) for part in text.parts)
+        return joined if text.change is None else text.change(joined)
     template = _load_language(language).get(text.code)
     if isinstance(template, dict):
         template = template["one" if text.facts.get("count") == 1 else "other"]
@@ -172,7 +195,7 @@ def _to_text(fact: object) -> str:
 
 
 def _fill(template: str, facts: Mapping[str, object], language: str) -> str:
-    if "{" not in template:
+    if not facts:  # a declared text: its braces are its own
         return template
     return template.format_map({name: _write_fact(fact, language) for name, fact in facts.items()})
 

@@ -50,10 +50,15 @@ def clean_title(text: str) -> str:
     """Clean a title; raise InvalidTitle when it is empty or too long."""
     title = _normalize(text)
     if not title:
-        raise InvalidTitle("A title needs at least one printable character.")
+        raise InvalidTitle(say("title.no_characters", "A title needs at least one printable character."))
     if len(title) > MAX_TITLE_CHARS:
         raise InvalidTitle(
-            f"This title has {len(title)} characters, but only {MAX_TITLE_CHARS} are allowed. Shorten it.",
+            say(
+                "title.too_long",
+                "This title has {length} characters, but only {limit} are allowed. Shorten it.",
+                length=str(len(title)),
+                limit=str(MAX_TITLE_CHARS),
+            ),
             length=len(title),
             limit=MAX_TITLE_CHARS,
         )
@@ -147,10 +152,10 @@ def clean_long_text(key: str, text: str, max_chars: int) -> str:
         raise InvalidInput(
             say(
                 "text.too_long",
-                "{key}: it has {count} characters; at most {limit} are allowed.",
+                "{key}: it has {length} characters; at most {limit} are allowed.",
                 key=key,
-                count=len(clean),
-                limit=max_chars,
+                length=str(len(clean)),
+                limit=str(max_chars),
             ),
             key=key,
         )

@@ -18,12 +18,13 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import describe_last_exchange, describe_open_turns
-from palaver.commands.reply_text import escape_markdown, format_age, format_code, format_count, format_session_name
+from palaver.commands.reply_text import count_messages, escape_markdown, format_age, format_code, format_session_name
 from palaver.core.errors import ChatNotReachable, InvalidInput, NotAllowed
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
+from palaver.core.texts import join_texts, say
 from palaver.delivery.health import read_account_health
 from palaver.delivery.model import STATE_LABELS, AccountState
-from palaver.delivery.notices import CONTINUES_TEXT, describe_place, send_notice
+from palaver.delivery.notices import describe_continuation, send_notice
 from palaver.delivery.wire import account_to_flat_json
 from palaver.people import table as people
 from palaver.sessions import home_channels, lanes_table as lanes
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from palaver.sessions.targets import DeliveryTarget
 
 
-_NO_CHAT = "You have no chat with me at {target}. Write to me there once, then use /handoff again."
 MAX_ERROR_CHARS = 300
 
 
@@ -53,17 +53,28 @@ def set_home(context: CommandContext) -> CommandReply:
     """Make this chat the home channel of its platform."""
     address = find_delivery_address(context.source)
     if address is None:
-        raise InvalidInput("There is no chat here that could be a home channel. Use /sethome on a chat platform.")
+        raise InvalidInput(
+            say("home.no_chat", "There is no chat here that could be a home channel. Use /sethome on a chat platform.")
+        )
     platform = context.source.platform
     before = load_home_channels(context.tx, context.config).get(platform)
     home_channels.choose(context.tx, context.source, context.person_id, context.now_micros)
-    text = f"This chat is now the home channel of {platform.label}: what has no other target goes here."
+    text = say(
+        "home.set",
+        "This chat is now the home channel of {platform}: what has no other target goes here.",
+        platform=platform.label,
+    )
     if before is not None and (before.chat_id, before.thread_id) != (address.chat_id, address.thread_id):
-        text += " It was another chat before."
+        text += say("home.was_other", " It was another chat before.")
     if (hours := context.config.reply_hours.get(platform)) is not None:
-        text += f" {platform.label} lets me write here only within {hours:g} hours after the last message from here."
+        text += say(
+            "home.reply_hours",
+            " {platform} lets me write here only within {hours} hours after the last message from here.",
+            platform=platform.label,
+            hours=f"{hours:g}",
+        )
     return CommandReply(
-        text=f"{text} Use `/sethome off` to undo this.",
+        text=text + say("home.undo", " Use `/sethome off` to undo this."),
         data={"platform": str(platform), "target": format_target(address)},
     )
 
@@ -73,12 +84,16 @@ def remove_home(context: CommandContext) -> CommandReply:
     """Remove the chosen home channel of this platform; the one of the server settings applies again."""
     platform = context.source.platform
     if platform in PLATFORMS_WITHOUT_DELIVERY:
-        raise InvalidInput("There is no home channel here. Use /sethome on a chat platform.")
+        raise InvalidInput(say("home.not_here", "There is no home channel here. Use /sethome on a chat platform."))
     removed = home_channels.remove(context.tx, platform)
     configured = context.config.home_channels.get(platform)
-    text = "Home channel removed." if removed else f"No home channel of {platform.label} was set with /sethome."
-    if configured is not None:
-        text += f" The one from the server settings applies{' again' if removed else ''}."
+    text = say("home.not_set", "No home channel of {platform} was set with /sethome.", platform=platform.label)
+    if removed:
+        text = say("home.removed", "Home channel removed.")
+    if configured is not None and removed:
+        text += say("home.configured_again", " The one from the server settings applies again.")
+    elif configured is not None:
+        text += say("home.configured", " The one from the server settings applies.")
     return CommandReply(text=text, data={"platform": str(platform), "target": None})
 
 
@@ -91,7 +106,10 @@ def hand_off_session(context: CommandContext, *, target: str) -> CommandReply:
     row = context.require_session()
     if row.session.shared:
         raise NotAllowed(
-            "Several people share this conversation, so it stays here. Use /branch for a copy of your own."
+            say(
+                "handoff.shared",
+                "Several people share this conversation, so it stays here. Use /branch for a copy of your own.",
+            )
         )
     source = _find_own_chat(context, parse_target(target))
     arrival = lanes.Arrival(source=source, config=context.config, now=context.now, busy_since=lambda _session_id: None)
@@ -102,19 +120,24 @@ def hand_off_session(context: CommandContext, *, target: str) -> CommandReply:
             lanes.get_or_create_entry(context.tx, arrival)
         lanes.switch_session(context.tx, key, row, context.now_micros, context.person_id)
     name = format_session_name(row.session)
-    notice = f"{name} continues here, from {_describe_origin(context.source)}."
+    notice = say(
+        "handoff.continues", "{name} continues here, from {origin}.", name=name, origin=_describe_origin(context.source)
+    )
     notice += describe_last_exchange(context, row)
     send_notice(context.tx, source, notice, context.now_micros, session_no=row.no)
-    text = CONTINUES_TEXT.format(place=describe_place(source))
     return CommandReply(
-        text=text + describe_open_turns(context, row),
+        text=describe_continuation(source) + describe_open_turns(context, row),
         session_id=row.session.id,
         data={"platform": str(source.platform), "id": row.session.id},
     )
 
 
 def _describe_origin(source: SessionSource) -> str:
-    return {Platform.WEB: "the web page", Platform.LOCAL: "the terminal"}.get(source.platform, source.platform.label)
+    labels: dict[str, str] = {
+        Platform.WEB: say("handoff.from_page", "the web page"),
+        Platform.LOCAL: say("handoff.from_terminal", "the terminal"),
+    }
+    return labels.get(source.platform, source.platform.label)
 
 
 def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSource:
@@ -124,7 +147,10 @@ def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSo
     """
     if target.platform in PLATFORMS_WITHOUT_DELIVERY:
         raise BadArguments(
-            "Name a chat platform, such as `/handoff telegram`. The web page has all your conversations."
+            say(
+                "handoff.no_platform",
+                "Name a chat platform, such as `/handoff telegram`. The web page has all your conversations.",
+            )
         )
     here = find_delivery_address(context.source)
     for source in _list_own_chats(context, target.platform):
@@ -138,9 +164,14 @@ def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSo
             _check_connected(context, source.platform)
             return source
     if here is not None and target.platform == here.platform and target.kind == "home":
-        raise InvalidInput(f"You're already on {here.platform.label}.")
+        raise InvalidInput(say("handoff.already", "You're already on {platform}.", platform=here.platform.label))
     name = target.platform.label if target.kind == "home" else format_code(f"{target.platform}:{target.chat_id}")
-    raise ChatNotReachable(_NO_CHAT.format(target=name), platform=str(target.platform))
+    problem = say(
+        "handoff.no_chat",
+        "You have no chat with me at {target}. Write to me there once, then use /handoff again.",
+        target=name,
+    )
+    raise ChatNotReachable(problem, platform=str(target.platform))
 
 
 def _list_own_chats(context: CommandContext, platform: Platform) -> list[SessionSource]:
@@ -156,7 +187,11 @@ def _list_own_chats(context: CommandContext, platform: Platform) -> list[Session
 def _check_connected(context: CommandContext, platform: Platform) -> None:
     if platform not in {*context.connected_platforms, *context.config.chat_platforms}:
         raise ChatNotReachable(
-            f"{platform.label} isn't connected to this server. Connect it, then use /handoff again.",
+            say(
+                "handoff.not_connected",
+                "{platform} isn't connected to this server. Connect it, then use /handoff again.",
+                platform=platform.label,
+            ),
             platform=str(platform),
         )
 
@@ -166,17 +201,17 @@ def _check_connected(context: CommandContext, platform: Platform) -> None:
 
 def _parse_sethome(text: str) -> CommandCall:
     if text.lower() not in {"", "off"}:
-        raise BadArguments("Use `/sethome` in the chat that you want, or `/sethome off`.")
+        raise BadArguments(say("home.usage", "Use `/sethome` in the chat that you want, or `/sethome off`."))
     return remove_home.call() if text else set_home.call()
 
 
 def _parse_handoff(text: str) -> CommandCall:
     if not text:
-        raise BadArguments("Where to? Use `/handoff telegram`, for example.")
+        raise BadArguments(say("handoff.where", "Where to? Use `/handoff telegram`, for example."))
     try:
         parse_target(text)
     except InvalidInput as error:
-        raise BadArguments(str(error)) from None
+        raise BadArguments(error.text) from None
     return hand_off_session.call(target=text)
 
 
@@ -212,47 +247,68 @@ def list_platforms(context: CommandContext) -> CommandReply:
         accounts = [account for account in accounts if account.is_configured]
     data = {"accounts": [_account_to_data(account, is_owner=is_owner) for account in accounts]}
     if not accounts:
-        return CommandReply(text="No chat platforms are set up.", data=data)
+        return CommandReply(text=say("platforms.none", "No chat platforms are set up."), data=data)
     lines = [line for account in accounts for line in _describe_account(context, account, is_owner=is_owner)]
     if is_owner:
         lines += _describe_home_channels(context)
-    return CommandReply(text="\n".join(lines), data=data)
+    return CommandReply(text=join_texts("\n", lines), data=data)
 
 
 def _describe_home_channels(context: CommandContext) -> Iterator[str]:
     for home in load_home_channels(context.tx, context.config).values():
         target = format_code(home.target)
         name = f"{escape_markdown(home.name, 64)}, " if home.name else ""
-        yield f"- **Home channel of {escape_markdown(home.platform.label, 64)}**: {name}{target}"
+        yield say(
+            "platforms.home",
+            "- **Home channel of {platform}**: {chat}",
+            platform=escape_markdown(home.platform.label, 64),
+            chat=name + target,
+        )
 
 
 def _describe_account(context: CommandContext, account: AccountHealth, *, is_owner: bool) -> Iterator[str]:
-    state = STATE_LABELS[account.state]
+    state: str = STATE_LABELS[account.state]
     status = account.status
     if status is not None and account.state is AccountState.LIVE:
-        state += f" ({format_age(status.since, context.now)})"
-    name = f", as {escape_markdown(status.name, 64)}" if status and status.name and is_owner else ""
-    yield f"- **{escape_markdown(account.label, 64)}**: {state}{name}"
+        state += " (" + format_age(status.since, context.now) + ")"
+    if status and status.name and is_owner:
+        state += say("platforms.as", ", as {name}", name=escape_markdown(status.name, 64))
+    yield f"- **{escape_markdown(account.label, 64)}**: " + state
     if not is_owner:
         return
     if account.state is AccountState.LINKING:
         command = format_code(f"palaver platforms link {account.short_name}")
-        yield f"  - Link it in a terminal with {command}, or open Platforms on the page."
+        yield say(
+            "platforms.link",
+            "  - Link it in a terminal with {command}, or open Platforms on the page.",
+            command=command,
+        )
     if status is not None:
         if status.last_message_at is not None:
-            yield f"  - Last message: {format_age(status.last_message_at, context.now)}"
+            age = format_age(status.last_message_at, context.now)
+            yield say("platforms.last_message", "  - Last message: {age}", age=age)
         for warning in status.warnings:
-            yield f"  - {escape_markdown(warning, MAX_ERROR_CHARS)}"
+            yield "  - " + escape_markdown(warning, MAX_ERROR_CHARS)
         if status.error is not None and status.error_at is not None:
-            age = format_age(status.error_at, context.now)
-            yield f"  - Last error, {age}: {escape_markdown(status.error, MAX_ERROR_CHARS)}"
-    counts = [
-        *([f"{format_count(account.waiting, 'message')} waiting to be sent"] if account.waiting else []),
-        *([f"{format_count(account.uncertain, 'message')} with unknown delivery status"] if account.uncertain else []),
-        *([f"{format_count(account.failed, 'message')} not delivered"] if account.failed else []),
-    ]
-    if counts:
-        yield f"  - {', '.join(counts)}"
+            yield say(
+                "platforms.last_error",
+                "  - Last error, {age}: {error}",
+                age=format_age(status.error_at, context.now),
+                error=escape_markdown(status.error, MAX_ERROR_CHARS),
+            )
+    if counts := list(_describe_undelivered(account)):
+        yield "  - " + join_texts(", ", counts)
+
+
+def _describe_undelivered(account: AccountHealth) -> Iterator[str]:
+    if account.waiting:
+        messages = count_messages(account.waiting)
+        yield say("platforms.waiting", "{messages} waiting to be sent", messages=messages)
+    if account.uncertain:
+        messages = count_messages(account.uncertain)
+        yield say("platforms.uncertain", "{messages} with unknown delivery status", messages=messages)
+    if account.failed:
+        yield say("platforms.failed", "{messages} not delivered", messages=count_messages(account.failed))
 
 
 def _account_to_data(account: AccountHealth, *, is_owner: bool) -> dict[str, Any]:

@@ -99,12 +99,12 @@ class AccountState(StrEnum):
 
 
 STATE_LABELS = {
-    AccountState.OFF: say("delivery.not_running", "not running"),
-    AccountState.CONNECTING: say("delivery.connecting", "connecting"),
-    AccountState.LIVE: say("delivery.connected", "connected"),
-    AccountState.LINKING: say("delivery.waiting_linked", "waiting to be linked"),
-    AccountState.UNRESPONSIVE: say("delivery.not_responding_connecting_again", "not responding, connecting again"),
-    AccountState.REFUSED: say("delivery.needs_attention", "needs attention"),
+    AccountState.OFF: say("account.off", "not running"),
+    AccountState.CONNECTING: say("account.connecting", "connecting"),
+    AccountState.LIVE: say("account.live", "connected"),
+    AccountState.LINKING: say("account.linking", "waiting to be linked"),
+    AccountState.UNRESPONSIVE: say("account.unresponsive", "not responding, connecting again"),
+    AccountState.REFUSED: say("account.refused", "needs attention"),
 }
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.commands.reply_text import escape_markdown
+from palaver.commands.reply_text import quote_text
 from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform
+from palaver.core.texts import Text, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import resolve_chat
 from palaver.people import table as people
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
 
 
 MAX_NOTIFIED_CHATS = 10
-
-CONTINUES_TEXT = "This conversation continues {place}. Messages you send here still reach it."
+_CHATS_WITHOUT_NAME = {
+    ChatType.GROUP: say("place.group", "a group"),
+    ChatType.CHANNEL: say("place.channel", "a channel"),
+    ChatType.THREAD: say("place.thread", "a thread"),
+}
 
 
 def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, session_no: int | None = None) -> bool:
@@ -101,21 +105,31 @@ def list_places(tx: Transaction, session_no: int) -> list[SessionSource]:
     ]
 
 
-def describe_place(source: SessionSource) -> str:
+def describe_continuation(source: SessionSource) -> Text:
+    return say(
+        "notice.continues",
+        "This conversation continues {place}. Messages you send here still reach it.",
+        place=describe_place(source),
+    )
+
+
+def describe_place(source: SessionSource) -> Text:
     """Say where a chat is: `in your direct messages on Matrix`, `in “Family” on Telegram`, `on the web page`."""
     if source.platform in {Platform.WEB, Platform.API}:
-        return "on the web page" if source.platform == Platform.WEB else "in an app"
+        is_page = source.platform == Platform.WEB
+        return say("place.page", "on the web page") if is_page else say("place.app", "in an app")
     if source.platform == Platform.LOCAL:
-        return "in the terminal"
+        return say("place.terminal", "in the terminal")
+    platform = source.platform.label
     if source.chat_type is ChatType.DM:
-        return f"in your direct messages on {source.platform.label}"
-    name = f"“{escape_markdown(source.chat_name)}”" if source.chat_name else f"a {source.chat_type}"
-    return f"in {name} on {source.platform.label}"
+        return say("place.dm", "in your direct messages on {platform}", platform=platform)
+    name = quote_text(source.chat_name) if source.chat_name else _CHATS_WITHOUT_NAME[source.chat_type]
+    return say("place.chat", "in {name} on {platform}", name=name, platform=platform)
 
 
 def announce_move(tx: Transaction, session_no: int, source: SessionSource, except_key: str, now: int) -> int:
     """Tell the chats whose lanes are on one person's session that it continues at `source`; return how many."""
-    text = CONTINUES_TEXT.format(place=describe_place(source))
+    text = describe_continuation(source)
     here = find_delivery_address(source)
     others = [
         other
@@ -135,8 +149,7 @@ def announce_page(tx: Transaction, session_no: int, source: SessionSource, confi
     for _, place in lanes.list_on_session(tx, session_no):
         takes_all_chats = config.get_dm_scope(place) is DmScope.PERSON and place.chat_type is ChatType.DM
         if takes_all_chats or str(find_delivery_address(place)) == last_address:
-            text = CONTINUES_TEXT.format(place=describe_place(source))
-            send_notice_to_address(tx, last_address, text, now, session_no=session_no)
+            send_notice_to_address(tx, last_address, describe_continuation(source), now, session_no=session_no)
             return
 
 

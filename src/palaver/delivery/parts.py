@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.errors import ChatMovedAway, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import chat_moves, previews_table as previews, table as deliveries
 from palaver.sessions.delivery import (
     MAX_DELIVERY_ATTEMPTS,
@@ -42,7 +43,10 @@ RENDER_SECONDS = 20.0  # for the messages of one answer
 MAX_FILE_NAME_CHARS = 100
 STOPPED_WHILE_SENDING = "Palaver stopped while sending this. It may or may not have arrived."
 STOPPED_TOO_OFTEN = "Palaver stopped again and again while sending this."
-TOO_LONG = "(The rest of this answer is too long for this chat. Open the conversation on the web to read it.)"
+TOO_LONG = say(
+    "answer.too_long_for_chat",
+    "(The rest of this answer is too long for this chat. Open the conversation on the web to read it.)",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ async def render_text(adapter: Adapter, markdown: str) -> list[str]:
 def _render(adapter: Adapter, markdown: str) -> list[str]:
     bodies = adapter.render(markdown)
     if len(bodies) > MAX_TEXT_PARTS:
-        bodies = [*bodies[: MAX_TEXT_PARTS - 1], *adapter.render(TOO_LONG)[:1]]
+        bodies = [*bodies[: MAX_TEXT_PARTS - 1], *adapter.render(translate(TOO_LONG, chat_language.name))[:1]]
     return bodies
 
 
@@ -99,8 +103,16 @@ async def build_parts(
 
 def _format_unsent_file(file: Attachment, limit: int) -> str:
     name = escape_markdown(file.name, MAX_FILE_NAME_CHARS)
-    reason = f"is too large for this chat ({file.size / 1e6:.1f} MB)" if limit else "can't be sent to this chat"
-    return f"(The file “{name}” {reason}. Open the conversation on the web to get it.)"
+    reason = say("file.not_sent", "can't be sent to this chat")
+    if limit:
+        reason = say("file.too_large", "is too large for this chat ({size} MB)", size=f"{file.size / 1e6:.1f}")
+    text = say(
+        "file.note",
+        "(The file “{name}” {reason}. Open the conversation on the web to get it.)",
+        name=name,
+        reason=reason,
+    )
+    return translate(text, chat_language.name)
 
 
 def decide_outcome(

@@ -16,6 +16,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, PalaverError, SendRejected, SendRetryable, SendUncertain, StoreError
 from palaver.core.ids import PersonId
 from palaver.core.tasks import cancel_tasks, wait_for_event
+from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.live.feed_events import DraftGrew
@@ -61,7 +62,10 @@ def build_preview_text(pieces: Sequence[Piece], max_chars: int) -> str:
         elif piece.kind is PieceKind.CALL:
             is_new_message, used_tool = True, piece.name
     text = _cut_start("\n\n".join(text.strip() for text in texts if text.strip()), max_chars)
-    step = f"*Using {escape_markdown(used_tool, MAX_TOOL_NAME_CHARS)}…*" if used_tool else ""
+    step = ""
+    if used_tool:
+        using = say("answer.using", "*Using {tool}…*", tool=escape_markdown(used_tool, MAX_TOOL_NAME_CHARS))
+        step = translate(using, chat_language.name)
     return "\n\n".join(each for each in (text, step) if each)
 
 
@@ -330,7 +334,8 @@ class PreviewStream:
         return self._preview is not None and self._preview.owner == self._owner  # else another process goes on with it
 
     def _build_message(self, body: str) -> OutgoingMessage:
-        buttons = (Button("Stop", f"stop:{self.turn.id}"),) if self.adapter.capabilities.max_buttons else ()
+        label = translate(say("button.stop", "Stop"), chat_language.name)
+        buttons = (Button(label, f"stop:{self.turn.id}"),) if self.adapter.capabilities.max_buttons else ()
         return OutgoingMessage(
             key=previews.format_preview_key(self.turn.id),
             address=self.turn.address,

@@ -19,6 +19,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, StoreError
 from palaver.core.tasks import BackgroundTasks, cancel_tasks
+from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream, can_show_activity
@@ -42,8 +43,8 @@ MAX_LEFTOVER_AGE = timedelta(hours=1)  # then it is given up
 REACTION_RETRY_SECONDS = (2.0, 10.0, 60.0)  # before each further attempt to take a reaction back
 END_SECONDS = 2.0  # for taking reactions back when the process ends
 MAX_ENDED_TURNS = 1000  # remembered, so that a late look at the turns does not start a preview again
-STOPPED_TEXT = "(Stopped)"
-REPLACED_TEXT = "(The answer is in the next message.)"
+STOPPED_TEXT = say("answer.stopped", "(Stopped)")
+REPLACED_TEXT = say("answer.in_next", "(The answer is in the next message.)")
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +225,7 @@ class Previews:
 
     async def _delete_message(self, adapter: Adapter, preview: Preview) -> None:
         capabilities, address = adapter.capabilities, preview.address
-        text = REPLACED_TEXT if preview.has_delivery else STOPPED_TEXT
+        text = translate(REPLACED_TEXT if preview.has_delivery else STOPPED_TEXT, chat_language.name)
         body = (await asyncio.to_thread(adapter.render, text))[0]
         message = OutgoingMessage(key=preview.key, address=address, body=body)
         message_id = preview.message_id

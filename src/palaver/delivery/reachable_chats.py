@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.background import is_owner_dead
 from palaver.core.errors import InvalidInput
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource, decode_source
+from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.people import table as people
 from palaver.people.model import Role
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 MAX_REACHABLE_CHATS: Final = 100  # in a list
 MAX_NAMED_TARGETS: Final = 8  # in an error
+
+LOCAL_FILE = say("chat.local_file", "a file on this machine")
+_NOT_ALLOWED = say("chat.not_allowed", "is not a chat that you can send to")
 
 
 class ChatKind(StrEnum):
@@ -181,7 +185,7 @@ def resolve_chat(
     try:
         target = parse_target(target_text)
     except InvalidInput:
-        raise _build_error(tx, rules, target_text, "is not a valid target") from None
+        raise _build_error(tx, rules, target_text, say("chat.bad_target", "is not a valid target")) from None
     match target.kind:
         case "local":
             return _resolve_local(tx, rules, target_text)
@@ -193,7 +197,7 @@ def resolve_chat(
             is_hidden = is_from_agent and is_hidden_chat(target, redactor)
             chat = None if is_hidden else _find_chat(tx, rules, target)
     if chat is None:
-        raise _build_error(tx, rules, target_text, "is not a chat that you can send to")
+        raise _build_error(tx, rules, target_text, _NOT_ALLOWED)
     return chat
 
 
@@ -230,26 +234,34 @@ def _find_exact_chat(tx: Transaction, rules: SendingRules, text: str) -> Reachab
 
 def _resolve_local(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat:
     if rules.is_guest or rules.only_chat is not None:
-        raise _build_error(tx, rules, text, "is not a chat that you can send to")
+        raise _build_error(tx, rules, text, _NOT_ALLOWED)
     if not rules.config.saves_local_files:
-        raise InvalidInput("local: this gateway has no home folder to save files in. Choose another target.")
-    return ReachableChat(kind=ChatKind.LOCAL, target="local", name="a file on this machine")
+        raise InvalidInput(
+            say("chat.no_folder", "local: this gateway has no home folder to save files in. Choose another target.")
+        )
+    return ReachableChat(kind=ChatKind.LOCAL, target="local", name=LOCAL_FILE)
 
 
 def _resolve_origin(tx: Transaction, rules: SendingRules) -> ReachableChat:
     origin = rules.origin
     if origin is None:
-        raise _build_error(tx, rules, "origin", "is not known here")
+        raise _build_error(tx, rules, "origin", say("chat.unknown_origin", "is not known here"))
     address = find_delivery_address(origin.source)
     if address is not None:
         target = make_target(origin.source)
         chat = _find_chat(tx, rules, target)
         if chat is None:
-            raise InvalidInput("origin: you can no longer send to the chat in which this was made.", target="origin")
+            raise InvalidInput(
+                say("chat.origin_closed", "origin: you can no longer send to the chat in which this was made."),
+                target="origin",
+            )
         return replace(chat, target="origin")
     if origin.session_no is None or not sessions.is_visible(tx, origin.session_no, rules.principal.person_id):
         raise InvalidInput(
-            "origin: the conversation in which this was made was deleted, or you no longer have access.",
+            say(
+                "chat.origin_deleted",
+                "origin: the conversation in which this was made was deleted, or you no longer have access.",
+            ),
             target="origin",
         )
     return ReachableChat(kind=ChatKind.SESSION, target="origin", session_no=origin.session_no)
@@ -259,7 +271,9 @@ def _resolve_platform(tx: Transaction, rules: SendingRules, target: DeliveryTarg
     """Return the home channel of a platform."""
     home = None if rules.is_guest else load_home_channels(tx, rules.config).get(target.platform)
     if home is None or (target.account and target.account != home.account):
-        raise _build_error(tx, rules, text, "has no home channel. An owner chooses it with /sethome in a chat")
+        raise _build_error(
+            tx, rules, text, say("chat.no_home", "has no home channel. An owner chooses it with /sethome in a chat")
+        )
     chosen = home_channels.load_chosen(tx).get(target.platform)
     return replace(_resolve_home(tx, rules, home, chosen), target=str(target.platform))
 
@@ -382,7 +396,14 @@ def _make_unknown_chat(target: DeliveryTarget, name: str) -> ReachableChat:
 
 
 def _build_error(tx: Transaction, rules: SendingRules, text: str, problem: str) -> InvalidInput:
-    return InvalidInput(f"{quote_chat_text(text)} {problem}. {_list_valid_targets(tx, rules)}", target=text)
+    explained = say(
+        "chat.problem",
+        "{chat} {problem}. {valid}",
+        chat=quote_chat_text(text),
+        problem=problem,
+        valid=_list_valid_targets(tx, rules),
+    )
+    return InvalidInput(explained, target=text)
 
 
 def _list_valid_targets(tx: Transaction, rules: SendingRules) -> str:
@@ -397,4 +418,8 @@ def _list_valid_targets(tx: Transaction, rules: SendingRules) -> str:
             tx, rules.principal, rules.config, only_chat=rules.only_chat, limit=MAX_NAMED_TARGETS
         )
         names += [quote_chat_text(chat.target) for chat in chats]
-    return f"Valid targets: {', '.join(names)}." if names else "There is no chat that you can send to."
+    return (
+        say("chat.valid", "Valid targets: {names}.", names=", ".join(names))
+        if names
+        else say("chat.none", "There is no chat that you can send to.")
+    )

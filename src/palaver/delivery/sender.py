@@ -26,6 +26,7 @@ from palaver.core.errors import (
     SendUncertain,
     StoreError,
 )
+from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews, table as deliveries
 from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
 from palaver.delivery.parts import (
@@ -287,7 +288,8 @@ class DeliverySender:
             return ()
         buttons = self._delivery.buttons
         if self._turn is not None and self._turn.state is TurnState.FAILED:
-            buttons = (*buttons, Button("Retry", f"retry:{self._turn.id}"))
+            label = translate(say("button.retry", "Retry"), chat_language.name)
+            buttons = (*buttons, Button(label, f"retry:{self._turn.id}"))
         return buttons[: self._adapter.capabilities.max_buttons]
 
     async def _save_outcome(

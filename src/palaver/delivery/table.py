@@ -17,7 +17,7 @@ from palaver.core.engines.base import fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
-from palaver.core.texts import load_text, store_text
+from palaver.core.texts import chat_language, load_text, store_text, translate
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries, log_table as events
 from palaver.sessions.delivery import (
@@ -220,9 +220,13 @@ class NewDelivery:
 
 
 def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
-    """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once."""
+    """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once.
+
+    It is stored in the language of chats, as it is now.
+    """
     tx.lock_name(new.address)
-    delivery_id = new_delivery_id()
+    delivery_id, language = new_delivery_id(), chat_language.name
+    buttons = [[translate(button.label, language), button.data] for button in new.buttons]
     reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", new.address)
     error = None if reason is None else _UNREACHABLE.format(reason=reason)
     tx.execute(
@@ -238,14 +242,14 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
         new.turn_no,
         new.address,
         new.reply_to,
-        make_storable(new.content),
+        make_storable(translate(new.content, language)),
         now,
         "pending" if error is None else "failed",
         error,
         None if error is None else now,
         *map(str, Address.from_text(new.address).account_key),
         json.dumps(list(new.attachment_ids)) if new.attachment_ids else None,
-        json.dumps([[button.label, button.data] for button in new.buttons]) if new.buttons else None,
+        json.dumps(buttons) if buttons else None,
         new.message_seq,
     )
     return delivery_id

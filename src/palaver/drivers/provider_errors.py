@@ -27,6 +27,7 @@ from pydantic_ai.exceptions import (
 
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.core.logs import remove_secrets
+from palaver.core.texts import Text, say, say_count
 from palaver.drivers.providers import OLLAMA, explain_api_key, explain_invalid_address, get_provider_title
 from palaver.sessions.turn import FailureCode
 
@@ -75,7 +76,7 @@ class Failure:
 
     @property
     def reason(self) -> str:
-        return str(self.error)
+        return self.error.text
 
 
 def classify_error(error: BaseException, name: ModelName, provider: Provider) -> Failure:
@@ -99,13 +100,14 @@ def _build_facts(error: BaseException, name: ModelName, provider: Provider) -> d
 def _classify(error: BaseException, name: ModelName, provider: Provider) -> Failure:
     title = get_provider_title(name.provider)
     if _is_too_long(error):
-        text = f"This conversation is too long for {name}. Use /compress to shorten it."
+        text = say(
+            "model.too_long_chat", "This conversation is too long for {model}. Use /compress to shorten it.", model=name
+        )
         return Failure(ContextOverflow(text, code=FailureCode.TOO_LONG, model=str(name)))
     if isinstance(error, ModelRateLimitError):
         seconds = error.retry_after
-        when = f"in {_format_seconds(seconds)}" if seconds else "later"
         rate_limited = AgentRateLimited(
-            f"Rate limit reached at {title}. Try again {when}.",
+            _describe_rate_limit(title, seconds),
             retry_after=seconds,
             code=FailureCode.RATE_LIMITED,
             seconds=round(seconds) if seconds else None,
@@ -114,7 +116,11 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
         return Failure(rate_limited, can_retry=True, can_use_fallback=True, retry_after_seconds=seconds)
     if isinstance(error, ModelQuotaExceededError):
         no_credit = AgentRejected(
-            f"Your account at {title} has no credit left. See its billing page.",
+            say(
+                "model.no_credit",
+                "Your account at {provider} has no credit left. See its billing page.",
+                provider=title,
+            ),
             code=FailureCode.NO_CREDIT,
             model=str(name),
         )
@@ -122,9 +128,9 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
     rejection = _find_rejection(error, name, provider)
     if rejection is not None:
         return Failure(rejection)
-    code, text = _describe_outage(error, name)
+    code, outage = _describe_outage(error, name)
     return Failure(
-        AgentUnavailable(text, code=code, model=str(name)),
+        AgentUnavailable(outage, code=code, model=str(name)),
         can_retry=True,
         can_use_fallback=True,
         mid_answer_outage=_describe_mid_answer_outage(error, name),
@@ -151,21 +157,24 @@ def is_refused(error: BaseException) -> bool:
 def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:
     """Make the error for an answer that had already started: its text is kept, and nothing is requested twice."""
     facts: dict[str, object] = {"model": str(name)} | failure.error.facts
-    reason = f"The answer stopped early. {failure.reason}"
+    reason: str = say("model.stopped_early", "The answer stopped early. {reason}", reason=failure.reason)
     if failure.mid_answer_outage is not None:
         facts["code"], reason = failure.mid_answer_outage
-    return AgentUnavailable(f"{reason} The text so far is saved. Use /retry to try again.", **facts)
+    saved = say("model.text_saved", " The text so far is saved. Use /retry to try again.")
+    return AgentUnavailable(reason + saved, **facts)
 
 
 def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Failure:
     """Make the failure for a model that ended without any text."""
     if finish_reason == "content_filter":
         title = get_provider_title(name.provider)
-        text = f"The content filter of {title} blocked the answer."
+        text = say("model.filtered", "The content filter of {provider} blocked the answer.", provider=title)
         facts = {"code": FailureCode.CONTENT_FILTERED, "model": str(name), "provider_title": title}
         return Failure(AgentRejected(text, **facts))
-    why = " It used up its tokens before writing any text." if finish_reason == "length" else ""
-    text = f"{name} gave an empty answer.{why} Try again or rephrase your message."
+    text = say("model.empty", "{model} gave an empty answer.", model=str(name))
+    if finish_reason == "length":
+        text += say("model.no_tokens_left", " It used up its tokens before writing any text.")
+    text += say("model.rephrase", " Try again or rephrase your message.")
     error = AgentUnavailable(text, code=FailureCode.EMPTY_ANSWER, model=str(name))
     return Failure(error, can_retry=True, can_use_fallback=True)
 
@@ -174,9 +183,19 @@ def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
     title = get_provider_title(name.provider)
     advice = explain_api_key(name.provider)
     if not provider.api_key:
-        return AgentRejected(f"{title} requires an API key. {advice}", code=FailureCode.KEY_MISSING, model=str(name))
+        return AgentRejected(
+            say("model.key_missing", "{provider} requires an API key. {advice}", provider=title, advice=advice),
+            code=FailureCode.KEY_MISSING,
+            model=str(name),
+        )
     return AgentRejected(
-        f"{title} rejected the API key, or the key has no access to {name.model}. {advice}",
+        say(
+            "model.key_rejected",
+            "{provider} rejected the API key, or the key has no access to {model}. {advice}",
+            provider=title,
+            model=name.model,
+            advice=advice,
+        ),
         code=FailureCode.KEY_REJECTED,
         model=str(name),
     )
@@ -188,11 +207,21 @@ def _make_address_error(name: ModelName) -> AgentRejected:
 
 
 def _make_unknown_model_error(name: ModelName) -> AgentRejected:
-    advice = "Choose another model with /model or with the setting `model`."
+    advice = say("model.choose_other", "Choose another model with /model or with the setting `model`.")
     if name.provider == OLLAMA:
-        advice = f"Run `ollama pull {name.model}`. Or choose another model with /model or with the setting `model`."
+        advice = say(
+            "model.pull",
+            "Run `ollama pull {model}`. Or choose another model with /model or with the setting `model`.",
+            model=name.model,
+        )
     title = get_provider_title(name.provider)
-    text = f"{title} has no model {name.model!r}. {advice}"
+    text = say(
+        "model.unknown",
+        "{provider} has no model {model}. {advice}",
+        provider=title,
+        model=repr(name.model),
+        advice=advice,
+    )
     return AgentRejected(text, code=FailureCode.UNKNOWN_MODEL, model=str(name))
 
 
@@ -212,7 +241,12 @@ def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -
         case _:
             return None
     title = get_provider_title(name.provider)
-    text = f"{title} rejected the request: {_quote_error(error, provider)}"
+    text = say(
+        "model.request_rejected",
+        "{provider} rejected the request: {reason}",
+        provider=title,
+        reason=_quote_error(error, provider),
+    )
     return AgentRejected(text, code=FailureCode.REQUEST_REJECTED, model=str(name))
 
 
@@ -220,27 +254,50 @@ def _describe_outage(error: BaseException, name: ModelName) -> tuple[FailureCode
     title = get_provider_title(name.provider)
     match error:
         case ModelTimeoutError():
-            return FailureCode.TIMED_OUT, f"{title} did not respond in time."
+            return FailureCode.TIMED_OUT, say("model.timed_out", "{provider} did not respond in time.", provider=title)
         case ModelConnectionError(phase="connect"):
-            question = " Is Ollama running?" if name.provider == OLLAMA else ""
-            return FailureCode.CANNOT_CONNECT, f"Could not connect to {title}.{question}"
+            text = say("model.cannot_connect", "Could not connect to {provider}.", provider=title)
+            if name.provider == OLLAMA:
+                text += say("model.is_ollama_running", " Is Ollama running?")
+            return FailureCode.CANNOT_CONNECT, text
         case ModelConnectionError():
-            return FailureCode.CONNECTION_DROPPED, f"The connection to {title} dropped."
+            return FailureCode.CONNECTION_DROPPED, say(
+                "model.dropped", "The connection to {provider} dropped.", provider=title
+            )
         case ModelHTTPError(status_code=status):
-            return FailureCode.UNAVAILABLE, f"{title} is unavailable at the moment (HTTP {status})."
+            return FailureCode.UNAVAILABLE, say(
+                "model.unavailable",
+                "{provider} is unavailable at the moment (HTTP {status}).",
+                provider=title,
+                status=str(status),
+            )
         case _:
-            return FailureCode.INVALID_RESPONSE, f"{title} sent an incomplete or invalid response."
+            return FailureCode.INVALID_RESPONSE, say(
+                "model.invalid", "{provider} sent an incomplete or invalid response.", provider=title
+            )
 
 
 def _describe_mid_answer_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
     title = get_provider_title(name.provider)
     if isinstance(error, ModelTimeoutError):
-        return FailureCode.STALLED_MID_ANSWER, f"{title} stopped responding mid-answer."
-    return FailureCode.DROPPED_MID_ANSWER, f"The connection to {title} dropped mid-answer."
+        return FailureCode.STALLED_MID_ANSWER, say(
+            "model.stalled", "{provider} stopped responding mid-answer.", provider=title
+        )
+    return FailureCode.DROPPED_MID_ANSWER, say(
+        "model.dropped_mid_answer", "The connection to {provider} dropped mid-answer.", provider=title
+    )
 
 
-def _format_seconds(seconds: float) -> str:
-    return "1 second" if round(seconds) == 1 else f"{seconds:.0f} seconds"
+def _describe_rate_limit(title: str, seconds: float | None) -> Text:
+    if not seconds:
+        return say("model.rate_limited", "Rate limit reached at {provider}. Try again later.", provider=title)
+    return say_count(
+        "model.rate_limited_for",
+        round(seconds),
+        "Rate limit reached at {provider}. Try again in {count} second.",
+        "Rate limit reached at {provider}. Try again in {count} seconds.",
+        provider=title,
+    )
 
 
 def _is_too_long(error: BaseException) -> bool:

@@ -35,7 +35,7 @@ from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
 from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
-from palaver.sessions.message import MAX_MESSAGE_CHARS
+from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long
 from palaver.sessions.search_table import PendingScope
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 U = TypeVar("U", Inbound, ButtonPressed)
 
 MAX_CONCURRENT_CHANGES = 64  # of conversations, by different people; each may wait for a lock
-_TOO_LONG = "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved."
 
 log = logging.getLogger(__name__)
 
@@ -250,9 +249,8 @@ class Inbox:
         elif refusal is not None:
             receipt = refusal
         elif len(text) > MAX_MESSAGE_CHARS:
-            reply = _TOO_LONG.format(length=len(text), limit=MAX_MESSAGE_CHARS)
             facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
-            receipt = Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)
+            receipt = Receipt(outcome=Outcome.REJECTED, reply=describe_too_long(len(text)), facts=facts)
         elif isinstance(call, CommandCall) and person is not None:
             receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
         else:

@@ -11,6 +11,7 @@ from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Conflict
 from palaver.core.errors import ChatNotReachable
 from palaver.core.source import ChatType
+from palaver.core.texts import say
 from palaver.delivery import chat_moves, notices
 from palaver.delivery.chat_posts import list_unanswered_posts
 from palaver.inbox.receipts import add_lines, build_message, find_sender, get_text
@@ -52,16 +53,12 @@ MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of the
 MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
 BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
 ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
-_QUEUE_FULL = (
-    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
-    " Send it again later, or use /stop."
+_BUSY = say(
+    "busy.rejected",
+    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first.",
 )
-_BUSY = (
-    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
-)
-_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
-_NOT_CONNECTED = (
-    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
+_NO_ORIGIN = say(
+    "reply.no_chat", "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
 )
 
 
@@ -251,7 +248,12 @@ class MessageQueue:
         limit = self._settings.rules.max_queued
         if open_turns.queued_count < limit:
             return None
-        reply = _QUEUE_FULL.format(count=open_turns.queued_count)
+        reply = say(
+            "queue.full",
+            "The agent is busy and {number} messages are queued here already, so this one wasn't added. Send it again"
+            " later, or use /stop.",
+            number=open_turns.queued_count,
+        )
         return Receipt(outcome=Outcome.REJECTED, reply=reply, facts=_build_busy_facts("queue_full", limit=limit))
 
     def _find_answer_address(self, tx: Transaction, inbound: Inbound, row: SessionRow | None) -> str | None:
@@ -262,7 +264,13 @@ class MessageQueue:
         if row is None or origin is None:
             raise ChatNotReachable(_NO_ORIGIN, session_id=inbound.session_id)
         if origin.platform not in self._list_connected_platforms():
-            raise ChatNotReachable(_NOT_CONNECTED.format(platform=origin.platform.label), platform=str(origin.platform))
+            problem = say(
+                "reply.not_connected",
+                "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to"
+                " reply here.",
+                platform=origin.platform.label,
+            )
+            raise ChatNotReachable(problem, platform=str(origin.platform))
         return str(origin)
 
     def _queue_memory_turn(self, tx: Transaction, lane_key: SessionKey, now: int) -> None:

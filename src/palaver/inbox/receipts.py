@@ -151,7 +151,7 @@ def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = 
     """Raise InvalidMessage for a message that is empty or has parts that people can't send."""
     is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
     if is_empty and not attachment_ids:
-        raise InvalidMessage(say("inbox.content_message_empty", "content: the message is empty"))
+        raise InvalidMessage(say("message.empty", "content: the message is empty"))
     check_message_parts(content)
 
 

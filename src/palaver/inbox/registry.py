@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palaver.accounts import commands as people_commands
 from palaver.commands.registry import CommandRegistry
+from palaver.core.texts import say
 from palaver.delivery import commands as place_commands
 from palaver.jobs import commands as job_commands
 from palaver.memory import commands as memory_commands
@@ -19,7 +20,7 @@ from palaver.turns.commands import (
 
 _GROUPS = (
     (
-        "Conversations",
+        say("help.conversations", "Conversations"),
         (
             conversation_commands.NEW,
             conversation_commands.RESET,
@@ -32,7 +33,7 @@ _GROUPS = (
         ),
     ),
     (
-        "Undo and restore",
+        say("help.undo", "Undo and restore"),
         (
             history_commands.UNDO,
             history_commands.REDO,
@@ -44,12 +45,12 @@ _GROUPS = (
         ),
     ),
     (
-        "While the agent is responding",
+        say("help.responding", "While the agent is responding"),
         (version_commands.STOP, version_commands.QUEUE, version_commands.STEER, profile_commands.BUSY),
     ),
-    ("Jobs", (job_commands.JOBS,)),
+    (say("help.jobs", "Jobs"), (job_commands.JOBS,)),
     (
-        "You and your accounts",
+        say("help.accounts", "You and your accounts"),
         (
             people_commands.WHOAMI,
             memory_commands.MEMORY,
@@ -61,7 +62,7 @@ _GROUPS = (
         ),
     ),
     (
-        "Status and settings",
+        say("help.status", "Status and settings"),
         (
             status_commands.STATUS,
             status_commands.USAGE,

@@ -16,6 +16,7 @@ from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NothingToDo, SessionNotFound
 from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
+from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.inbox.receipts import find_duplicate, find_received, find_sender, save_receipt, translate_receipt
@@ -67,13 +68,15 @@ if TYPE_CHECKING:
 
     Update = MessageEdited | MessageDeleted | MessageReaction | ChatMoved | MembersChanged
 
-_NO_ACCESS: Final = "You don't have access to this agent."
-_NOT_YOURS: Final = "This button belongs to a conversation that you don't have access to."
-_OUTDATED: Final = "The conversation has continued since. Send your message again instead."
-_ENDED: Final = "This answer is already complete."
-_NOT_YOUR_JOB: Final = "Only the person who asked for this job can decide."
-_OLD_QUESTION: Final = "This was decided, or the agent has changed it since. Answer the newest question instead."
-_UNKNOWN: Final = "This button no longer works."
+_NO_ACCESS: Final = say("button.no_access", "You don't have access to this agent.")
+_NOT_YOURS: Final = say("button.not_yours", "This button belongs to a conversation that you don't have access to.")
+_OUTDATED: Final = say("button.outdated", "The conversation has continued since. Send your message again instead.")
+_ENDED: Final = say("button.ended", "This answer is already complete.")
+_NOT_YOUR_JOB: Final = say("button.not_your_job", "Only the person who asked for this job can decide.")
+_OLD_QUESTION: Final = say(
+    "button.old_question", "This was decided, or the agent has changed it since. Answer the newest question instead."
+)
+_UNKNOWN: Final = say("button.old", "This button no longer works.")
 _LAST_MESSAGES_READ: Final = 50
 
 
@@ -189,7 +192,7 @@ def find_last_question(tx: Transaction, session_no: int) -> int | None:
 
 MAX_EMOJI_CHARS: Final = 64
 MAX_NAMED_MEMBERS: Final = 20
-_RERUN_OFFER: Final = "You edited your message. Send /retry to answer the edited message."
+_RERUN_OFFER: Final = say("edit.offer", "You edited your message. Send /retry to answer the edited message.")
 _DELETED: Final = "The message was deleted before it was answered."
 _REMOVED: Final = "Palaver's account was removed from this chat. Add it again to get messages there."
 _IGNORED: Final = Receipt(outcome=Outcome.IGNORED)
@@ -336,7 +339,7 @@ def _offer_rerun(
         now,
         session_no=place.session_no,
         reply_to=update.message_id,
-        buttons=(Button("Answer again", f"rerun:{received.session_id}:{place.seq}"),),
+        buttons=(Button(say("edit.again", "Answer again"), f"rerun:{received.session_id}:{place.seq}"),),
     )
 
 

@@ -70,7 +70,7 @@ def load_active_run(tx: Transaction, lease: TurnLease) -> ActiveRun | None:
     run_row = job_runs.find_run(tx, str(lease.facts[JOB_RUN_KEY]))
     job_row = None if run_row is None else jobs.find_by_no(tx, run_row.job_no)
     if run_row is None or job_row is None:
-        raise NothingToDo(say("jobs.job_deleted", "The job was deleted."))
+        raise NothingToDo(say("run.job_deleted", "The job was deleted."))
     return ActiveRun(job_row=job_row, run=run_row.run)
 
 

@@ -20,9 +20,10 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
-from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
 from palaver.core.clock import check_timezone
 from palaver.core.operation import TransactionRunner
+from palaver.core.texts import join_texts, say
 from palaver.jobs import descriptions, service as job_service, wire
 from palaver.jobs.cron import join_words
 from palaver.jobs.fields import JobEnvironment
@@ -47,8 +48,8 @@ FIELDS: Final = {declared.command_word or name: name for name, declared in JOB_F
 _CLOSING_QUOTES: Final = {'"': '"', "'": "'", "“": "”“", "„": "“”", "‘": "’", "«": "»", "»": "«"}
 _NAME_ENDS: Final = {first: re.compile(rf"[{last}](?=\s|$)") for first, last in _CLOSING_QUOTES.items()}
 _SCHEDULE_END = re.compile(r":\s")
-_ADD_USAGE = "Use `/jobs add every 2h: prompt`, with a name before it in quotes if you like."
-_EDIT_USAGE = f"Use `/jobs edit name field value`. Fields: {', '.join(FIELDS)}."
+_ADD_USAGE = say("jobs.add_usage", "Use `/jobs add every 2h: prompt`, with a name before it in quotes if you like.")
+_EDIT_USAGE = say("jobs.edit_usage", "Use `/jobs edit name field value`. Fields: {fields}.", fields=", ".join(FIELDS))
 
 
 def open_jobs(context: CommandContext) -> Jobs[TransactionRunner]:
@@ -72,12 +73,18 @@ def list_jobs(context: CommandContext, *, everything: bool = False) -> CommandRe
     page = open_jobs(context).list(context.principal, everything=everything)
     data = {"jobs": [wire.summary_to_json(summary) for summary in page]}
     if not page:
-        here = "" if context.scope.lane_key is None else " Jobs that you made elsewhere are not shown in this chat."
-        return CommandReply(text=f"No jobs yet. {_ADD_USAGE}{here}", data=data)
+        text = say("jobs.none", "No jobs yet.") + " " + _ADD_USAGE
+        if context.scope.lane_key is not None:
+            text += say("jobs.only_here", " Jobs that you made elsewhere are not shown in this chat.")
+        return CommandReply(text=text, data=data)
     lines = [_format_summary(summary, with_person=everything) for summary in page[:MAX_LISTED_JOBS]]
     more = len(page) - MAX_LISTED_JOBS
-    lines += [f"- … and {more} more. See them on the page."] if more > 0 else []
-    text = "Jobs:\n\n" + "\n".join(lines) + "\n\nUse `/jobs show name` for more, and `/help jobs` for what you can do."
+    lines += [say("jobs.more", "- … and {more} more. See them on the page.", more=more)] if more > 0 else []
+    text = say(
+        "jobs.list",
+        "Jobs:\n\n{list}\n\nUse `/jobs show name` for more, and `/help jobs` for what you can do.",
+        list=join_texts("\n", lines),
+    )
     return CommandReply(text=text, data=data)
 
 
@@ -95,11 +102,16 @@ def show_history(context: CommandContext, *, job: str, everything: bool = False)
     data = {"job_id": details.job.id, "runs": [wire.run_to_json(run) for run in runs]}
     name = _escape(details.job.name)
     if not runs:
-        return CommandReply(text=f"**{name}** has not run yet.", data=data)
+        return CommandReply(text=say("jobs.no_runs", "**{name}** has not run yet.", name=name), data=data)
     blocks = [_format_run(run, details.job.timezone) for run in runs]
-    return CommandReply(
-        text=f"Latest runs of **{name}** ({details.job.timezone}):\n\n" + "\n\n".join(blocks), data=data
+    text = say(
+        "jobs.runs",
+        "Latest runs of **{name}** ({timezone}):\n\n{list}",
+        name=name,
+        timezone=details.job.timezone,
+        list=join_texts("\n\n", blocks),
     )
+    return CommandReply(text=text, data=data)
 
 
 # ---- changing --------------------------------------------------------------------------------------------------
@@ -112,29 +124,37 @@ def add_job(context: CommandContext, *, schedule: str, prompt: str, name: str | 
     session_id = None if in_chat or row is None else context.require_session().session.id
     draft = JobDraft(name=name, prompt=prompt, schedule=schedule)
     details = open_jobs(context).add(context.principal, draft, context.source, session_id=session_id)
-    command = format_code(f"/jobs remove {details.job.name}")
-    return _reply_with_job(f"Added the job **{_escape(details.job.name)}**. To undo, use {command}.", details)
+    text = say("jobs.added", "Added the job **{name}**.", name=_escape(details.job.name))
+    return _reply_with_job(text + describe_undo(f"/jobs remove {details.job.name}"), details)
 
 
 @write_action("jobs", uses_prices=True, runs_agent=True)
 def edit_job(context: CommandContext, *, job: str, field: str, value: str, everything: bool = False) -> CommandReply:
     draft = _make_draft(field, value)
     details = open_jobs(context).edit(context.principal, job, draft, everything=everything)
-    return _reply_with_job(f"Changed the job **{_escape(details.job.name)}**.", details)
+    return _reply_with_job(say("jobs.changed", "Changed the job **{name}**.", name=_escape(details.job.name)), details)
 
 
 @write_action("jobs")
 def pause_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).pause(context.principal, job, everything=everything)
     command = format_code(f"/jobs resume {details.job.name}")
-    return _reply_briefly(f"Paused **{_escape(details.job.name)}**. Use {command} to continue.", details)
+    name = _escape(details.job.name)
+    text = say("jobs.paused", "Paused **{name}**. Use {command} to continue.", name=name, command=command)
+    return _reply_briefly(text, details)
 
 
 @write_action("jobs", runs_agent=True)
 def resume_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).resume(context.principal, job, everything=everything)
     next_time = descriptions.describe_next(details.job)
-    text = f"**{_escape(details.job.name)}** runs {_escape(details.words)}. Next: {next_time}."
+    text = say(
+        "jobs.resumed",
+        "**{name}** runs {schedule}. Next: {next}.",
+        name=_escape(details.job.name),
+        schedule=_escape(details.words),
+        next=next_time,
+    )
     return _reply_briefly(text, details)
 
 
@@ -143,29 +163,38 @@ def run_job(context: CommandContext, *, job: str, everything: bool = False) -> C
     jobs = open_jobs(context)
     run = jobs.run_now(context.principal, job, everything=everything)
     details = jobs.get(context.principal, job, everything=everything)
-    targets = ", ".join(_escape(target.words) for target in details.preview.targets)
-    text = f"Running **{_escape(details.job.name)}** now. The answer goes to: {targets}."
+    text = say(
+        "jobs.started",
+        "Running **{name}** now. The answer goes to: {targets}.",
+        name=_escape(details.job.name),
+        targets=join_texts(", ", (_escape(target.words) for target in details.preview.targets)),
+    )
     return CommandReply(text=text, data={"job_id": details.job.id, "run": wire.run_to_json(run)})
 
 
 @write_action("jobs")
 def remove_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     removed = open_jobs(context).remove(context.principal, job, everything=everything)
-    text = f"Deleted the job **{_escape(removed.name)}**. The conversations of its runs are kept."
+    text = say(
+        "jobs.removed",
+        "Deleted the job **{name}**. The conversations of its runs are kept.",
+        name=_escape(removed.name),
+    )
     return CommandReply(text=text, data={"job_id": removed.id, "name": removed.name})
 
 
 @write_action("jobs", uses_prices=True, runs_agent=True)
 def confirm_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).confirm(context.principal, job, everything=everything)
-    return _reply_with_job(f"Confirmed: **{_escape(details.job.name)}**.", details)
+    return _reply_with_job(say("jobs.confirmed", "Confirmed: **{name}**.", name=_escape(details.job.name)), details)
 
 
 @write_action("jobs")
 def reject_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     rejected = open_jobs(context).reject(context.principal, job, everything=everything)
-    what = "the change of" if rejected.proposed_change is not None else "the job"
-    text = f"Rejected {what} **{_escape(rejected.name)}**."
+    text = say("jobs.rejected", "Rejected the job **{name}**.", name=_escape(rejected.name))
+    if rejected.proposed_change is not None:
+        text = say("jobs.change_rejected", "Rejected the change of **{name}**.", name=_escape(rejected.name))
     return CommandReply(text=text, data={"job_id": rejected.id, "name": rejected.name})
 
 
@@ -177,8 +206,12 @@ def show_timezone(context: CommandContext) -> CommandReply:
     row = people.find_by_id(context.tx, context.person_id)
     chosen = row.person.timezone if row else None
     used = chosen or context.config.timezone
-    origin = "" if chosen else " (the server's)"
-    text = f"Your time zone: {used}{origin}. Use `/jobs timezone Europe/Berlin` to change it for new jobs."
+    text = say(
+        "jobs.timezone",
+        "Your time zone: {timezone}{origin}. Use `/jobs timezone Europe/Berlin` to change it for new jobs.",
+        timezone=used,
+        origin="" if chosen else say("jobs.server_timezone", " (the server's)"),
+    )
     return CommandReply(text=text, data={"timezone": used, "chosen": chosen})
 
 
@@ -188,7 +221,11 @@ def set_timezone(context: CommandContext, *, timezone: str | None) -> CommandRep
     zone = None if timezone is None else check_timezone(timezone)
     people.set_timezone(context.tx, context.person_id, zone)
     used = zone or context.config.timezone
-    text = f"Your time zone is {used} now. New jobs use it; existing jobs keep theirs."
+    text = say(
+        "jobs.timezone_set",
+        "Your time zone is {timezone} now. New jobs use it; existing jobs keep theirs.",
+        timezone=used,
+    )
     return CommandReply(text=text, data={"timezone": used, "chosen": zone})
 
 
@@ -201,30 +238,36 @@ def _escape(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
 
 def _format_summary(summary: JobSummary, *, with_person: bool) -> str:
     job = summary.job
-    person = f" of {_escape(summary.person_name, 60)}" if with_person else ""
-    next_time = f", next {descriptions.describe_next(job)}" if job.next_slot else ""
+    text: str = f"- **{_escape(job.name, MAX_JOB_NAME_CHARS)}**"
+    if with_person:
+        text += say("jobs.of", " of {person}", person=_escape(summary.person_name, 60))
+    text += f" ({format_code(job.id)}): "
+    text += _escape(summary.words, 200) + ", " + _escape(descriptions.describe_state(job), 200)
+    if job.next_slot:
+        text += say("jobs.next", ", next {time}", time=descriptions.describe_next(job))
     last = descriptions.describe_last_run(summary.last_run, job.timezone)
-    state = _escape(descriptions.describe_state(job), 200)
-    return (
-        f"- **{_escape(job.name, MAX_JOB_NAME_CHARS)}**{person} ({format_code(job.id)}): {_escape(summary.words, 200)},"
-        f" {state}{next_time}; last run: {last}"
-    )
+    return text + say("jobs.last_run", "; last run: {last}", last=last)
 
 
 def format_preview(preview: JobPreview) -> str:
     """Write what a person confirms as a list."""
     lines = descriptions.list_preview_lines(preview)
-    return "\n".join(f"- **{label}**: {_escape(value)}" for label, value in lines)
+    return join_texts("\n", ("- **" + label + "**: " + _escape(value) for label, value in lines))
 
 
 def _reply_with_job(heading: str, details: JobDetails) -> CommandReply:
     job = details.job
-    state = f"- **State**: {_escape(descriptions.describe_state(job))}"
-    text = f"{heading}\n\n{format_preview(details.preview)}\n{state}"
+    state = say("jobs.state", "- **State**: {state}", state=_escape(descriptions.describe_state(job)))
+    text = join_texts("", (heading, "\n\n", format_preview(details.preview), "\n", state))
     if details.proposed_change is not None:
         confirm, reject = format_code(f"/jobs confirm {job.name}"), format_code(f"/jobs reject {job.name}")
-        change = format_preview(details.proposed_change)
-        text += f"\n\nThe agent proposes this change. Use {confirm} or {reject}:\n\n{change}"
+        text += say(
+            "jobs.change_proposed",
+            "\n\nThe agent proposes this change. Use {confirm} or {reject}:\n\n{change}",
+            confirm=confirm,
+            reject=reject,
+            change=format_preview(details.proposed_change),
+        )
     return _reply_briefly(text, details)
 
 
@@ -233,9 +276,9 @@ def _reply_briefly(text: str, details: JobDetails) -> CommandReply:
 
 
 def _format_run(run: JobRun, timezone: str) -> str:
-    lines = [f"**{descriptions.format_slot(run.slot, timezone)}**"]
-    lines += [f"- {label}: {_escape(value)}" for label, value in descriptions.list_run_lines(run)]
-    return "\n".join(lines)
+    lines = ["**" + descriptions.format_slot(run.slot, timezone) + "**"]
+    lines += ["- " + label + ": " + _escape(value) for label, value in descriptions.list_run_lines(run)]
+    return join_texts("\n", lines)
 
 
 # ---- parsing ---------------------------------------------------------------------------------------------------
@@ -251,7 +294,14 @@ def _make_draft(word: str, value: str) -> JobDraft:
     elif declared.kind == "count":
         is_forever = lowered in {"forever", DEFAULT_CHOICE}
         if not is_forever and not (value.isascii() and value.isdecimal() and int(value[:9]) <= declared.maximum):
-            raise BadArguments(f"`{word}` takes a number up to {declared.maximum}, or `forever`.")
+            raise BadArguments(
+                say(
+                    "jobs.bad_count",
+                    "`{field}` takes a number up to {limit}, or `forever`.",
+                    field=word,
+                    limit=str(declared.maximum),
+                )
+            )
         values[name] = 0 if is_forever else int(value)
     return JobDraft(**values)
 
@@ -299,7 +349,7 @@ def _parse_timezone(text: str) -> CommandCall:
 
 def _parse_list(text: str) -> CommandCall:
     if text.lower() not in {"", EVERYTHING}:
-        raise BadArguments("`/jobs list` takes only `everything`, for owners.")
+        raise BadArguments(say("jobs.list_usage", "`/jobs list` takes only `everything`, for owners."))
     return list_jobs.call(everything=bool(text))
 
 
@@ -312,7 +362,9 @@ def _name_parser(verb: str, action: CommandAction[Any]) -> Callable[[str], Comma
         name = " ".join(words[:-1] if everything else words)
         job = _split_name(name)[0] or name
         if not job:
-            raise BadArguments(f"Which job? Use `/jobs {verb} name`. Use /jobs to list them.")
+            raise BadArguments(
+                say("jobs.which", "Which job? Use `/jobs {verb} name`. Use /jobs to list them.", verb=verb)
+            )
         return action.call(job=job, everything=everything)
 
     return parse
@@ -346,7 +398,8 @@ def _parse_jobs(text: str) -> CommandCall:
     verb = text.split(None, 1)[0]
     parse = _PARSERS.get(verb.lower())
     if parse is None:
-        raise BadArguments(f"`/jobs` takes one of these: {', '.join(map(format_code, _PARSERS))}.")
+        verbs = ", ".join(map(format_code, _PARSERS))
+        raise BadArguments(say("jobs.verbs", "`/jobs` takes one of these: {verbs}.", verbs=verbs))
     return parse(text[len(verb) :].strip())
 
 
@@ -355,12 +408,14 @@ JOBS = Command(
     scopes=CommandScopes(read=READ, write=WRITE, run=CHAT),
     usage="[add | show | edit | pause | resume | run | remove | history | confirm | reject | timezone] …",
     summary="Let the agent work on a schedule",
-    help=(
+    help=say(
+        "command.jobs.help",
         "Without arguments, lists your jobs. `/jobs add every 2h: prompt` makes one; schedules are `30m` (once),"
         " `every 2h`, cron such as `0 7 * * MON-FRI`, or `2026-12-24 18:00`. The other words take the name or the id"
-        f" of a job. `/jobs edit name field value` changes one; fields are {join_words([*FIELDS])}."
+        " of a job. `/jobs edit name field value` changes one; fields are {fields}."
         " `/jobs timezone Europe/Berlin` sets your time zone. Owners write `everything` after the id for the jobs of"
-        " other people."
+        " other people.",
+        fields=join_words([*FIELDS]),
     ),
     example="/jobs add 0 7 * * MON-FRI: Summarize my unread mail",
     parse=_parse_jobs,

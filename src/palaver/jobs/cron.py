@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import Text, join_texts, say, say_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +35,11 @@ class _Field:
     names: tuple[str, ...] = ()  # of the values from `low` on
 
 
-_MINUTE = _Field("minute", 0, 59)
-_HOUR = _Field("hour", 0, 23)
-_DAY = _Field("day of the month", 1, 31)
-_MONTH = _Field("month", 1, 12, _MONTH_NAMES)
-_WEEKDAY = _Field("day of the week", 0, 7, _WEEKDAY_NAMES)
+_MINUTE = _Field(say("cron.minute", "minute"), 0, 59)
+_HOUR = _Field(say("cron.hour", "hour"), 0, 23)
+_DAY = _Field(say("cron.day", "day of the month"), 1, 31)
+_MONTH = _Field(say("cron.month", "month"), 1, 12, _MONTH_NAMES)
+_WEEKDAY = _Field(say("cron.day_of_week", "day of the week"), 0, 7, _WEEKDAY_NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,16 @@ class CronFields:
 def parse_cron(text: str) -> CronFields:
     """Read a cron expression; raise InvalidInput that says which field is wrong."""
     if len(text) > MAX_CRON_CHARS:
-        raise InvalidInput(f"it is longer than {MAX_CRON_CHARS} characters")
+        raise InvalidInput(say("cron.too_long", "it is longer than {limit} characters", limit=str(MAX_CRON_CHARS)))
     parts = text.upper().split()
     if len(parts) != 5:
-        raise InvalidInput(f"a cron expression has five fields (minute hour day month weekday), this one {len(parts)}")
+        raise InvalidInput(
+            say(
+                "cron.five_fields",
+                "a cron expression has five fields (minute hour day month weekday), this one {fields}",
+                fields=len(parts),
+            )
+        )
     weekdays: set[int] = set()
     nth_weekdays: set[tuple[int, int]] = set()
     for term in parts[4].split(","):
@@ -168,62 +175,107 @@ def _is_number(text: str) -> bool:
 
 
 def _make_error(field: _Field, text: str) -> InvalidInput:
-    names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
-    return InvalidInput(f"the {field.name} {text!r} is not valid ({field.low} to {field.high}{names})")
+    names: str = ""
+    if field.names:
+        names = say("cron.or_names", " or {first} to {last}", first=field.names[0], last=field.names[-1])
+    return InvalidInput(
+        say(
+            "cron.bad_field",
+            "the {field} {text} is not valid ({low} to {high}{names})",
+            field=field.name,
+            text=repr(text),
+            low=field.low,
+            high=field.high,
+            names=names,
+        )
+    )
 
 
 # ---- in words ---------------------------------------------------------------------------------------------------
 
 
-_WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
+WEEKDAYS: Final = (
+    say("day.sunday", "Sunday"),
+    say("day.monday", "Monday"),
+    say("day.tuesday", "Tuesday"),
+    say("day.wednesday", "Wednesday"),
+    say("day.thursday", "Thursday"),
+    say("day.friday", "Friday"),
+    say("day.saturday", "Saturday"),
 )
-_ORDINALS: Final = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", LAST: "last"}
+MONTHS: Final = (
+    say("month_name.january", "January"),
+    say("month_name.february", "February"),
+    say("month_name.march", "March"),
+    say("month_name.april", "April"),
+    say("month_name.may", "May"),
+    say("month_name.june", "June"),
+    say("month_name.july", "July"),
+    say("month_name.august", "August"),
+    say("month_name.september", "September"),
+    say("month_name.october", "October"),
+    say("month_name.november", "November"),
+    say("month_name.december", "December"),
+)
+_ORDINALS: Final = {
+    1: say("cron.first", "first"),
+    2: say("cron.second", "second"),
+    3: say("cron.third", "third"),
+    4: say("cron.fourth", "fourth"),
+    5: say("cron.fifth", "fifth"),
+    LAST: say("cron.last", "last"),
+}
 _WORKDAYS: Final = (1, 2, 3, 4, 5)
 
 
-def describe_cron(fields: CronFields) -> str:
-    times = _describe_times(fields)
-    days = _describe_days(fields)
+def describe_cron(fields: CronFields) -> Text:
+    times, days = _describe_times(fields), _describe_days(fields)
     if times.startswith("every"):
-        return f"{days.removesuffix(',')}, {times}" if days else times
-    return f"{days or 'every day'} {times}"
+        return days + ", " + times if days else times
+    has_clause = fields.parts[2] != "*" and fields.parts[4] != "*"  # a comma ends it
+    return (days or say("cron.every_day", "every day")) + (", " if has_clause else " ") + times
 
 
-def join_words(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> Text:
     """Join words as in `a, b and c`."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    listed = [join_texts(", ", words[:-1]), words[-1]] if len(words) > 1 else words
+    return join_texts(say("text.and", " and "), listed)
 
 
 # -- time of day --------------------------------------------------------------------------------------------
 
 
-def _describe_times(fields: CronFields) -> str:
+def _describe_times(fields: CronFields) -> Text:
     minutes, hours = fields.minutes, fields.hours
     if len(hours) == 24:
         return _describe_minutes(minutes)
     if len(minutes) * len(hours) <= MAX_LISTED_TIMES:
-        return f"at {join_words([_format_time(hour, minute) for hour in hours for minute in minutes])}"
-    hour_step = _find_step(hours, 24)
+        times = join_words([_format_time(hour, minute) for hour in hours for minute in minutes])
+        return say("cron.at", "at {times}", times=times)
+    hour_step, start = _find_step(hours, 24), _format_time(hours[0], minutes[0])
     if len(minutes) == 1 and hour_step is not None and hours[0] < hour_step:
-        return f"every {hour_step} hours from {_format_time(hours[0], minutes[0])}"
+        return say("cron.every_hours", "every {hours} hours from {start}", hours=hour_step, start=start)
     if hours[-1] - hours[0] == len(hours) - 1:
-        span = f"from {_format_time(hours[0], minutes[0])} to {_format_time(hours[-1], minutes[-1])}"
-        return f"{_describe_minutes(minutes, with_single=False)} {span}"
+        often, end = _describe_minutes(minutes, with_single=False), _format_time(hours[-1], minutes[-1])
+        return say("cron.from_to", "{often} from {start} to {end}", often=often, start=start, end=end)
     hour_list = join_words([_format_time(hour, 0) for hour in hours])
-    return f"{_describe_minutes(minutes)} in the hours of {hour_list}"
+    return say("cron.in_hours", "{often} in the hours of {hours}", often=_describe_minutes(minutes), hours=hour_list)
 
 
-def _describe_minutes(minutes: Sequence[int], *, with_single: bool = True) -> str:
+def _describe_minutes(minutes: Sequence[int], *, with_single: bool = True) -> Text:
+    if len(minutes) == 1 and minutes[0] and with_single:
+        return say("cron.at_minute", "every hour at minute {minute}", minute=minutes[0])
     if len(minutes) == 1:
-        return f"every hour at minute {minutes[0]}" if minutes[0] and with_single else "every hour"
+        return say("cron.every_hour", "every hour")
     step = _find_step(minutes, 60)
-    if step is not None:
-        start = f", from minute {minutes[0]} on" if minutes[0] and with_single else ""
-        return "every minute" if step == 1 else f"every {step} minutes{start}"
-    return f"every hour at minutes {join_words([str(minute) for minute in minutes])}"
+    if step is None:
+        return say("cron.at_minutes", "every hour at minutes {minutes}", minutes=join_words(list(map(str, minutes))))
+    if step == 1:
+        return say("cron.every_minute", "every minute")
+    text = say("cron.every_minutes", "every {minutes} minutes", minutes=step)
+    if minutes[0] and with_single:
+        text += say("cron.from_minute", ", from minute {minute} on", minute=minutes[0])
+    return text
 
 
 def _find_step(values: Sequence[int], cycle: int) -> int | None:
@@ -242,38 +294,59 @@ def _format_time(hour: int, minute: int) -> str:
 
 def _describe_days(fields: CronFields) -> str:
     """Say on which days; empty: on all."""
-    months = "" if fields.parts[3] == "*" else join_words([_MONTHS[month - 1] for month in fields.months])
+    months = "" if fields.parts[3] == "*" else join_words([MONTHS[month - 1] for month in fields.months])
     if fields.is_every_day:
-        return f"every day in {months}" if months else ""
-    dates = "" if fields.parts[2] == "*" else _describe_dates(fields.days)
+        return say("cron.every_day_in", "every day in {months}", months=months) if months else ""
     weekdays = _describe_weekdays(fields)
-    month_words = f" in {months}" if months else ""
-    if not dates:
-        return f"{weekdays} of {months or 'every month'}" if fields.nth_weekdays else f"{weekdays}{month_words}"
-    dates = f"on {dates} of {months or 'every month'}"
-    if not weekdays:
+    if fields.parts[2] == "*":
+        if fields.nth_weekdays:
+            return _add_months(weekdays, months)
+        return weekdays + _say_in(months)
+    dates = _add_months(say("cron.on", "on {days}", days=_describe_dates(fields.days)), months)
+    if fields.parts[4] == "*":
         return dates
     if fields.needs_one_day_only:
-        return f"{dates}, and also {weekdays}{month_words},"
-    return f"{dates}, but only if it is {weekdays.removeprefix('every ').removeprefix('on ')},"
+        return say("cron.and_also", "{dates}, and also {weekdays}", dates=dates, weekdays=weekdays + _say_in(months))
+    weekdays = _describe_weekdays(fields, bare=True)
+    return say("cron.only_if", "{dates}, but only if it is {weekdays}", dates=dates, weekdays=weekdays)
 
 
-def _describe_dates(days: Sequence[int]) -> str:
-    numbers = [str(day) for day in days if day > 0]
-    words = [f"{'day' if len(numbers) == 1 else 'days'} {join_words(numbers)}"] if numbers else []
-    words += ["the last day"] if LAST in days else []
-    words += ["the last weekday (Monday to Friday)"] if LAST_WEEKDAY in days else []
+def _add_months(days: str, months: str) -> Text:
+    if not months:
+        return say("cron.of_every_month", "{days} of every month", days=days)
+    return say("cron.of", "{days} of {months}", days=days, months=months)
+
+
+def _say_in(months: str) -> str:
+    return say("cron.in", " in {months}", months=months) if months else ""
+
+
+def _describe_dates(days: Sequence[int]) -> Text:
+    numbers = [say("cron.number", "{day}", day=day) for day in days if day > 0]
+    words: list[str] = []
+    if numbers:
+        words = [say_count("cron.days", len(numbers), "day {days}", "days {days}", days=join_words(numbers))]
+    words += [say("cron.last_day", "the last day")] if LAST in days else []
+    words += [say("cron.last_workday", "the last weekday (Monday to Friday)")] if LAST_WEEKDAY in days else []
     return join_words(words)
 
 
-def _describe_weekdays(fields: CronFields) -> str:
-    if fields.parts[4] == "*":
-        return ""
-    nth_weekdays = [f"the {_ORDINALS[nth]} {_WEEKDAYS[weekday]}" for weekday, nth in fields.nth_weekdays]
-    words = [f"on {join_words(nth_weekdays)}"] if nth_weekdays else []
+def _describe_weekdays(fields: CronFields, *, bare: bool = False) -> str:
+    """Say on which weekdays; `bare` is without the first word of it, `every` or `on`."""
+    words: list[str] = []
     if fields.weekdays == _WORKDAYS:
-        words.insert(0, "every weekday")
+        words = [say("cron.weekday", "weekday") if bare else say("cron.every_weekday", "every weekday")]
     elif fields.weekdays:
         monday_first = sorted(fields.weekdays, key=lambda weekday: (weekday - 1) % 7)
-        words.insert(0, f"every {join_words([_WEEKDAYS[weekday] for weekday in monday_first])}")
+        names = join_words([WEEKDAYS[weekday] for weekday in monday_first])
+        words = [names if bare else say("cron.every", "every {days}", days=names)]
+    if fields.nth_weekdays:
+        nth_weekdays = join_words(
+            [
+                say("cron.nth", "the {nth} {weekday}", nth=_ORDINALS[nth], weekday=WEEKDAYS[weekday])
+                for weekday, nth in fields.nth_weekdays
+            ]
+        )
+        is_bare = bare and not words
+        words.append(nth_weekdays if is_bare else say("cron.on", "on {days}", days=nth_weekdays))
     return join_words(words)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
+from palaver.core.texts import join_texts, say, say_count
 from palaver.jobs.model import CostBasis, JobResult, JobRunKind, JobRunState, JobState, list_labeled_fields
 from palaver.sessions.delivery import DeliveryState
 
@@ -16,68 +17,124 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import DeliveryStatus
 
 
-_BASIS_WORDS: Final = {CostBasis.RUNS: "average of its last runs", CostBasis.ESTIMATE: "a rough estimate"}
-_DELIVERY_WORDS: Final = {
-    DeliveryState.PENDING: "not sent yet",
-    DeliveryState.SENDING: "being sent",
-    DeliveryState.SENT: "delivered",
-    DeliveryState.UNCERTAIN: "maybe delivered",
-    DeliveryState.FAILED: "not delivered",
+_BASIS_WORDS: Final = {
+    CostBasis.RUNS: say("jobs.cost_of_runs", "average of its last runs"),
+    CostBasis.ESTIMATE: say("jobs.cost_estimate", "a rough estimate"),
 }
+_DELIVERY_WORDS: Final = {
+    DeliveryState.PENDING: say("delivery.pending", "not sent yet"),
+    DeliveryState.SENDING: say("delivery.sending", "being sent"),
+    DeliveryState.SENT: say("delivery.sent", "delivered"),
+    DeliveryState.UNCERTAIN: say("delivery.uncertain", "maybe delivered"),
+    DeliveryState.FAILED: say("delivery.failed", "not delivered"),
+}
+_JOB_STATES: Final = {
+    JobState.PROPOSED: say("job.state_proposed", "proposed"),
+    JobState.ACTIVE: say("job.state_active", "active"),
+    JobState.PAUSED: say("job.state_paused", "paused"),
+    JobState.ENDED: say("job.state_ended", "ended"),
+}
+_RUN_STATES: Final = {
+    JobRunState.QUEUED: say("run.queued", "queued"),
+    JobRunState.RUNNING: say("run.running", "running"),
+    JobRunState.DONE: say("run.done", "done"),
+    JobRunState.FAILED: say("run.failed", "failed"),
+    JobRunState.MISSED: say("run.missed", "missed"),
+    JobRunState.SKIPPED: say("run.skipped", "skipped"),
+}
+WEEKDAYS: Final = (
+    say("weekday.monday", "Mon"),
+    say("weekday.tuesday", "Tue"),
+    say("weekday.wednesday", "Wed"),
+    say("weekday.thursday", "Thu"),
+    say("weekday.friday", "Fri"),
+    say("weekday.saturday", "Sat"),
+    say("weekday.sunday", "Sun"),
+)
+MONTHS: Final = (
+    say("month.january", "Jan"),
+    say("month.february", "Feb"),
+    say("month.march", "Mar"),
+    say("month.april", "Apr"),
+    say("month.may", "May"),
+    say("month.june", "Jun"),
+    say("month.july", "Jul"),
+    say("month.august", "Aug"),
+    say("month.september", "Sep"),
+    say("month.october", "Oct"),
+    say("month.november", "Nov"),
+    say("month.december", "Dec"),
+)
+_SILENT: Final = say("run.silent", "nothing to report")
+NO_RUN: Final = say("job.never", "never")
+NONE: Final = say("text.none", "none")
 _SECONDS_PER_HOUR: Final = 3600
 
 
 def format_slot(slot: datetime, timezone: str) -> str:
     """`Tue 2026-11-17 07:00`, by the clock of a time zone."""
-    return f"{slot.astimezone(ZoneInfo(timezone)):%a %Y-%m-%d %H:%M}"
+    local = slot.astimezone(ZoneInfo(timezone))
+    return WEEKDAYS[local.weekday()] + f" {local:%Y-%m-%d %H:%M}"
 
 
 def list_preview_lines(preview: JobPreview) -> list[tuple[str, str]]:
     """Return what a person confirms, as labels and texts."""
     job = preview.fields
-    times = ", ".join(format_slot(slot, job.timezone) for slot in preview.next_slots)
+    times = join_texts(", ", (format_slot(slot, job.timezone) for slot in preview.next_slots))
+    targets = [f"{target.name} (" + target.words + ")" for target in preview.targets]
+    default = " (" + say("text.default", "default") + ")"
+    frequency = [] if preview.runs_per_day is None else [_describe_frequency(preview.runs_per_day)]
     return [
-        ("Runs", preview.words + describe_repeat(job.runs_left)),
-        ("Next", times or "never"),
-        *([("Runs per day", _describe_frequency(preview.runs_per_day))] if preview.runs_per_day is not None else []),
-        ("Estimated cost", describe_cost(preview)),
-        ("Sends to", ", ".join(f"{target.name} ({target.words})" for target in preview.targets)),
-        ("Tools", ", ".join(job.toolsets) or "none"),
-        ("Model", preview.used_model if job.model else f"{preview.used_model} (default)"),
+        (say("job.runs", "Runs"), preview.words + describe_repeat(job.runs_left)),
+        (say("job.next", "Next"), times or NO_RUN),
+        *((say("job.frequency", "Runs per day"), each) for each in frequency),
+        (say("job.cost", "Estimated cost"), describe_cost(preview)),
+        (say("job.targets", "Sends to"), join_texts(", ", targets)),
+        (say("job.tools", "Tools"), ", ".join(job.toolsets) or NONE),
+        (say("job.model", "Model"), preview.used_model if job.model else preview.used_model + default),
         *list_labeled_fields(job),
-        ("Prompt", job.prompt),
+        (say("job.prompt", "Prompt"), job.prompt),
     ]
 
 
 def describe_repeat(runs_left: int | None) -> str:
-    return "" if runs_left is None else f", {runs_left} more {'time' if runs_left == 1 else 'times'}"
+    if runs_left is None:
+        return ""
+    return say_count("job.runs_left", runs_left, ", {count} more time", ", {count} more times")
 
 
 def describe_cost(preview: JobPreview) -> str:
     """`about $0.12 per day (average of its last runs)`; an unknown price is never nothing."""
     cost = preview.cost_per_day
     if cost is None:
-        return f"unknown (the price of {preview.used_model} is not known)"
+        return say("job.price_unknown", "unknown (the price of {model} is not known)", model=preview.used_model)
     if cost == 0:
-        return "free"
-    period = "" if preview.runs_per_day is None else " per day"
-    amount = f"about ${cost:.2f}" if cost >= Decimal("0.01") else "less than $0.01"
-    return f"{amount}{period} ({_BASIS_WORDS[preview.cost_basis]})"
+        return say("cost.free", "free")
+    amount = say("job.small_cost", "less than $0.01")
+    if cost >= Decimal("0.01"):
+        amount = say("job.about", "about ${cost}", cost=f"{cost:.2f}")
+    if preview.runs_per_day is not None:
+        amount += say("job.per_day", " per day")
+    return amount + " (" + _BASIS_WORDS[preview.cost_basis] + ")"
 
 
 def _describe_frequency(runs_per_day: float) -> str:
     if runs_per_day >= 1:
         return f"{runs_per_day:.1f}".removesuffix(".0")
     days = round(1 / runs_per_day) if runs_per_day else 0
-    return f"{runs_per_day:.2f}" if days <= 1 else f"about one every {days} days"
+    return f"{runs_per_day:.2f}" if days <= 1 else say("job.every_days", "about one every {days} days", days=days)
 
 
 def describe_state(job: Job) -> str:
     """`active`, `paused: five runs in a row failed`, `proposed: waits for your confirmation`."""
     if job.state is JobState.PROPOSED:
-        return "proposed: waits for your confirmation"
-    change = "; a proposed change waits for your confirmation" if job.proposed_change is not None else ""
-    return (f"{job.state}: {job.state_reason}" if job.state_reason else str(job.state)) + change
+        return say("job.waits", "proposed: waits for your confirmation")
+    text: str = _JOB_STATES[job.state]
+    if job.state_reason:
+        text += ": " + job.state_reason
+    if job.proposed_change is not None:
+        text += say("job.change_waits", "; a proposed change waits for your confirmation")
+    return text
 
 
 def describe_next(job: Job) -> str:
@@ -86,9 +143,11 @@ def describe_next(job: Job) -> str:
 
 def describe_last_run(last_run: LastRun | None, timezone: str) -> str:
     if last_run is None:
-        return "not run yet"
-    silent = ", nothing to report" if last_run.result is JobResult.SILENT else ""
-    return f"{last_run.state}{silent}, {format_slot(last_run.slot, timezone)}"
+        return say("run.none", "not run yet")
+    parts: list[str] = [_RUN_STATES[last_run.state]]
+    if last_run.result is JobResult.SILENT:
+        parts.append(_SILENT)
+    return join_texts(", ", [*parts, format_slot(last_run.slot, timezone)])
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------
@@ -96,21 +155,27 @@ def describe_last_run(last_run: LastRun | None, timezone: str) -> str:
 
 def describe_run_state(run: JobRun) -> str:
     """Say how a run ended: `done`, `failed`, `missed (3 times)`."""
-    times = f" ({run.slot_count} times)" if run.slot_count > 1 else ""
-    manual = ", started manually" if run.kind is JobRunKind.MANUAL else ""
-    return f"{run.state}{times}{manual}"
+    text: str = _RUN_STATES[run.state]
+    if run.slot_count > 1:
+        text += say("run.times", " ({times} times)", times=str(run.slot_count))
+    if run.kind is JobRunKind.MANUAL:
+        text += say("run.manual", ", started manually")
+    return text
 
 
 def describe_run_result(run: JobRun) -> str:
     if run.result is JobResult.SILENT:
-        return "nothing to report"
-    return "answered" if run.result is JobResult.ANSWER else "none"
+        return _SILENT
+    return say("run.answered", "answered") if run.result is JobResult.ANSWER else say("run.no_result", "none")
 
 
 def list_run_deliveries(run: JobRun) -> list[str]:
     """Say for each target apart whether it was reached."""
     sent = [_describe_delivery(delivery) for delivery in run.deliveries]
-    failed = [f"{target}: not delivered ({error})" for target, error in run.target_errors.items()]
+    failed = [
+        f"{target}: " + _DELIVERY_WORDS[DeliveryState.FAILED] + f" ({error})"
+        for target, error in run.target_errors.items()
+    ]
     return sent + failed
 
 
@@ -126,21 +191,21 @@ def describe_run_duration(run: JobRun) -> str:
 
 def list_run_lines(run: JobRun) -> list[tuple[str, str]]:
     """Return a run as labels and texts: how it ended, its result, and its deliveries, each apart."""
-    lines = [("Run", describe_run_state(run))]
+    lines: list[tuple[str, str]] = [(say("run.run", "Run"), describe_run_state(run))]
     if run.reason:
-        lines.append(("Reason", run.reason))
+        lines.append((say("run.reason", "Reason"), run.reason))
     if run.state is JobRunState.DONE:
-        lines.append(("Result", describe_run_result(run)))
-    lines += [("Delivery", text) for text in list_run_deliveries(run)]
+        lines.append((say("run.result", "Result"), describe_run_result(run)))
+    lines += [(say("run.delivery", "Delivery"), text) for text in list_run_deliveries(run)]
     if run.refused_tools:
-        lines.append(("Refused tools", ", ".join(run.refused_tools)))
+        lines.append((say("run.refused_tools", "Refused tools"), ", ".join(run.refused_tools)))
     if duration := describe_run_duration(run):
-        lines.append(("Duration", duration))
+        lines.append((say("run.duration", "Duration"), duration))
     if run.session_id is not None:
-        lines.append(("Conversation", run.session_id))
+        lines.append((say("run.session", "Conversation"), run.session_id))
     return lines
 
 
 def _describe_delivery(delivery: DeliveryStatus) -> str:
     error = f" ({delivery.error})" if delivery.error else ""
-    return f"{delivery.target}: {_DELIVERY_WORDS[delivery.state]}{error}"
+    return f"{delivery.target}: " + _DELIVERY_WORDS[delivery.state] + error

@@ -51,23 +51,23 @@ _ONE_DAY: Final = timedelta(days=1)
 def check_can_manage_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see and manage the jobs of all people."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired("Only an owner can view and manage the jobs of other people.")
+        raise OwnerRequired(say("jobs.others", "Only an owner can view and manage the jobs of other people."))
 
 
 def check_not_job(principal: Principal) -> None:
     if principal.job_id is not None:
-        raise NotAllowed("A job can't make or change jobs.")
+        raise NotAllowed(say("jobs.no_jobs", "A job can't make or change jobs."))
 
 
 def check_role(role: Role) -> None:
     if role is Role.GUEST:
-        raise NotAllowed(say("jobs.guests_cant_jobs_ask", "Guests can't have jobs. Ask an owner to make you a member."))
+        raise NotAllowed(say("jobs.no_guests", "Guests can't have jobs. Ask an owner to make you a member."))
 
 
 def get_person(tx: Transaction, person_id: PersonId) -> Person:
     row = people.find_by_id(tx, person_id)
     if row is None:
-        raise NotFound("This account is closed.")
+        raise NotFound(say("account.closed", "This account is closed."))
     return row.person
 
 
@@ -97,7 +97,7 @@ def check_confirmed(job: Job) -> None:
     if job.state is JobState.PROPOSED:
         raise InvalidInput(
             say(
-                "jobs.job_waits_confirmation_confirm",
+                "jobs.unconfirmed",
                 "The job {name} waits for your confirmation. Confirm or reject it first.",
                 name=repr(job.name),
             ),
@@ -253,7 +253,7 @@ class JobEditor:
         if job.runs_left == 0:
             raise InvalidInput(
                 say(
-                    "jobs.job_no_runs_left",
+                    "jobs.no_runs_left",
                     "The job {name} has no runs left. Change how often it repeats.",
                     name=repr(job.name),
                 ),
@@ -328,9 +328,9 @@ def find_first_slot(job: JobFields, now: datetime) -> datetime:
         words = describe_schedule(schedule, job.timezone)
         raise InvalidInput(
             say(
-                "jobs.schedule_time_passed_give",
-                "schedule: its time has passed ({time}). Give the job another schedule.",
-                time=words,
+                "jobs.time_passed",
+                "schedule: its time has passed ({words}). Give the job another schedule.",
+                words=words,
             ),
             key="schedule",
         )

@@ -20,7 +20,7 @@ from palaver.core.source import ChatType, Platform
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
-from palaver.delivery.reachable_chats import ChatKind, list_reachable_chats, resolve_chat
+from palaver.delivery.reachable_chats import LOCAL_FILE, ChatKind, list_reachable_chats, resolve_chat
 from palaver.jobs.model import (
     DEFAULT_CHOICE,
     JOB_FIELDS,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 ORIGIN = "origin"
-_OWN_CONVERSATION = "only the conversation of the run"
+_OWN_CONVERSATION = say("target.run_only", "only the conversation of the run")
 _MAX_NAME_WORDS: Final = 6
 _MAX_DEFAULT_NAME_CHARS: Final = 40
 
@@ -66,16 +66,18 @@ def describe_target(
     try:
         chat = resolve_chat(tx, principal, text, config, to_micros(now), origin=origin)
     except InvalidInput:
-        return NamedItem(name=text, words="not reachable: it was deleted, or you no longer have access")
+        return NamedItem(
+            name=text, words=say("target.unreachable", "not reachable: it was deleted, or you no longer have access")
+        )
     return NamedItem(name=text, words=_describe_chat(chat))
 
 
 def list_targets(tx: Transaction, principal: Principal, config: GatewayConfig) -> tuple[NamedItem, ...]:
     """List targets that a person can choose on the page or in the terminal."""
-    local = [NamedItem(name="local", words="a file on this machine")] if config.saves_local_files else []
+    local = [NamedItem(name="local", words=LOCAL_FILE)] if config.saves_local_files else []
     chats = list_reachable_chats(tx, principal, config)
     return (
-        NamedItem(name=ORIGIN, words="the conversation where the job is made"),
+        NamedItem(name=ORIGIN, words=say("target.origin", "the conversation where the job is made")),
         *local,
         *(NamedItem(name=chat.target, words=_describe_chat(chat)) for chat in chats),
     )
@@ -93,13 +95,15 @@ def is_own_conversation(text: str, origin: Origin) -> bool:
 
 def _describe_chat(chat: ReachableChat) -> str:
     if chat.kind is ChatKind.LOCAL:
-        return "a file on this machine"
+        return LOCAL_FILE
     if chat.kind is ChatKind.SESSION or chat.source is None:
-        return "the conversation where the job was made"
+        return say("target.old_origin", "the conversation where the job was made")
     source = chat.source
     name = f" “{chat.name}”" if chat.name else f" {source.chat_id}"
-    thread = f", thread {source.thread_id}" if source.thread_id else ""
-    return f"{source.platform.label}{name}{thread}"
+    place = source.platform.label + name
+    if source.thread_id:
+        place += say("target.thread", ", thread {id}", id=source.thread_id)
+    return place
 
 
 # ---- fields -----------------------------------------------------------------------------------------------------
@@ -176,16 +180,15 @@ class FieldChecker:
         targets = tuple(targets)
         if not targets:
             raise InvalidInput(
-                say("jobs.targets_name_least_one", "targets: name at least one, such as origin or local."),
-                key="targets",
+                say("targets.none", "targets: name at least one, such as origin or local."), key="targets"
             )
         if len(targets) > MAX_TARGETS:
             raise InvalidInput(
                 say(
-                    "jobs.targets_too_many_job",
-                    "targets: {count} are too many. A job has at most {limit}.",
-                    count=len(targets),
-                    limit=MAX_TARGETS,
+                    "targets.too_many",
+                    "targets: {number} are too many. A job has at most {limit}.",
+                    number=str(len(targets)),
+                    limit=str(MAX_TARGETS),
                 ),
                 key="targets",
             )
@@ -227,7 +230,7 @@ class FieldChecker:
         refused = sorted(toolsets.NEVER_FOR_JOBS.intersection(names))
         if refused:
             raise InvalidInput(
-                say("jobs.toolsets_job_cant_use", "toolsets: a job can't use {name}. Leave it out.", name=refused[0]),
+                say("toolsets.not_for_jobs", "toolsets: a job can't use {name}. Leave it out.", name=refused[0]),
                 toolset=refused[0],
             )
         toolsets.check_toolsets_exist(names, list_grantable_toolsets(self.environment, self.person.role))
@@ -265,9 +268,9 @@ def clean_name(text: str) -> str:
     if not name or len(name) > MAX_JOB_NAME_CHARS or not name.isprintable():
         raise InvalidInput(
             say(
-                "jobs.name_use_1_characters",
+                "jobs.bad_name",
                 "name: use 1 to {limit} characters on one line, such as Morning news.",
-                limit=MAX_JOB_NAME_CHARS,
+                limit=str(MAX_JOB_NAME_CHARS),
             ),
             key="name",
         )
@@ -277,14 +280,14 @@ def clean_name(text: str) -> str:
 def clean_prompt(text: str) -> str:
     prompt = make_storable(text).strip()
     if not prompt:
-        raise InvalidInput(say("jobs.prompt_say_what_agent", "prompt: say what the agent should do."), key="prompt")
+        raise InvalidInput(say("jobs.no_prompt", "prompt: say what the agent should do."), key="prompt")
     if len(prompt) > MAX_PROMPT_CHARS:
         raise InvalidInput(
             say(
-                "jobs.prompt_characters_too_many",
-                "prompt: {count} characters are too many. The limit is {limit}.",
-                count=len(prompt),
-                limit=MAX_PROMPT_CHARS,
+                "jobs.prompt_too_long",
+                "prompt: {length} characters are too many. The limit is {limit}.",
+                length=str(len(prompt)),
+                limit=str(MAX_PROMPT_CHARS),
             ),
             key="prompt",
         )
@@ -305,7 +308,7 @@ def make_default_name(prompt: str) -> str:
 
 def _require(value: str | None, key: str) -> str:
     if value is None or not value.strip():
-        raise InvalidInput(f"{key}: is missing.", key=key)
+        raise InvalidInput(say("jobs.field_missing", "{key}: is missing.", key=key), key=key)
     return value
 
 
@@ -315,8 +318,7 @@ def _check_repeat(repeat: int | None, schedule: Schedule) -> int | None:
     if schedule.is_once:
         if repeat is not None and repeat > 1:
             raise InvalidInput(
-                say("jobs.repeat_schedule_one_time", "repeat: this schedule has one time only. Use every, or cron."),
-                key="repeat",
+                say("jobs.one_time", "repeat: this schedule has one time only. Use every, or cron."), key="repeat"
             )
         return None
     return repeat or None

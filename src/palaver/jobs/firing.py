@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import say
 from palaver.jobs import run_end, runs_table as job_runs, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.jobs.schedule import get_period, iterate_slots, read_schedule
@@ -58,8 +59,10 @@ SPREAD_SECONDS: Final = 120
 _MICROS_PER_SECOND: Final = 1_000_000
 _INSTANT: Final = timedelta(microseconds=1)
 
-OVERLAP_REASON: Final = "The previous run had not ended."
-TOO_LATE_REASON: Final = "It could not start in time: Palaver was not running, or too many other runs were waiting."
+OVERLAP_REASON: Final = say("run.still_running", "The previous run had not ended.")
+TOO_LATE_REASON: Final = say(
+    "run.not_in_time", "It could not start in time: Palaver was not running, or too many other runs were waiting."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +217,15 @@ def _compute_start(job: Job, slot: datetime, now: int) -> int:
 
 def _explain_missed(count: int) -> str:
     if count == 1:
-        return "Palaver was not running at this time."
-    shown = f"more than {MAX_COUNTED_SLOTS}" if count > MAX_COUNTED_SLOTS else str(count)
-    return f"Palaver was not running at this time and after it: {shown} runs were missed."
+        return say("run.was_down", "Palaver was not running at this time.")
+    shown = (
+        say("run.more_than", "more than {number}", number=MAX_COUNTED_SLOTS)
+        if count > MAX_COUNTED_SLOTS
+        else str(count)
+    )
+    return say(
+        "run.were_down", "Palaver was not running at this time and after it: {number} runs were missed.", number=shown
+    )
 
 
 # Starts queued runs of jobs, a few at a time: each as a turn in a new conversation of its own.
@@ -225,7 +234,7 @@ def _explain_missed(count: int) -> str:
 # run that has waited as long as a slot may be late is not started any more.
 
 PROJECT_NAME: Final = "Scheduled"
-PAUSED_REASON: Final = "The job was paused before this run started."
+PAUSED_REASON: Final = say("run.job_paused", "The job was paused before this run started.")
 
 _START_LOCK: Final = "palaver job runs"  # one process starts at a time, so that the limit holds exactly
 

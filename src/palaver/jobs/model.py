@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from palaver.core.ids import JobId, JobRunId, PersonId, SessionId  # noqa: TC001
 from palaver.core.source import SessionSource  # noqa: TC001
+from palaver.core.texts import say
 from palaver.core.wire import Doc, TypedDict
 from palaver.sessions.delivery import DeliveryStatus  # noqa: TC001
 
@@ -365,7 +366,9 @@ class JobProposal:
 def format_cost_per_day(dollars: Decimal | None) -> str:
     """Write an estimated cost in words."""
     if dollars is None:
-        return "unknown"
+        return say("cost.unknown", "unknown")
     if dollars == 0:
-        return "free"
-    return f"about ${dollars:.2f} per day" if dollars * 100 >= 1 else "less than $0.01 per day"
+        return say("cost.free", "free")
+    if dollars * 100 < 1:
+        return say("cost.tiny_per_day", "less than $0.01 per day")
+    return say("cost.per_day", "about ${cost} per day", cost=f"{dollars:.2f}")

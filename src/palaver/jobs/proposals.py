@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.core.texts import Text, change_text, join_texts, say
 from palaver.delivery import table as deliveries
 from palaver.jobs import table as jobs
+from palaver.jobs.descriptions import MONTHS, NO_RUN, NONE, WEEKDAYS
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, format_cost_per_day, list_labeled_fields
 from palaver.sessions import log_table as events
 from palaver.sessions.context import clean_chat_text
@@ -18,6 +20,8 @@ from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.jobs.model import JobFields, JobProposal
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_PROMPT_CHARS = 1500  # in a chat
 MAX_PLACE_CHARS = 100
+_NO_CHAT = say("proposal.no_chat", "no chat")
 
 
 def ask_person(tx: Transaction, job_no: int, proposal: JobProposal, lease: TurnLease, now: int) -> None:
@@ -39,7 +44,10 @@ def ask_person(tx: Transaction, job_no: int, proposal: JobProposal, lease: TurnL
     if lease.address is None:
         return
     subject = f"{proposal.job_id}:{now}"  # the button of an old question must not confirm what was proposed later
-    buttons = (Button("Confirm", f"confirm:{subject}"), Button("Reject", f"reject:{subject}"))
+    buttons = (
+        Button(say("button.confirm", "Confirm"), f"confirm:{subject}"),
+        Button(say("button.reject", "Reject"), f"reject:{subject}"),
+    )
     notice = deliveries.NewDelivery(
         address=lease.address,
         content=format_question(proposal),
@@ -68,32 +76,49 @@ def format_question(proposal: JobProposal) -> str:
     """Write the question for people in a chat."""
     job, preview = proposal.fields, proposal.preview
     name = escape_markdown(clean_chat_text(job.name), MAX_JOB_NAME_CHARS)
-    what = "Change the job" if proposal.is_change else "Create the job"
     confirm, reject = (format_code(f"/jobs {verb} {clean_chat_text(job.name)}") for verb in ("confirm", "reject"))
-    times = [f"{slot:%a %b} {slot.day}, {slot:%H:%M}" for slot in preview.next_slots]
+    times = [format_next_time(slot) for slot in preview.next_slots]
     repeat = "" if job.runs_left is None else f", {job.runs_left}×"
+    prompt = escape_markdown(job.prompt, MAX_SHOWN_PROMPT_CHARS) + _describe_rest(job)
+    question = say("proposal.create", "**Create the job “{name}”?**", name=name)
+    until = say("proposal.not_running", "It does not run until you confirm: {command}.", command=confirm)
+    if proposal.is_change:
+        question = say("proposal.change", "**Change the job “{name}”?**", name=name)
+        until = say("proposal.stays", "The job stays as it is until you confirm: {command}.", command=confirm)
     lines = [
-        f"**{what} “{name}”?**",
-        f"- Runs {escape_markdown(preview.words, 300)}{repeat}",
-        f"- Next: {', '.join(times) or 'never'}",
-        f"- Sends to: {', '.join(_list_places(proposal)) or 'no chat'}",
-        f"- Tools: {', '.join(map(format_code, job.toolsets)) or 'none'}",
-        *(f"- {label}: {escape_markdown(value, MAX_PLACE_CHARS)}" for label, value in list_labeled_fields(job)),
-        f"- Estimated cost: {format_cost_per_day(preview.cost_per_day)}",
-        f"- Task: {escape_markdown(job.prompt, MAX_SHOWN_PROMPT_CHARS)}{_describe_rest(job)}",
+        question,
+        say("proposal.runs", "- Runs {schedule}", schedule=escape_markdown(preview.words, 300) + repeat),
+        say("proposal.next", "- Next: {times}", times=join_texts(", ", times) or NO_RUN),
+        say("proposal.targets", "- Sends to: {places}", places=join_texts(", ", _list_places(proposal)) or _NO_CHAT),
+        say("proposal.tools", "- Tools: {names}", names=", ".join(map(format_code, job.toolsets)) or NONE),
+        *("- " + label + ": " + escape_markdown(value, MAX_PLACE_CHARS) for label, value in list_labeled_fields(job)),
+        say("proposal.cost", "- Estimated cost: {cost}", cost=format_cost_per_day(preview.cost_per_day)),
+        say("proposal.prompt", "- Task: {prompt}", prompt=prompt),
         "",
-        f"{'The job stays as it is' if proposal.is_change else 'It does not run'} until you confirm: {confirm}."
-        f" To drop it: {reject}.",
+        until + say("proposal.drop", " To drop it: {command}.", command=reject),
     ]
-    return "\n".join(lines)
+    return join_texts("\n", lines)
+
+
+def format_next_time(slot: datetime) -> Text:
+    """`Tue Nov 17, 07:00`."""
+    return say(
+        "proposal.time",
+        "{weekday} {month} {day}, {time}",
+        weekday=WEEKDAYS[slot.weekday()],
+        month=MONTHS[slot.month - 1],
+        day=slot.day,
+        time=f"{slot:%H:%M}",
+    )
 
 
 def _list_places(proposal: JobProposal) -> list[str]:
     """Name the places that the job sends to, so that people recognize them."""
     return [
-        "this chat"
+        say("proposal.this_chat", "this chat")
         if target.name == "origin" and not proposal.is_change
-        else f"{escape_markdown(clean_chat_text(target.words), MAX_PLACE_CHARS)} ({format_code(target.name)})"
+        else escape_markdown(change_text(target.words, clean_chat_text), MAX_PLACE_CHARS)
+        + f" ({format_code(target.name)})"
         for target in proposal.preview.targets
     ]
 
@@ -103,4 +128,4 @@ def _describe_rest(job: JobFields) -> str:
     if len(job.prompt) <= MAX_SHOWN_PROMPT_CHARS:
         return ""
     command = format_code(f"/jobs show {clean_chat_text(job.name)}")
-    return f" ({len(job.prompt):,} characters in all: {command})"
+    return say("proposal.rest", " ({length} characters in all: {command})", length=len(job.prompt), command=command)

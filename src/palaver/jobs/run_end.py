@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.source import ChatType
+from palaver.core.texts import join_texts, say
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
 from palaver.delivery.notices import notify_person
 from palaver.delivery.reachable_chats import Origin, resolve_chat
@@ -57,7 +58,10 @@ MAX_REASON_CHARS: Final = 300
 NOTICE_WAIT: Final = timedelta(hours=6)  # if the next run is sooner, its person is not told of a missed one
 MAX_RUNS_PER_NOTICE: Final = 500
 MAX_LISTED_JOBS: Final = 10
-_REASON: Final = "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs."
+_REASON: Final = say(
+    "job.missed_because",
+    "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs.",
+)
 
 
 def handle_failure(
@@ -67,7 +71,8 @@ def handle_failure(
     job = job_row.job
     name, what = format_name(job), escape_markdown(reason, MAX_REASON_CHARS)
     if run_row.run.kind is JobRunKind.MANUAL:  # a person waits for it; it says nothing about the schedule
-        _notify(tx, config, job_row, f"The job {name} that you started has failed: {what}", now, run_row)
+        text = say("job.manual_failed", "The job {name} that you started has failed: {reason}", name=name, reason=what)
+        _notify(tx, config, job_row, text, now, run_row)
         return
     count = job.failure_count + 1
     is_last = job.state is JobState.ENDED
@@ -76,13 +81,27 @@ def handle_failure(
     if should_pause:
         pause_reason = f"It failed {count} times in a row. The last time: {reason}"
         jobs.set_state(tx, job_row.no, JobState.PAUSED, pause_reason[:MAX_REASON_CHARS], None, now)
-        text = f"The job {name} failed {count} times in a row, so I paused it. The last time: {what}"
-        text += f"\n\nResume it with `/jobs resume {job.id}`."
+        text = say(
+            "job.paused_after_failures",
+            "The job {name} failed {times} times in a row, so I paused it. The last time: {reason}\n\nResume it with"
+            " `/jobs resume {id}`.",
+            name=name,
+            times=count,
+            reason=what,
+            id=job.id,
+        )
         _notify(tx, config, job_row, text, now, run_row)
     elif should_tell and is_last:
-        _notify(tx, config, job_row, f"The job {name} has failed, and does not run again: {what}", now, run_row)
+        text = say(
+            "job.last_failed", "The job {name} has failed, and does not run again: {reason}", name=name, reason=what
+        )
+        _notify(tx, config, job_row, text, now, run_row)
     elif should_tell:
-        text = f"The job {name} failed {count} times in a row: {what}{_format_next_run(job)}"
+        text = say(
+            "job.failed", "The job {name} failed {times} times in a row: {reason}", name=name, times=count, reason=what
+        )
+        if job.next_slot is not None:
+            text += "\n\n" + _format_next(job)
         _notify(tx, config, job_row, text, now, run_row)
     is_told = should_pause or should_tell
     jobs.set_failures(tx, job_row.no, count, cause if is_told else job_row.alerted_cause)
@@ -91,7 +110,8 @@ def handle_failure(
 def handle_success(tx: Transaction, config: GatewayConfig, job_row: JobRow, run_row: RunRow, now: int) -> None:
     """Forget earlier failures; tell the person if they were told of one."""
     if job_row.alerted_cause is not None:
-        _notify(tx, config, job_row, f"The job {format_name(job_row.job)} works again.", now, run_row)
+        text = say("job.works_again", "The job {name} works again.", name=format_name(job_row.job))
+        _notify(tx, config, job_row, text, now, run_row)
     if job_row.alerted_cause is not None or job_row.job.failure_count:
         jobs.set_failures(tx, job_row.no, 0, None)
 
@@ -107,23 +127,38 @@ def handle_unreachable_targets(
 ) -> None:
     """Tell the person once that the answers of a job cannot be sent to some of its targets."""
     if cause != job_row.alerted_cause:
-        errors = "\n".join(f"- {escape_markdown(error, MAX_REASON_CHARS)}" for error in target_errors.values())
-        text = f"The job {format_name(job_row.job)} has run, but its answer could not be sent everywhere:\n\n{errors}"
+        errors = ("- " + escape_markdown(error, MAX_REASON_CHARS) for error in target_errors.values())
+        text = say(
+            "job.not_sent",
+            "The job {name} has run, but its answer could not be sent everywhere:\n\n{list}",
+            name=format_name(job_row.job),
+            list=join_texts("\n", errors),
+        )
         _notify(tx, config, job_row, text, now, run_row)
     jobs.set_failures(tx, job_row.no, 0, cause)
 
 
 def notify_of_skipped_run(tx: Transaction, config: GatewayConfig, job_row: JobRow, reason: str, now: int) -> None:
     """Tell the person that the last run of a job was skipped."""
-    text = f"The last run of the job {format_name(job_row.job)} was skipped. {reason}"
+    text = say(
+        "job.last_skipped",
+        "The last run of the job {name} was skipped. {reason}",
+        name=format_name(job_row.job),
+        reason=reason,
+    )
     _notify(tx, config, job_row, text, now)
 
 
 def notify_of_pause(tx: Transaction, config: GatewayConfig, job_row: JobRow, reason: str, now: int) -> None:
     """Tell the person that a job was paused because its times are no longer known."""
     what = escape_markdown(reason, MAX_REASON_CHARS)
-    text = f"I paused the job {format_name(job_row.job)}, because I can't tell when it should run: {what}"
-    text += "\n\nGive it another schedule or time zone, then resume it."
+    text = say(
+        "job.paused",
+        "I paused the job {name}, because I can't tell when it should run: {reason}\n\nGive it another schedule or time"
+        " zone, then resume it.",
+        name=format_name(job_row.job),
+        reason=what,
+    )
     _notify(tx, config, job_row, text, now)
 
 
@@ -143,10 +178,6 @@ def _notify(
 def format_name(job: Job) -> str:
     """Write the name of a job as it can be sent to a chat."""
     return f'"{escape_markdown(clean_chat_text(job.name, MAX_JOB_NAME_CHARS), MAX_JOB_NAME_CHARS)}"'
-
-
-def _format_next_run(job: Job) -> str:
-    return f"\n\nNext run: {format_time(job, job.next_slot)}." if job.next_slot is not None else ""
 
 
 def format_time(job: Job, moment: datetime) -> str:
@@ -218,30 +249,46 @@ def _send(tx: Transaction, config: GatewayConfig, missed: Sequence[_MissedJob], 
 
 def _format_one(missed: _MissedJob) -> str:
     job, run = missed.job, missed.run_row.run
-    return f"The job {format_name(job)} did not run at {format_time(job, run.slot)}. {run.reason} {_format_next(job)}"
+    return say(
+        "job.missed",
+        "The job {name} did not run at {time}. {reason} {next}",
+        name=format_name(job),
+        time=format_time(job, run.slot),
+        reason=run.reason,
+        next=_format_next(job),
+    )
 
 
 def _format_several(missed: Sequence[_MissedJob]) -> str:
     lines = [
-        f"- {format_name(each.job)} at {format_time(each.job, each.run_row.run.slot)}. {_format_next(each.job)}"
+        say(
+            "job.missed_one",
+            "- {name} at {time}. {next}",
+            name=format_name(each.job),
+            time=format_time(each.job, each.run_row.run.slot),
+            next=_format_next(each.job),
+        )
         for each in missed[:MAX_LISTED_JOBS]
     ]
     left = len(missed) - MAX_LISTED_JOBS
-    lines += [f"- and {left} more"] if left > 0 else []
-    return f"{len(missed)} of your jobs did not run:\n\n" + "\n".join(lines) + f"\n\n{_REASON}"
+    lines += [say("job.missed_more", "- and {more} more", more=left)] if left > 0 else []
+    heading = say("job.missed_several", "{number} of your jobs did not run:", number=len(missed))
+    return join_texts("\n\n", (heading, join_texts("\n", lines), _REASON))
 
 
 def _format_next(job: Job) -> str:
     if job.next_slot is not None:
-        return f"Next run: {format_time(job, job.next_slot)}."
-    return "It is paused." if job.state == "paused" else "It does not run again."
+        return say("job.next_run", "Next run: {time}.", time=format_time(job, job.next_slot))
+    if job.state == "paused":
+        return say("job.is_paused", "It is paused.")
+    return say("job.not_again", "It does not run again.")
 
 
 MAX_FOLDER_NAME_CHARS: Final = 40
-EMPTY_ANSWER_REASON: Final = "The agent gave no answer."
-UNKNOWN_REASON: Final = "The run did not complete."
-NOT_STARTED_REASON: Final = "The run could not be started."
-DELETED_REASON: Final = "Its conversation was deleted before the run had ended."
+EMPTY_ANSWER_REASON: Final = say("run.no_answer", "The agent gave no answer.")
+UNKNOWN_REASON: Final = say("run.incomplete", "The run did not complete.")
+NOT_STARTED_REASON: Final = say("run.not_started", "The run could not be started.")
+DELETED_REASON: Final = say("run.session_deleted", "Its conversation was deleted before the run had ended.")
 MAX_ORPHANS: Final = 20  # ended in one transaction
 
 
@@ -278,7 +325,7 @@ def deliver_output(
         try:
             chat = resolve_chat(tx, job_row.principal, target, config, now, origin=origin)
         except (InvalidInput, NotFound) as error:
-            errors[target] = str(error)
+            errors[target] = error.text
             continue
         place = _identify_place(chat)
         if place not in places:
@@ -310,9 +357,13 @@ def make_file_name(run: JobRun) -> str:
 PERSONAL_CAUSES: Final = frozenset({InterruptReason.STOPPED.value, InterruptReason.NEW_MESSAGE.value})
 # In other words than in a conversation: in a run, no person is there who could continue.
 _INTERRUPT_REASONS: Final[Mapping[str, str]] = {
-    InterruptReason.STOPPED: "It was stopped.",
+    InterruptReason.STOPPED: say("run.stopped", "It was stopped."),
     InterruptReason.SERVER_CRASHED: (
-        "Palaver stopped while a tool was running, so we don't know if the tool finished. The run was not repeated."
+        say(
+            "run.tool_interrupted",
+            "Palaver stopped while a tool was running, so we don't know if the tool finished. The run was not"
+            " repeated.",
+        )
     ),
 }
 

@@ -22,7 +22,8 @@ from cronsim import CronSim, CronSimError
 
 from palaver.core.clock import check_timezone
 from palaver.core.errors import InvalidInput
-from palaver.jobs.cron import CronFields, describe_cron, find_smallest_gap, join_words, parse_cron
+from palaver.core.texts import Text, say, say_count
+from palaver.jobs.cron import MONTHS, WEEKDAYS, CronFields, describe_cron, find_smallest_gap, join_words, parse_cron
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 MIN_INTERVAL: Final = timedelta(minutes=5)
 MAX_INTERVAL: Final = timedelta(days=366)
 MAX_ONCE_AHEAD: Final = timedelta(days=10 * 366)
-SCHEDULE_EXAMPLES: Final = (
-    '"30m" (once, in 30 minutes), "every 2h", "0 7 * * MON-FRI" (cron: weekdays at 07:00), "2026-12-24 18:00"'
+SCHEDULE_EXAMPLES: Final = say(
+    "schedule.examples",
+    '"30m" (once, in 30 minutes), "every 2h", "0 7 * * MON-FRI" (cron: weekdays at 07:00), "2026-12-24 18:00"',
 )
 
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -83,13 +85,20 @@ def parse_schedule(text: str, *, timezone: str, now: datetime) -> Schedule:
     if _LOOKS_LIKE_TIME.match(clean):
         return Schedule(at=_check_future(text, _parse_wall_time(text, clean, zone), now))
     if clean.startswith("@"):
-        raise _make_error(text, "names such as @daily are not supported; write the five fields of cron")
+        raise _make_error(
+            text, say("schedule.no_names", "names such as @daily are not supported; write the five fields of cron")
+        )
     try:
         fields = parse_cron(clean)
     except InvalidInput as error:
-        raise _make_error(text, str(error) if " " in clean else "it is none of the known forms") from None
+        raise _make_error(text, error.text if " " in clean else _UNKNOWN_FORM) from None
     if timedelta(minutes=find_smallest_gap(fields)) < MIN_INTERVAL:
-        raise _make_error(text, f"runs must be at least {_format_duration(MIN_INTERVAL)} apart")
+        raise _make_error(
+            text,
+            say(
+                "schedule.too_often", "runs must be at least {duration} apart", duration=_format_duration(MIN_INTERVAL)
+            ),
+        )
     return Schedule(cron=fields)
 
 
@@ -121,11 +130,25 @@ def load_zone(timezone: str) -> ZoneInfo:
 def _parse_interval(text: str, interval: str) -> timedelta:
     duration = _DURATION.fullmatch(interval.lower())
     if duration is None:
-        raise _make_error(text, '"every" is followed by a number and m, h or d; other times are written in cron')
+        raise _make_error(
+            text,
+            say(
+                "schedule.bad_interval",
+                '"every" is followed by a number and m, h or d; other times are written in cron',
+            ),
+        )
     every = _read_duration(duration)
     if not MIN_INTERVAL <= every <= MAX_INTERVAL:
         longest = _format_duration(MAX_INTERVAL)
-        raise _make_error(text, f"runs must be at least {_format_duration(MIN_INTERVAL)} and at most {longest} apart")
+        raise _make_error(
+            text,
+            say(
+                "schedule.interval_limits",
+                "runs must be at least {shortest} and at most {longest} apart",
+                shortest=_format_duration(MIN_INTERVAL),
+                longest=longest,
+            ),
+        )
     return every
 
 
@@ -136,12 +159,19 @@ def _read_duration(match: re.Match[str]) -> timedelta:
 def _parse_wall_time(text: str, clean: str, zone: ZoneInfo) -> datetime:
     match = _WALL_TIME.fullmatch(clean)
     if match is None:
-        raise _make_error(text, f"write the time as 2026-12-24 18:00; the time zone is {zone.key}")
+        raise _make_error(
+            text,
+            say(
+                "schedule.bad_time",
+                "write the time as 2026-12-24 18:00; the time zone is {timezone}",
+                timezone=zone.key,
+            ),
+        )
     try:
         wall_time = datetime.fromisoformat(f"{match[1]}T{match[2]}")
         return resolve_wall_time(wall_time, zone)
     except (OverflowError, ValueError):  # in UTC, the first and the last day of the calendar may be outside of it
-        raise _make_error(text, "there is no such day or time") from None
+        raise _make_error(text, _NO_SUCH_TIME) from None
 
 
 def resolve_wall_time(wall_time: datetime, zone: ZoneInfo) -> datetime:
@@ -168,14 +198,14 @@ def _read_stored_time(text: str, clean: str) -> datetime:
     try:
         return datetime.strptime(clean, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
-        raise _make_error(text, "there is no such day or time") from None
+        raise _make_error(text, _NO_SUCH_TIME) from None
 
 
 def _check_future(text: str, at: datetime, now: datetime) -> datetime:
     if at <= now:
-        raise _make_error(text, "this time has passed")
+        raise _make_error(text, say("schedule.past", "this time has passed"))
     if at - now > MAX_ONCE_AHEAD:
-        raise _make_error(text, "this is more than ten years ahead")
+        raise _make_error(text, say("schedule.too_late", "this is more than ten years ahead"))
     return at
 
 
@@ -183,34 +213,64 @@ def _truncate(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
+_NO_SUCH_TIME = say("schedule.no_such_time", "there is no such day or time")
+_UNKNOWN_FORM = say("schedule.unknown_form", "it is none of the known forms")
+
+
 def _make_error(text: str, problem: str) -> InvalidInput:
     shown = text if len(text) <= 80 else f"{text[:79]}…"
-    return InvalidInput(f"schedule: {shown!r} is not valid: {problem}. Examples: {SCHEDULE_EXAMPLES}.", schedule=shown)
+    explained = say(
+        "schedule.invalid",
+        "schedule: {schedule} is not valid: {problem}. Examples: {examples}.",
+        schedule=repr(shown),
+        problem=problem,
+        examples=SCHEDULE_EXAMPLES,
+    )
+    return InvalidInput(explained, schedule=shown)
 
 
 # -- in words -----------------------------------------------------------------------------------------------
 
 
-def describe_schedule(schedule: Schedule, timezone: str) -> str:
+def describe_schedule(schedule: Schedule, timezone: str) -> Text:
     """Say when a job runs: `every weekday at 07:00 (Europe/Vienna)`."""
     if schedule.at is not None:
         local = schedule.at.astimezone(load_zone(timezone))
         clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
-        words = f"once, on {local:%A}, {local:%B} {local.day}, {local.year} at {clock}"
+        words = say(
+            "schedule.once",
+            "once, on {weekday}, {month} {day}, {year} at {time}",
+            weekday=WEEKDAYS[local.isoweekday() % 7],
+            month=MONTHS[local.month - 1],
+            day=local.day,
+            year=str(local.year),
+            time=clock,
+        )
     elif schedule.every is not None:
-        is_day = schedule.every == timedelta(days=1)  # "every day" would be at the same time of the day
-        words = "every 24 hours" if is_day else f"every {_format_duration(schedule.every, one='')}"
+        words = _describe_interval(schedule.every)
     else:
         assert schedule.cron is not None  # noqa: S101
         words = describe_cron(schedule.cron)
-    return f"{words} ({timezone})"
+    return words + f" ({timezone})"
 
 
-def _format_duration(duration: timedelta, *, one: str = "1 ") -> str:
+def _describe_interval(every: timedelta) -> Text:
+    singles = {
+        timedelta(days=1): say("schedule.daily", "every 24 hours"),  # "every day" would be at the same time of the day
+        timedelta(hours=1): say("cron.every_hour", "every hour"),
+        timedelta(minutes=1): say("cron.every_minute", "every minute"),
+    }
+    return singles.get(every) or say("schedule.every", "every {duration}", duration=_format_duration(every))
+
+
+def _format_duration(duration: timedelta) -> Text:
     minutes = duration // timedelta(minutes=1)
-    counts = ((minutes // 1440, "day"), (minutes % 1440 // 60, "hour"), (minutes % 60, "minute"))
-    parts = [f"{count} {noun}s" if count > 1 else f"1 {noun}" for count, noun in counts if count]
-    return parts[0].replace("1 ", one, 1) if len(parts) == 1 and parts[0].startswith("1 ") else join_words(parts)
+    days, hours, minutes = minutes // 1440, minutes % 1440 // 60, minutes % 60
+    parts: list[str] = []
+    parts += [say_count("schedule.days", days, "{count} day", "{count} days")] if days else []
+    parts += [say_count("schedule.hours", hours, "{count} hour", "{count} hours")] if hours else []
+    parts += [say_count("schedule.minutes", minutes, "{count} minute", "{count} minutes")] if minutes else []
+    return join_words(parts)
 
 
 # ---- slots ------------------------------------------------------------------------------------------------------

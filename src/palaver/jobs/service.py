@@ -60,8 +60,7 @@ R = TypeVar("R")
 MAX_PAGE_JOBS: Final = 500
 MAX_PAGE_RUNS: Final = 100
 RUN_NAMESPACE: Final = "job runs"  # keeps the keys of runs apart from those of messages
-_ASKED_AGAIN: Final = "The agent has changed its proposal for the job {name!r}. Look at it again."
-_REMOVED = say("jobs.job_deleted", "The job was deleted.")
+_REMOVED = "The job was deleted."
 
 
 class Jobs(Operations[R]):
@@ -202,7 +201,14 @@ class Jobs(Operations[R]):
         def change(tx: Transaction, job_row: JobRow) -> None:
             check_confirmed(job_row.job)
             if job_row.job.state is not JobState.ACTIVE:
-                raise NothingToDo(f"The job {job_row.job.name!r} is not active: it is {job_row.job.state}.")
+                raise NothingToDo(
+                    say(
+                        "jobs.not_active",
+                        "The job {name} is not active: it is {state}.",
+                        name=repr(job_row.job.name),
+                        state=job_row.job.state,
+                    )
+                )
             jobs.set_state(tx, job_row.no, JobState.PAUSED, None, None, to_micros(now))
 
         return self._change(principal, id_or_name, change, now, everything=everything)
@@ -216,7 +222,7 @@ class Jobs(Operations[R]):
             check_confirmed(job_row.job)
             if job_row.job.state is JobState.ACTIVE:
                 raise NothingToDo(
-                    say("jobs.job_active_already", "The job {name} is active already.", name=repr(job_row.job.name))
+                    say("jobs.active_already", "The job {name} is active already.", name=repr(job_row.job.name))
                 )
             self._editor.activate(tx, job_row, now)
 
@@ -292,9 +298,7 @@ class Jobs(Operations[R]):
                 return self._editor.change_waiting(tx, job_row, draft, now)
             fields = self._editor.change_fields(tx, job_row, draft, now)
             if not fields.list_changes(job):
-                raise NothingToDo(
-                    say("jobs.job_like_already", "The job {name} is like this already.", name=repr(job.name))
-                )
+                raise NothingToDo(say("jobs.same", "The job {name} is like this already.", name=repr(job.name)))
             jobs.check_name_free(tx, job.person_id, fields.name, except_no=job_row.no)
             change = encode_draft(draft, fields)
             jobs.update_fields(tx, job_row, {"proposed_change": change}, to_micros(now))
@@ -317,14 +321,26 @@ class Jobs(Operations[R]):
         def change(tx: Transaction, job_row: JobRow) -> None:
             job = job_row.job
             if asked_at is not None and has_proposal(job) and job.asked_at != asked_at:
-                raise NothingToDo(_ASKED_AGAIN.format(name=job.name))
+                raise NothingToDo(
+                    say(
+                        "jobs.asked_again",
+                        "The agent has changed its proposal for the job {name}. Look at it again.",
+                        name=repr(job.name),
+                    )
+                )
             if job.state is JobState.PROPOSED:
                 self._editor.activate(tx, job_row, now, anchor=now)
             elif job.proposed_change is not None:
                 jobs.update_fields(tx, job_row, {"proposed_change": None}, to_micros(now))
                 JobEditor(self._environment).apply(tx, job_row, decode_draft(job.proposed_change), now)
             else:
-                raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
+                raise NothingToDo(
+                    say(
+                        "jobs.nothing_proposed",
+                        "The agent has proposed nothing for the job {name}.",
+                        name=repr(job.name),
+                    )
+                )
             proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=True)
 
         return self._change(principal, id_or_name, change, now, everything=everything)
@@ -338,7 +354,13 @@ class Jobs(Operations[R]):
             job_row = self._find_and_lock(tx, principal, id_or_name, everything)
             job = job_row.job
             if not has_proposal(job):
-                raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
+                raise NothingToDo(
+                    say(
+                        "jobs.nothing_proposed",
+                        "The agent has proposed nothing for the job {name}.",
+                        name=repr(job.name),
+                    )
+                )
             proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
             if job.state is JobState.PROPOSED:
                 jobs.delete(tx, job_row.no)
@@ -370,7 +392,7 @@ class Jobs(Operations[R]):
     def _check_everything(self, principal: Principal) -> None:
         check_can_manage_all(principal)
         if self._only_chat is not None:
-            raise NotAllowed("Other people read this chat. Use this in a direct message.")
+            raise NotAllowed(say("command.private", "Other people read this chat. Use this in a direct message."))
 
     def _find(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
         if everything:

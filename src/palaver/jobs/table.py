@@ -17,6 +17,7 @@ from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import SessionId, new_job_id
 from palaver.core.source import encode_source
 from palaver.core.text import is_storable, make_name_key
+from palaver.core.texts import say
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobFields, JobState
 from palaver.money import table as budget_limits
 from palaver.people.model import Principal, Role
@@ -68,7 +69,7 @@ _SELECT = f"""SELECT {JOB_COLUMNS.format_select("j")}, j.no, j.origin_session_no
     p.role, p.audience_no, p.name
     FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
     LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
-_ENDED_REASON = "It has no further runs."
+_ENDED_REASON = say("jobs.ended", "It has no further runs.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,12 @@ def get_any(tx: Transaction, job_id: str) -> JobRow:
 
 def make_not_found(id_or_name: str) -> JobNotFound:
     return JobNotFound(
-        f"Job {id_or_name!r} not found. It may have been deleted, or you don't have access.", job=id_or_name
+        say(
+            "jobs.not_found",
+            "Job {name} not found. It may have been deleted, or you don't have access.",
+            name=repr(id_or_name),
+        ),
+        job=id_or_name,
     )
 
 
@@ -187,7 +193,11 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
     count = fetch_number(tx, "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
     if count >= MAX_JOBS_PER_PERSON:
         raise LimitReached(
-            f"You already have {MAX_JOBS_PER_PERSON} jobs. Delete one before you add another.",
+            say(
+                "jobs.too_many",
+                "You already have {limit} jobs. Delete one before you add another.",
+                limit=str(MAX_JOBS_PER_PERSON),
+            ),
             what="jobs",
             limit=MAX_JOBS_PER_PERSON,
         )
@@ -218,7 +228,11 @@ def check_name_free(tx: Transaction, person_id: PersonId, name: str, *, except_n
     if existing is not None:
         job_id, name = existing
         raise JobNameTaken(
-            f"You already have a job named {name!r}. Change it with `jobs edit`, or choose another name.",
+            say(
+                "jobs.name_taken",
+                "You already have a job named {name}. Change it with `jobs edit`, or choose another name.",
+                name=repr(name),
+            ),
             job_id=job_id,
             name=name,
         )

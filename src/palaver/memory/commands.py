@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.commands.command import READ_AND_WRITE, BadArguments, Command, CommandReply, read_action, write_action
-from palaver.commands.reply_text import escape_markdown, format_age, format_code, shorten_text
+from palaver.commands.reply_text import escape_markdown, format_age, format_code, quote_text, shorten_text
 from palaver.core.errors import NotAllowed
+from palaver.core.texts import join_texts, say
 from palaver.memory.model import MemoryOrigin
 from palaver.memory.service import MemoryOperations
 
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 MAX_LISTED_MEMORIES = 20
 _MAX_LISTED_CHARS = 300  # of one memory
-_USAGE = "Use `/memory`, `/memory find words`, `/memory add text`, `/memory edit id text` or `/memory forget id`."
+_USAGE = say(
+    "memory.usage",
+    "Use `/memory`, `/memory find words`, `/memory add text`, `/memory edit id text` or `/memory forget id`.",
+)
 _ORIGINS = {
-    MemoryOrigin.PERSON: "written by {author}",
-    MemoryOrigin.AGENT: "saved by the agent",
-    MemoryOrigin.LEARNED: "learned by the agent",
+    MemoryOrigin.AGENT: say("memory.saved_by_agent", "saved by the agent"),
+    MemoryOrigin.LEARNED: say("memory.learned", "learned by the agent"),
 }
 
 
@@ -35,12 +38,18 @@ def list_memories(context: CommandContext, *, query: str = "") -> CommandReply:
     page = context.view.part(MemoryOperations).list(query, limit=MAX_LISTED_MEMORIES)
     data = {"memories": [_build_memory_data(entry) for entry in page], "learn": context.rules.memory.learn}
     if not page:
-        found = f"No memories match {format_code(shorten_text(query, 60))}." if query else "There are no memories yet."
-        return CommandReply(text=f"{found} Save one with `/memory add text`.", data=data)
-    lines = "\n".join(f"- {_format_entry(context, entry)}" for entry in page)
-    more = " Only the newest are shown; use `/memory find words` to search all." if page.cursor is not None else ""
-    text = f"Memories:\n\n{lines}\n\nUse `/memory edit id text` or `/memory forget id` to change them.{more}"
-    return CommandReply(text=f"{text}{_describe_learning(context)}", data=data)
+        found = say("memory.none", "There are no memories yet.")
+        if query:
+            found = say("memory.no_match", "No memories match {query}.", query=format_code(shorten_text(query, 60)))
+        return CommandReply(text=found + say("memory.add", " Save one with `/memory add text`."), data=data)
+    text = say(
+        "memory.list",
+        "Memories:\n\n{list}\n\nUse `/memory edit id text` or `/memory forget id` to change them.",
+        list=join_texts("\n", ("- " + _format_entry(context, entry) for entry in page)),
+    )
+    if page.cursor is not None:
+        text += say("memory.more", " Only the newest are shown; use `/memory find words` to search all.")
+    return CommandReply(text=text + _describe_learning(context), data=data)
 
 
 @write_action("memory")
@@ -48,8 +57,10 @@ def add_memory(context: CommandContext, *, text: str) -> CommandReply:
     _require_readers(context)
     session_id = None if context.session_row is None else context.session_row.session.id
     entry = context.view.part(MemoryOperations).remember(text, session_id=session_id)
-    audience = "for everybody in this chat" if entry.shared else "only for you"
-    reply = f"Saved {audience}: {_quote(entry)} ({format_code(entry.memory.id)})."
+    text, memory_id = _quote(entry), format_code(entry.memory.id)
+    reply = say("memory.saved", "Saved only for you: {text} ({id}).", text=text, id=memory_id)
+    if entry.shared:
+        reply = say("memory.saved_shared", "Saved for everybody in this chat: {text} ({id}).", text=text, id=memory_id)
     return CommandReply(text=reply, data={"memory": _build_memory_data(entry)})
 
 
@@ -57,37 +68,51 @@ def add_memory(context: CommandContext, *, text: str) -> CommandReply:
 def edit_memory(context: CommandContext, *, memory_id: str, text: str) -> CommandReply:
     _require_readers(context)
     entry = context.view.part(MemoryOperations).update(memory_id, text)
-    return CommandReply(text=f"Changed to: {_quote(entry)}.", data={"memory": _build_memory_data(entry)})
+    reply = say("memory.changed", "Changed to: {text}.", text=_quote(entry))
+    return CommandReply(text=reply, data={"memory": _build_memory_data(entry)})
 
 
 @write_action("memory")
 def forget_memory(context: CommandContext, *, memory_id: str) -> CommandReply:
     _require_readers(context)
     entry = context.view.part(MemoryOperations).forget(memory_id)
-    return CommandReply(text=f"Forgotten: {_quote(entry)}.", data={"memory": _build_memory_data(entry)})
+    reply = say("memory.forgotten", "Forgotten: {text}.", text=_quote(entry))
+    return CommandReply(text=reply, data={"memory": _build_memory_data(entry)})
 
 
 def _require_readers(context: CommandContext) -> None:
     """Refuse where people read the reply who may not know the memories."""
     if context.scope.is_personal_lane_in_group:
-        raise NotAllowed("Other people read this chat. Use /memory in a direct message.")
+        raise NotAllowed(
+            say("command.public", "Other people read this chat. Use /{command} in a direct message.", command="memory")
+        )
 
 
 def _format_entry(context: CommandContext, entry: MemoryEntry) -> str:
     memory = entry.memory
-    author = "you" if memory.person_id == context.person_id else escape_markdown(entry.author_name or "someone")
-    origin = _ORIGINS[memory.origin].format(author=author)
     text = escape_markdown(shorten_text(" ".join(memory.text.split()), _MAX_LISTED_CHARS))
-    shared = ", shared" if entry.shared and context.scope.audience_no is None else ""
-    return f"{format_code(memory.id)} {text} ({origin}, {format_age(memory.created_at, context.now)}{shared})"
+    origin: str = _ORIGINS[memory.origin] if memory.origin in _ORIGINS else _describe_author(context, entry)
+    details = [origin, format_age(memory.created_at, context.now)]
+    if entry.shared and context.scope.audience_no is None:
+        details.append(say("memory.shared", "shared"))
+    return f"{format_code(memory.id)} {text} (" + join_texts(", ", details) + ")"
+
+
+def _describe_author(context: CommandContext, entry: MemoryEntry) -> str:
+    if entry.memory.person_id == context.person_id:
+        return say("memory.by_you", "written by you")
+    author = escape_markdown(entry.author_name or say("text.someone", "someone"))
+    return say("memory.by", "written by {author}", author=author)
 
 
 def _quote(entry: MemoryEntry) -> str:
-    return f"“{escape_markdown(shorten_text(' '.join(entry.memory.text.split()), _MAX_LISTED_CHARS))}”"
+    return quote_text(shorten_text(" ".join(entry.memory.text.split()), _MAX_LISTED_CHARS))
 
 
 def _describe_learning(context: CommandContext) -> str:
-    return " The agent also learns facts when a conversation ends." if context.rules.memory.learn else ""
+    if not context.rules.memory.learn:
+        return ""
+    return say("memory.learns", " The agent also learns facts when a conversation ends.")
 
 
 def _build_memory_data(entry: MemoryEntry) -> dict[str, object]:

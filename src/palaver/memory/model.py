@@ -88,16 +88,14 @@ def clean_memory(text: str, max_chars: int = MAX_MEMORY_CHARS) -> str:
     """Return the text without surrounding spaces; raise InvalidInput when it is empty or too long."""
     clean = make_storable(text).strip()
     if not clean:
-        raise InvalidInput(
-            say("memory.nothing_remember_text_empty", "There is nothing to remember: the text is empty.")
-        )
+        raise InvalidInput(say("memory.empty", "There is nothing to remember: the text is empty."))
     if len(clean) > max_chars:
         raise InvalidInput(
             say(
-                "memory.text_too_long_remember",
-                "This text is too long to remember: {count} of at most {limit} characters. Shorten it.",
-                count=len(clean),
-                limit=max_chars,
+                "memory.too_long",
+                "This text is too long to remember: {length} of at most {limit} characters. Shorten it.",
+                length=str(len(clean)),
+                limit=str(max_chars),
             ),
             characters=len(clean),
         )

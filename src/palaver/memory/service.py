@@ -112,11 +112,17 @@ class ConversationMemory(Operations[AsyncRunner]):
             if memories.list_matching(tx, audiences, id_or_text):
                 raise NotAllowed(
                     say(
-                        "memory.belongs_another_conversation_share",
+                        "memory.elsewhere",
                         "This belongs to another conversation that you share with other people. Forget it there.",
                     )
                 )
-            raise NotFound(f"No memory here has this id or exactly this text: {make_excerpt(id_or_text)!r}.")
+            raise NotFound(
+                say(
+                    "memory.not_found",
+                    "No memory here has this id or exactly this text: {text}.",
+                    text=repr(make_excerpt(id_or_text)),
+                )
+            )
 
         return Write(run)
 
@@ -194,11 +200,13 @@ class MemoryOperations(ViewPart[R]):
         if person_row is None:
             raise NotFound(f"There is no person {self._scope.person_id}.")
         if self._scope.is_personal_lane_in_group:
-            raise NotAllowed("Other people read this chat. Manage your memories in a direct message.")
+            raise NotAllowed(
+                say("memory.private", "Other people read this chat. Manage your memories in a direct message.")
+            )
         if self._scope.audience_no is None:
             return person_row.audience_no
         if self._scope.audience_no not in self._scope.list_own_audiences(tx):
-            raise NothingToDo("There is no conversation here yet. Send a message first.")
+            raise NothingToDo(say("memory.no_session", "There is no conversation here yet. Send a message first."))
         return self._scope.audience_no
 
     def _list_audiences(self, tx: Transaction) -> Sequence[int]:
@@ -209,5 +217,5 @@ class MemoryOperations(ViewPart[R]):
     def _get_entry(self, tx: Transaction, memory_id: str) -> memories.MemoryRow:
         entry = memories.find_memory(tx, self._list_audiences(tx), self._scope.person_id, memory_id)
         if entry is None:
-            raise NotFound(f"There is no memory {memory_id}.", memory_id=memory_id)
+            raise NotFound(say("memory.unknown", "There is no memory {id}.", id=memory_id), memory_id=memory_id)
         return entry

@@ -17,6 +17,7 @@ from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, Not
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id
 from palaver.core.operation import Page
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.memory import learning_table as memory_turns
 from palaver.memory.model import (
     MAX_MEMORIES_PER_AUDIENCE,
@@ -77,10 +78,14 @@ def add(tx: Transaction, audience_no: int, new: NewMemory, now: int) -> Memory:
     if existing is not None and not superseded:
         return existing
     if existing is not None and existing not in superseded:
-        raise DuplicateMemory("Another memory already says this.", memory_id=existing.id)
+        raise DuplicateMemory(say("memory.exists", "Another memory already says this."), memory_id=existing.id)
     if count(tx, audience_no) - len(superseded) >= new.limit:
         raise LimitReached(
-            f"There are already {new.limit} memories here. Delete one before you add another.",
+            say(
+                "memory.too_many",
+                "There are already {limit} memories here. Delete one before you add another.",
+                limit=str(new.limit),
+            ),
             what="memories",
             limit=new.limit,
         )
@@ -152,7 +157,9 @@ def update_text(
         memory_id,
     )
     if duplicate is not None:
-        raise DuplicateMemory("Another memory already says this. Delete one of the two.", memory_id=duplicate[0])
+        raise DuplicateMemory(
+            say("memory.same_as", "Another memory already says this. Delete one of the two."), memory_id=duplicate[0]
+        )
     tx.execute(
         "UPDATE memory SET text = $2, text_key = $3, person_id = $4, created_at = $5, origin = 'person' WHERE id = $1",
         memory_id,

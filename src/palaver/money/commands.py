@@ -19,8 +19,10 @@ from palaver.commands.reply_text import escape_markdown
 from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetScope
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.source import ChatType
+from palaver.core.texts import join_texts, say
 from palaver.money import service as overview
 from palaver.money.texts import (
+    ALL_SUBJECT,
     PERIOD_NAMES,
     describe_named_status,
     describe_status,
@@ -41,7 +43,10 @@ if TYPE_CHECKING:
     from palaver.money.service import OwnBudgets
 
 _EXAMPLES = "`/budget set all month $50`, `/budget set Ada day 200k tokens`, `/budget clear Ada day`"
-_WHO = "`all` (everybody together), `everyone` (each person), a person, `job` with a name, or `profile` with a name"
+_WHO = say(
+    "budget.who",
+    "`all` (everybody together), `everyone` (each person), a person, `job` with a name, or `profile` with a name",
+)
 
 
 # ---- how they stand ----------------------------------------------------------------------------------------
@@ -52,20 +57,22 @@ def show_budgets(context: CommandContext) -> CommandReply:
     _require_private_chat(context)
     profile = read_settings(context).profile
     budgets = overview.list_own_budgets(context.tx, context.principal, context.rules.budgets, context.now, profile)
-    lines = [f"**{heading}**\n" + "\n".join(each) for heading, each in _group_by_subject(budgets.statuses)]
+    lines: list[str] = [
+        "**" + heading + "**\n" + join_texts("\n", each) for heading, each in _group_by_subject(budgets.statuses)
+    ]
     lines += _describe_used_up(budgets)
     data: dict[str, Any] = {
         "budgets": [status_to_json(status) for status in budgets.statuses],
         "used_up": [{"scope": each.key.scope, "period": each.key.period} for each in budgets.used_up],
     }
-    return CommandReply(text="\n\n".join(lines), data=data)
+    return CommandReply(text=join_texts("\n\n", lines), data=data)
 
 
 def _group_by_subject(statuses: Sequence[BudgetStatus]) -> Iterator[tuple[str, list[str]]]:
     subjects = dict.fromkeys((status.key.scope, status.key.subject, status.subject_name) for status in statuses)
     for scope, subject, name in subjects:
-        lines = [
-            f"- {PERIOD_NAMES[status.key.period]}: {describe_status(status)}"
+        lines: list[str] = [
+            "- " + PERIOD_NAMES[status.key.period] + ": " + describe_status(status)
             for status in statuses
             if (status.key.scope, status.key.subject) == (scope, subject)
         ]
@@ -74,10 +81,10 @@ def _group_by_subject(statuses: Sequence[BudgetStatus]) -> Iterator[tuple[str, l
 
 def _format_heading(scope: BudgetScope, name: str) -> str:
     return {
-        BudgetScope.ALL: "Everybody together",
-        BudgetScope.PERSON: "You",
-        BudgetScope.JOB: f"Job {escape_markdown(name)}",
-        BudgetScope.PROFILE: f"Profile {escape_markdown(name)}",
+        BudgetScope.ALL: ALL_SUBJECT,
+        BudgetScope.PERSON: say("budget.you", "You"),
+        BudgetScope.JOB: say("budget.job", "Job {name}", name=escape_markdown(name)),
+        BudgetScope.PROFILE: say("budget.profile", "Profile {name}", name=escape_markdown(name)),
     }[scope]
 
 
@@ -86,12 +93,16 @@ def _describe_used_up(budgets: OwnBudgets) -> Iterator[str]:
     for status in budgets.used_up:
         name = name_budget(status.key.scope, status.key.period, escape_markdown(status.subject_name))
         reset = format_reset_time(status.resets_at, status.timezone)
-        yield f"{name[0].upper()}{name[1:]} is used up until {reset}. An owner can raise it."
+        yield say(
+            "budget.used_up_until", "{budget} is used up until {time}. An owner can raise it.", budget=name, time=reset
+        )
 
 
 def _require_private_chat(context: CommandContext) -> None:
     if context.source.chat_type is not ChatType.DM:
-        raise NotAllowed("Other people read this chat. Use /budget in a direct message.")
+        raise NotAllowed(
+            say("command.public", "Other people read this chat. Use /{command} in a direct message.", command="budget")
+        )
 
 
 # ---- the limits --------------------------------------------------------------------------------------------
@@ -113,7 +124,7 @@ def set_limit(
         context.now,
         context.profile.profiles.keys(),
     )
-    text = f"Limit set. {_format_line(status)}"
+    text = say("budget.limit_set", "Limit set.") + " " + _format_line(status)
     return CommandReply(text=text, data={"budget": status_to_json(status)})
 
 
@@ -124,8 +135,10 @@ def clear_limit(context: CommandContext, *, who: str, period: BudgetPeriod) -> C
     key = _find_key(context, who, period)
     has_changed = overview.clear_limits(context.tx, context.principal, key, context.rules.budgets, context.now)
     status = overview.load_status(context.tx, key, context.rules.budgets, context.now)
-    first = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
-    return CommandReply(text=f"{first} {_format_line(status)}", data={"budget": status_to_json(status)})
+    text = say("budget.no_limit_set", "No limit was set here.")
+    if has_changed:
+        text = say("budget.limit_removed", "Limit removed; the server settings apply.")
+    return CommandReply(text=text + " " + _format_line(status), data={"budget": status_to_json(status)})
 
 
 def _format_line(status: BudgetStatus) -> str:
@@ -153,8 +166,14 @@ def _parse_budget(text: str) -> CommandCall:
             who, period = parse_clear(words)
             return clear_limit.call(who=who, period=period)
     except InvalidInput as error:
-        raise BadArguments(str(error)) from None
-    raise BadArguments(f"Use /budget alone to see your budget. Owners can change limits: {_EXAMPLES}.")
+        raise BadArguments(error.text) from None
+    raise BadArguments(
+        say(
+            "budget.usage",
+            "Use /budget alone to see your budget. Owners can change limits: {examples}.",
+            examples=_EXAMPLES,
+        )
+    )
 
 
 BUDGET = Command(
@@ -162,10 +181,12 @@ BUDGET = Command(
     scopes=CommandScopes(read=READ, write=ADMIN),
     usage="[set | clear] [who] [day | month] [amount]",
     summary="Show what you may spend, and what you have spent",
-    help=(
+    help=say(
+        "command.budget.help",
         "Without arguments, shows your budget for today and this month, and when it resets. Owners can set and clear"
-        f" limits for {_WHO}. Amounts: {AMOUNT_EXAMPLES}. `clear` removes what was set here, so that the"
-        " server settings apply."
+        " limits for {who}. Amounts: {amounts}. `clear` removes what was set here, so that the server settings apply.",
+        who=_WHO,
+        amounts=AMOUNT_EXAMPLES,
     ),
     example="/budget set everyone day $2.50",
     parse=_parse_budget,

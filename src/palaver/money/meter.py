@@ -23,6 +23,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Write
 from palaver.core.errors import BudgetExceeded, PalaverError, StoreError
 from palaver.core.ids import new_model_call_id
+from palaver.core.texts import say
 from palaver.money import (
     calls_table as model_calls,
     service as overview,
@@ -57,7 +58,9 @@ ORPHAN_MARGIN = timedelta(minutes=5)  # a call that is older than a turn may be,
 PROFILE_KEY = "profile"  # the fact that names the profile of work without a session
 
 # Without a number: it would tell what is left of a budget that several people share.
-LIMITED_NOTICE = Notice("Little of the budget is left, so answers have to be shorter.", NoticeCode.ANSWER_LIMITED)
+LIMITED_NOTICE = Notice(
+    say("budget.little_left", "Little of the budget is left, so answers have to be shorter."), NoticeCode.ANSWER_LIMITED
+)
 
 log = logging.getLogger(__name__)
 

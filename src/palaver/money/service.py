@@ -47,9 +47,9 @@ _ALL = (BudgetScope.ALL, "")
 _CURSOR = re.compile(r"(all|person|job|profile):(.{0,200})", re.DOTALL)
 _COMMON_NAMES = {
     BudgetScope.ALL: "Everybody",
-    BudgetScope.PERSON: "Each person",
-    BudgetScope.JOB: "Each job",
-    BudgetScope.PROFILE: "Each profile",
+    BudgetScope.PERSON: say("budget.each_person", "Each person"),
+    BudgetScope.JOB: say("budget.each_job", "Each job"),
+    BudgetScope.PROFILE: say("budget.each_profile", "Each profile"),
 }
 
 
@@ -240,9 +240,14 @@ def find_subject(
     if len(matches) == 1:
         return matches[0][0]
     if not matches:
-        raise NotFound(f"There is no {scope.value} “{name[:60]}”.", name=name[:60])
+        raise NotFound(
+            say("budget.no_subject", "There is no {scope} “{name}”.", scope=scope.value, name=name[:60]), name=name[:60]
+        )
     listed = ", ".join(f"{subject} ({label})" if scope is BudgetScope.JOB else subject for subject, label in matches)
-    raise InvalidInput(f"Several match “{name[:60]}”. Use an id instead: {listed}.", matches=[m[0] for m in matches])
+    raise InvalidInput(
+        say("budget.several_match", "Several match “{name}”. Use an id instead: {list}.", name=name[:60], list=listed),
+        matches=[m[0] for m in matches],
+    )
 
 
 def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -> None:
@@ -251,20 +256,24 @@ def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -
     if not subject:
         return
     if key.scope is BudgetScope.ALL:
-        raise InvalidInput("The budget of everybody together has no subject.")
+        raise InvalidInput(say("budget.all_has_none", "The budget of everybody together has no subject."))
     if key.scope is BudgetScope.PROFILE:
         if subject not in profiles:
             known = ", ".join(profiles) or "none is configured"
-            raise NotFound(f"There is no profile “{subject[:60]}” ({known}).", profile=subject[:60])
+            raise NotFound(
+                say("budget.no_profile", "There is no profile “{name}” ({known}).", name=subject[:60], known=known),
+                profile=subject[:60],
+            )
     elif (key.scope, subject) not in budget_limits.load_names(tx, [(key.scope, subject)]):
-        raise NotFound(f"There is no {key.scope.value} {subject[:60]}.", subject=subject[:60])
+        raise NotFound(
+            say("budget.unknown", "There is no {scope} {name}.", scope=key.scope.value, name=subject[:60]),
+            subject=subject[:60],
+        )
 
 
 def _check_owner(principal: Principal) -> None:
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired(
-            say("money.owner_see_change_budgets", "Only an owner can see or change the budgets of others.")
-        )
+        raise OwnerRequired(say("budget.owners_only", "Only an owner can see or change the budgets of others."))
 
 
 def _parse_cursor(cursor: str | None) -> BudgetSubject | None:

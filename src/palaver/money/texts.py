@@ -22,9 +22,11 @@ from palaver.config.budget_rules import (
 from palaver.core.clock import to_micros
 from palaver.core.errors import BudgetExceeded, InvalidInput
 from palaver.core.source import ChatType
+from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.delivery.notices import notify_person
 from palaver.people import table as people
 from palaver.people.model import Role
+from palaver.sessions.policy import count_days, count_hours, count_minutes
 from palaver.sessions.turn import FailureCode, NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO
 
@@ -32,15 +34,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.config.budget_rules import BudgetKey, BudgetStatus, UnitAmounts
+    from palaver.config.budget_rules import BudgetStatus, UnitAmounts
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.money.hold import HoldRefused
     from palaver.sessions.gateway_config import GatewayConfig
 
 
-PERIOD_NAMES = {BudgetPeriod.DAY: "Today", BudgetPeriod.MONTH: "This month"}
-PERIOD_ADJECTIVES = {BudgetPeriod.DAY: "daily", BudgetPeriod.MONTH: "monthly"}
+PERIOD_NAMES = {
+    BudgetPeriod.DAY: say("budget.today", "Today"),
+    BudgetPeriod.MONTH: say("budget.this_month", "This month"),
+}
+_STATUS_PERIODS = {
+    BudgetPeriod.DAY: say("budget.of_today", "today"),
+    BudgetPeriod.MONTH: say("budget.of_month", "this month"),
+}
+_LIMIT_PERIODS = {BudgetPeriod.DAY: say("budget.daily", "daily"), BudgetPeriod.MONTH: say("budget.monthly", "monthly")}
+_NOUNS = {
+    BudgetPeriod.DAY: say("budget.day_budget", "daily budget"),
+    BudgetPeriod.MONTH: say("budget.month_budget", "monthly budget"),
+}
+_NO_LIMIT = say("budget.no_limit", "no limit")
+ALL_SUBJECT = say("budget.all", "Everybody together")
 SHARED_SCOPES = frozenset({BudgetScope.ALL, BudgetScope.PROFILE})  # of several people: their amounts are for owners
 
 
@@ -51,17 +66,18 @@ _NANOS_PER_CENT = 10_000_000
 def describe_named_status(status: BudgetStatus, name: str) -> str:
     """`Ada, today: $1.20 of $5.00 (24%) …`; without a subject, nothing is used: `Each person, daily: $5.00`."""
     if status.key.scope is BudgetScope.ALL or status.key.subject:
-        return f"{name}, {PERIOD_NAMES[status.key.period].lower()}: {describe_status(status)}."
+        return name + ", " + _STATUS_PERIODS[status.key.period] + ": " + describe_status(status) + "."
     limits = [format_amount(each.unit, each.limit) for each in status.amounts if each.limit is not None]
-    return f"{name}, {PERIOD_ADJECTIVES[status.key.period]}: {' and '.join(limits) or 'no limit'}."
+    limit = join_texts(say("text.and", " and "), limits) or _NO_LIMIT
+    return name + ", " + _LIMIT_PERIODS[status.key.period] + ": " + limit + "."
 
 
 def describe_status(status: BudgetStatus) -> str:
     """`$1.20 of $5.00 (24%), 12,000 of 200,000 tokens (6%); resets 2026-11-17 00:00 (Europe/Vienna)`."""
-    text = ", ".join(_describe_units(status))
+    text = join_texts(", ", _describe_units(status))
     if status.limit_nanos is None and status.limit_tokens is None:
-        text += "; no limit"
-    return f"{text}; resets {format_reset_time(status.resets_at, status.timezone)}"
+        text += "; " + _NO_LIMIT
+    return text + say("budget.resets", "; resets {time}", time=format_reset_time(status.resets_at, status.timezone))
 
 
 def _describe_units(status: BudgetStatus) -> Iterator[str]:
@@ -69,12 +85,23 @@ def _describe_units(status: BudgetStatus) -> Iterator[str]:
         unit, used, held, limit = amounts
         text = format_amount(unit, used)
         if limit is not None:
-            amount = format_dollars(used) if unit is BudgetUnit.USD else f"{used:,}"
-            text = f"{amount} of {format_amount(unit, limit)} ({amounts.percent}%)"
-        yield f"{text} (plus {format_amount(unit, held)} held for running calls)" if held else text
+            text = say(
+                "budget.share",
+                "{amount} of {limit} ({percent}%)",
+                amount=format_dollars(used) if unit is BudgetUnit.USD else used,
+                limit=format_amount(unit, limit),
+                percent=str(amounts.percent),
+            )
+        if held:
+            text += say("budget.held", " (plus {amount} held for running calls)", amount=format_amount(unit, held))
+        yield text
     if status.unpriced_calls:
-        calls = "1 call" if status.unpriced_calls == 1 else f"{status.unpriced_calls:,} calls"
-        yield f"plus {calls} whose price is unknown"
+        yield say_count(
+            "budget.unpriced",
+            status.unpriced_calls,
+            "plus {count} call whose price is unknown",
+            "plus {count} calls whose price is unknown",
+        )
 
 
 def format_reset_time(moment: datetime, timezone: str) -> str:
@@ -82,15 +109,18 @@ def format_reset_time(moment: datetime, timezone: str) -> str:
     return f"{moment.astimezone(ZoneInfo(timezone)):%Y-%m-%d %H:%M} ({timezone})"
 
 
-def name_budget(scope: BudgetScope, period: BudgetPeriod, subject_name: str) -> str:
-    """`your daily budget`, `the monthly budget of the profile “research”`."""
-    adjective = PERIOD_ADJECTIVES[period]
-    return {
-        BudgetScope.ALL: f"the {adjective} budget of everybody together",
-        BudgetScope.PERSON: f"your {adjective} budget",
-        BudgetScope.JOB: f"the {adjective} budget of the job “{subject_name}”",
-        BudgetScope.PROFILE: f"the {adjective} budget of the profile “{subject_name}”",
-    }[scope]
+def name_budget(scope: BudgetScope, period: BudgetPeriod, subject_name: str) -> Text:
+    """Name a budget at the start of a sentence: `Your daily budget`, `The monthly budget of the profile “research”`."""
+    noun = _NOUNS[period]
+    match scope:
+        case BudgetScope.ALL:
+            return say("budget.of_all", "The {budget} of everybody together", budget=noun)
+        case BudgetScope.PERSON:
+            return say("budget.yours", "Your {budget}", budget=noun)
+        case BudgetScope.JOB:
+            return say("budget.of_job", "The {budget} of the job “{name}”", budget=noun, name=subject_name)
+        case BudgetScope.PROFILE:
+            return say("budget.of_profile", "The {budget} of the profile “{name}”", budget=noun, name=subject_name)
 
 
 # ---- changing limits --------------------------------------------------------------------------------------------
@@ -109,7 +139,9 @@ def parse_set(text: str) -> tuple[str, BudgetPeriod, dict[BudgetUnit, int | None
     """Read whose limit to set, for which period, and the amounts by unit; `none` is no limit in any unit."""
     who, period, amount = _split(text)
     if amount is None:
-        raise InvalidInput(f"How much? Use {AMOUNT_EXAMPLES}. Example: `set all month $50`.")
+        raise InvalidInput(
+            say("budget.how_much", "How much? Use {amounts}. Example: `set all month $50`.", amounts=AMOUNT_EXAMPLES)
+        )
     unit, number = parse_amount(amount)
     return who, period, dict.fromkeys(BudgetUnit) if unit is None else {unit: number}
 
@@ -118,7 +150,9 @@ def parse_clear(text: str) -> tuple[str, BudgetPeriod]:
     """Read whose limit to clear, and for which period."""
     who, period, amount = _split(text)
     if amount is not None:
-        raise InvalidInput("`clear` removes a limit and takes no amount. Example: `clear Ada day`.")
+        raise InvalidInput(
+            say("budget.clear_amount", "`clear` removes a limit and takes no amount. Example: `clear Ada day`.")
+        )
     return who, period
 
 
@@ -141,8 +175,11 @@ def _split(text: str) -> tuple[str, BudgetPeriod, str | None]:
     match = _WORDS.fullmatch(text.strip()) if len(text) <= MAX_WORDS_CHARS else None
     if match is None:
         raise InvalidInput(
-            "Whose limit, and for a day or a month? Examples: `set all month $50`, `set Ada day 200k tokens`,"
-            " `clear job news day`."
+            say(
+                "budget.whose",
+                "Whose limit, and for a day or a month? Examples: `set all month $50`, `set Ada day 200k tokens`,"
+                " `clear job news day`.",
+            )
         )
     return match[1].strip(), BudgetPeriod(match[2].lower()), match[3]
 
@@ -165,58 +202,67 @@ def make_refusal(
         "resets_at": resets_at.isoformat(),
         "timezone": timezone,
     }
-    budget = describe_budget(key, subject_name)
+    budget = name_budget(key.scope, key.period, subject_name)
     if refusal.needed is None:
         return BudgetExceeded(_explain_unknown_price(budget, model), code=FailureCode.PRICE_UNKNOWN, **facts)
     if can_see_amounts:
         facts |= {"used": refusal.window.get_used(unit), "limit": refusal.window.get_limit(unit)}
-    text = (
-        f"{_explain_limit(refusal, budget, refusal.needed, can_see_amounts=can_see_amounts)} It resets"
-        f" {format_reset(resets_at, now, timezone)}. An owner can raise it:"
-        f" `{_format_command(refusal, subject_name, can_see_amounts=can_see_amounts)}`."
+    text = say(
+        "budget.refused",
+        "{reason} It resets {time}. An owner can raise it: `{command}`.",
+        reason=_explain_limit(refusal, budget, refusal.needed, can_see_amounts=can_see_amounts),
+        time=format_reset(resets_at, now, timezone),
+        command=_format_command(refusal, subject_name, can_see_amounts=can_see_amounts),
     )
     return BudgetExceeded(text, code=FailureCode.BUDGET_EXCEEDED, **facts)
 
 
-def describe_budget(key: BudgetKey, subject_name: str) -> str:
-    """Say whose budget it is, and of which period, at the start of a sentence: "Your daily budget"."""
-    name = name_budget(key.scope, key.period, subject_name)
-    return f"{name[0].upper()}{name[1:]}"
-
-
 def format_reset(resets_at: datetime, now: datetime, timezone: str) -> str:
     """Say when a window ends: "at 2026-11-17 00:00 (Europe/Vienna), in 5 hours"."""
-    return f"at {format_reset_time(resets_at, timezone)}, {_format_wait(resets_at, now)}"
+    wait = _format_wait(resets_at, now)
+    return say("budget.reset_at", "at {time}, in {wait}", time=format_reset_time(resets_at, timezone), wait=wait)
 
 
 def _explain_limit(refusal: HoldRefused, budget: str, needed: int, *, can_see_amounts: bool) -> str:
     unit, window = refusal.unit, refusal.window
     used, limit = window.get_used(unit), window.get_limit(unit) or 0
     if not can_see_amounts:
-        return f"{budget} is used up."
+        return say("budget.used_up", "{budget} is used up.", budget=budget)
     if used >= limit:
-        return f"{budget} is used up: {format_amount(unit, used)} of {format_amount(unit, limit)}."
-    left = f"{format_amount(unit, limit - used)} of {format_amount(unit, limit)}"
-    return f"{budget} has only {left} left, and this answer may need {format_amount(unit, needed)}."
+        return say(
+            "budget.reached",
+            "{budget} is used up: {used} of {limit}.",
+            budget=budget,
+            used=format_amount(unit, used),
+            limit=format_amount(unit, limit),
+        )
+    return say(
+        "budget.too_little",
+        "{budget} has only {left} of {limit} left, and this answer may need {needed}.",
+        budget=budget,
+        left=format_amount(unit, limit - used),
+        limit=format_amount(unit, limit),
+        needed=format_amount(unit, needed),
+    )
 
 
 def _explain_unknown_price(budget: str, model: str) -> str:
-    return (
-        f"{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in the server"
-        f' settings, in dollars per million tokens: `prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`'
+    return say(
+        "budget.price_unknown",
+        "{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in the server"
+        " settings, in dollars per million tokens: {example}",
+        budget=budget,
+        model=model,
+        example=f'`prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`',
     )
 
 
 def _format_wait(resets_at: datetime, now: datetime) -> str:
-    """Say how long it takes until a window ends: "in 5 hours"."""
+    """Say how long it takes until a window ends: "5 hours"."""
     minutes = max(round((resets_at - now).total_seconds() / 60), 1)
     if minutes < 60:
-        number, word = minutes, "minute"
-    elif minutes < 48 * 60:
-        number, word = round(minutes / 60), "hour"
-    else:
-        number, word = round(minutes / (24 * 60)), "day"
-    return f"in {number} {word}" if number == 1 else f"in {number} {word}s"
+        return count_minutes(minutes)
+    return count_hours(round(minutes / 60)) if minutes < 48 * 60 else count_days(round(minutes / (24 * 60)))
 
 
 def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> str:
@@ -320,13 +366,22 @@ def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notic
         "resets_at": status.resets_at.isoformat(),
         "timezone": status.timezone,
     }
-    told_amounts = ""
+    told_amounts: str = ""
     if can_see_amounts:
         facts |= {"used": used, "limit": limit}
-        told_amounts = f" ({format_amount(unit, used)} of {format_amount(unit, limit)})"
+        told_amounts = say(
+            "budget.amounts", " ({used} of {limit})", used=format_amount(unit, used), limit=format_amount(unit, limit)
+        )
     name = name_budget(status.key.scope, status.key.period, status.subject_name)
     reset = format_reset_time(status.resets_at, status.timezone)
-    text = f"{name[0].upper()}{name[1:]} is {percent}% used{told_amounts}. It resets at {reset}."
+    text = say(
+        "budget.nearly_used",
+        "{budget} is {percent}% used{amounts}. It resets at {time}.",
+        budget=name,
+        percent=str(percent),
+        amounts=told_amounts,
+        time=reset,
+    )
     return Notice(text, NoticeCode.BUDGET_NEARLY_USED, facts)
 
 

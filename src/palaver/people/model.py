@@ -27,6 +27,7 @@ from palaver.core.errors import (
     WeakPassword,
 )
 from palaver.core.text import normalize_unicode
+from palaver.core.texts import say
 from palaver.core.titles import clean_title
 
 if TYPE_CHECKING:
@@ -105,7 +106,12 @@ def check_action_allowed(principal: Principal, action: Action, *, shared: bool) 
     """Raise OwnerRequired unless this principal may do this with a conversation that they see."""
     if principal.role is Role.OWNER or not shared or action in _ALLOWED_IN_SHARED:
         return
-    raise OwnerRequired(f"Only an owner can {action} a conversation that several people share.", action=action)
+    raise OwnerRequired(
+        say(
+            "role.shared_action", "Only an owner can {action} a conversation that several people share.", action=action
+        ),
+        action=action,
+    )
 
 
 def check_is_owner(principal: Principal, problem: str = "") -> None:
@@ -116,7 +122,7 @@ def check_is_owner(principal: Principal, problem: str = "") -> None:
 
 def check_can_view_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see the conversations of all people."""
-    check_is_owner(principal, "Only an owner can view the conversations of other people.")
+    check_is_owner(principal, say("role.others", "Only an owner can view the conversations of other people."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,8 +483,18 @@ def check_permission(
     if can_use_command(principal.role, command, guest_commands):
         return
     if principal.role is Role.MEMBER:
-        raise OwnerRequired(f"Only an owner can use /{command}. Use /help to see your commands.", command=command)
-    raise NotAllowed(f"Guests can't use /{command}. Use /help to see your commands.", command=command)
+        raise OwnerRequired(
+            say(
+                "role.owner_command",
+                "Only an owner can use /{command}. Use /help to see your commands.",
+                command=command,
+            ),
+            command=command,
+        )
+    raise NotAllowed(
+        say("role.guest_command", "Guests can't use /{command}. Use /help to see your commands.", command=command),
+        command=command,
+    )
 
 
 def find_guest_command_problem(guest_commands: Collection[str], known: Collection[str]) -> str | None:

@@ -17,6 +17,7 @@ from palaver.core.engines.base import Write
 from palaver.core.errors import InvalidInput
 from palaver.core.fair_slots import FairSlots
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import say
 from palaver.people.model import Action, check_permission
 from palaver.sessions import (
     inbound_table as inbound_messages,
@@ -177,10 +178,10 @@ def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> Ses
 
 
 _CHAT_TYPES: Final = {
-    ChatType.DM: "direct messages",
-    ChatType.GROUP: "groups",
-    ChatType.CHANNEL: "channels",
-    ChatType.THREAD: "threads",
+    ChatType.DM: say("chats.dm", "direct messages"),
+    ChatType.GROUP: say("chats.group", "groups"),
+    ChatType.CHANNEL: say("chats.channel", "channels"),
+    ChatType.THREAD: say("chats.thread", "threads"),
 }
 
 
@@ -202,12 +203,14 @@ def describe_origin(setting_key: str) -> str:
     """Say for whom a reset policy is set: for a profile, a platform, a type of chats, or by default."""
     section, _, name = setting_key.partition(".")
     if (profile := _find_profile(setting_key)) is not None:
-        return f"set for the profile “{profile}”"
+        return say("reset.set_for_profile", "set for the profile “{profile}”", profile=profile)
     if section == "reset_by_platform" and Platform(name) in MULTI_SESSION_PLATFORMS:
-        return "conversations on the page and in the API never restart automatically"
+        return say("reset.not_here", "conversations on the page and in the API never restart automatically")
     if section == "reset_by_platform":
-        return f"set for {Platform(name).label}"
-    return f"set for {_CHAT_TYPES[ChatType(name)]}" if section == "reset_by_type" else "default"
+        return say("reset.set_for", "set for {where}", where=Platform(name).label)
+    if section == "reset_by_type":
+        return say("reset.set_for", "set for {where}", where=_CHAT_TYPES[ChatType(name)])
+    return say("text.default", "default")
 
 
 def _find_profile(setting_key: object) -> str | None:

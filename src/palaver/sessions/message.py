@@ -20,6 +20,7 @@ from typing import Any, Final
 from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage
 from palaver.core.text import MAX_JSON_DEPTH, JsonTooDeep, is_storable, measure_json, strip_markdown
+from palaver.core.texts import Text, say
 from palaver.sessions.sent_message import find_sent_by
 from palaver.sessions.speech import ATTACHMENT_PART_TYPE, MAX_TRANSCRIPT_CHARS, TRANSCRIPT_ERROR_KEY, TRANSCRIPT_KEY
 
@@ -265,6 +266,17 @@ def _read_extra(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MAX_MESSAGE_CHARS: Final = 200_000  # of its text
+
+
+def describe_too_long(length: int) -> Text:
+    return say(
+        "message.too_long",
+        "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved.",
+        length=str(length),
+        limit=str(MAX_MESSAGE_CHARS),
+    )
+
+
 MAX_MESSAGE_PARTS: Final = 100
 MAX_FIELD_CHARS: Final = 1000  # of the id, the name and the type of a file
 TEXT_PART_TYPE: Final = "text"

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from palaver.core.errors import ConfigError
-from palaver.core.texts import say
+from palaver.core.texts import Text, say, say_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +54,11 @@ class ResetPolicy:
         for field in fields(self):
             check_field(field.name, getattr(self, field.name))
         object.__setattr__(self, "mode", ResetMode(self.mode))
+
+    @property
+    def clock(self) -> str:
+        """The local time of the daily reset: `04:00`."""
+        return f"{self.at_hour:02}:00"
 
     @property
     def zone(self) -> ZoneInfo:
@@ -155,29 +160,45 @@ def compute_reset_time(policy: ResetPolicy, last_activity: datetime) -> datetime
 
 def explain_reset(
     reason: ResetReason, policy: ResetPolicy, profile: str | None = None, kept_profile: str | None = None
-) -> str:
+) -> Text:
     """Return the sentence that tells a person why their conversation was reset.
 
     `profile` is the profile of the old conversation, if the policy is that of the profile; `kept_profile` is the one
     that the new conversation has taken over.
     """
-    old = "This conversation" if profile is None else f"The conversation with the profile “{profile}”"
-    where = "here" if profile is None else f"with the profile “{profile}”"
+    old, where = say("reset.this", "This conversation"), say("reset.here", "here")
+    if profile is not None:
+        old = say("reset.this_profile", "The conversation with the profile “{profile}”", profile=profile)
+        where = say("reset.here_profile", "with the profile “{profile}”", profile=profile)
     match reason:
         case ResetReason.IDLE if policy.mode not in {ResetMode.IDLE, ResetMode.BOTH}:  # it has changed since
-            why = f"{old} was idle for a while"
+            why = say("reset.was_idle", "{old} was idle for a while", old=old)
         case ResetReason.IDLE:
-            why = f"{old} was idle for more than {_format_minutes(policy.idle_minutes)}"
+            time = format_minutes(policy.idle_minutes)
+            why = say("reset.was_idle_for", "{old} was idle for more than {time}", old=old, time=time)
         case ResetReason.DAILY if policy.mode not in {ResetMode.DAILY, ResetMode.BOTH}:
-            why = f"Conversations {where} restarted every day"
+            why = say("reset.was_daily", "Conversations {where} restarted every day", where=where)
         case ResetReason.DAILY:
-            why = f"Conversations {where} restart every day at {policy.at_hour:02}:00 ({policy.timezone})"
+            why = say(
+                "reset.is_daily",
+                "Conversations {where} restart every day at {time} ({timezone})",
+                where=where,
+                time=policy.clock,
+                timezone=policy.timezone,
+            )
         case _:
             assert_never(reason)
-    kept = ""
-    if kept_profile is not None:
-        kept = " with the same profile" if kept_profile == profile else f" with the same profile, “{kept_profile}”"
-    return f"{why}, so a new one was started{kept}. Use /restore to go back to the old one."
+    kept: str = ""
+    if kept_profile is not None and kept_profile == profile:
+        kept = say("reset.kept", " with the same profile")
+    elif kept_profile is not None:
+        kept = say("reset.kept_profile", " with the same profile, “{profile}”", profile=kept_profile)
+    return say(
+        "reset.explained",
+        "{why}, so a new one was started{kept}. Use /restore to go back to the old one.",
+        why=why,
+        kept=kept,
+    )
 
 
 # ---- time --------------------------------------------------------------------------------------------------
@@ -216,12 +237,23 @@ def _to_local(instant: datetime, zone: ZoneInfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def _format_minutes(minutes: int) -> str:
+def format_minutes(minutes: int) -> Text:
     """Format minutes in the largest unit that divides them; one day is written as 24 hours."""
     if minutes % 1440 == 0 and minutes > 1440:
-        return f"{minutes // 1440} days"
-    number, unit = (minutes // 60, "hour") if minutes % 60 == 0 else (minutes, "minute")
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+        return count_days(minutes // 1440)
+    return count_hours(minutes // 60) if minutes % 60 == 0 else count_minutes(minutes)
+
+
+def count_days(number: int) -> Text:
+    return say_count("time.days", number, "{count} day", "{count} days")
+
+
+def count_hours(number: int) -> Text:
+    return say_count("time.hours", number, "{count} hour", "{count} hours")
+
+
+def count_minutes(number: int) -> Text:
+    return say_count("time.minutes", number, "{count} minute", "{count} minutes")
 
 
 # ---- valid values of the fields ----------------------------------------------------------------------------

@@ -127,10 +127,10 @@ def parse_query(text: str, *, is_typing: bool = False) -> Query:
     if len(text) > MAX_QUERY_CHARS:
         raise InvalidInput(
             say(
-                "sessions.query_search_most_characters",
-                "query: a search has at most {limit} characters; this one has {count}. Shorten it.",
-                limit=MAX_QUERY_CHARS,
-                count=len(text),
+                "search.too_long",
+                "query: a search has at most {limit} characters; this one has {length}. Shorten it.",
+                limit=str(MAX_QUERY_CHARS),
+                length=str(len(text)),
             ),
             key="query",
             limit=MAX_QUERY_CHARS,
@@ -147,8 +147,13 @@ def parse_query(text: str, *, is_typing: bool = False) -> Query:
     word_count = sum(len(term.words) for term in terms)
     if word_count > MAX_QUERY_WORDS:
         raise InvalidInput(
-            f"query: a search has at most {MAX_QUERY_WORDS} words; this one has {word_count}. Leave some out."
-            " In Chinese, Japanese, Korean, Thai and similar scripts every character counts as a word.",
+            say(
+                "search.too_many_words",
+                "query: a search has at most {limit} words; this one has {number}. Leave some out. In Chinese,"
+                " Japanese, Korean, Thai and similar scripts every character counts as a word.",
+                limit=str(MAX_QUERY_WORDS),
+                number=str(word_count),
+            ),
             key="query",
             limit=MAX_QUERY_WORDS,
         )
@@ -461,7 +466,15 @@ def parse_archived(text: str) -> ArchivedFilter:
         return ArchivedFilter(text.lower())
     except ValueError:
         names = ", ".join(ArchivedFilter)
-        raise InvalidInput(f"archived: {text!r} is not allowed. Use one of {names}.", key="archived") from None
+        raise InvalidInput(
+            say(
+                "search.bad_archived",
+                "archived: {text} is not allowed. Use one of {names}.",
+                text=repr(text),
+                names=names,
+            ),
+            key="archived",
+        ) from None
 
 
 def start_of_day(day: date, zone: tzinfo) -> datetime:
@@ -476,5 +489,8 @@ def _parse_day(key: str, text: str | None) -> date | None:
     except ValueError:
         day = None
     if day is None or not _FIRST_YEAR <= day.year <= _LAST_YEAR:
-        raise InvalidInput(f"{key}: {text!r} is not a date. Write it as 2026-01-31.", key=key)
+        raise InvalidInput(
+            say("search.bad_date", "{key}: {text} is not a date. Write it as 2026-01-31.", key=key, text=repr(text)),
+            key=key,
+        )
     return day

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import InvalidInput, LimitReached, NotFound
 from palaver.core.ids import PersonId  # noqa: TC001
 from palaver.core.text import is_storable, make_storable, strip_markdown
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,15 +174,24 @@ class FileUsage:
         """Raise `FileQuotaReached` if this is more than a person may store."""
         if self.size > max_bytes:
             raise FileQuotaReached(
-                f"Your files use {self.size / 1_000_000:.0f} of {max_bytes / 1_000_000:.0f} MB, with this one. Delete"
-                " conversations that have files; what you have uploaded and not sent is deleted after a day.",
+                say(
+                    "files.full",
+                    "Your files use {size} of {limit} MB, with this one. Delete conversations that have files; what you"
+                    " have uploaded and not sent is deleted after a day.",
+                    size=f"{self.size / 1000000:.0f}",
+                    limit=str(f"{max_bytes / 1000000:.0f}"),
+                ),
                 what="bytes",
                 used_bytes=self.size,
                 limit_bytes=max_bytes,
             )
         if self.file_count > MAX_FILES_PER_PERSON:
             raise FileQuotaReached(
-                f"You can store up to {MAX_FILES_PER_PERSON} files. Delete conversations that have files.",
+                say(
+                    "files.too_many",
+                    "You can store up to {limit} files. Delete conversations that have files.",
+                    limit=str(MAX_FILES_PER_PERSON),
+                ),
                 what="files",
                 limit=MAX_FILES_PER_PERSON,
             )

@@ -11,6 +11,7 @@ from palaver.core.engines.base import Conflict, fetch_value
 from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.core.ids import new_session_id, parse_session_id
 from palaver.core.source import ChatType, encode_source
+from palaver.core.texts import say
 from palaver.core.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
@@ -276,7 +277,12 @@ def rename(
         if others:
             free = find_free_title(tx, session_row, clean)
             raise TitleTaken(
-                f"You already have a conversation titled {others[0].session.title!r}. {free!r} is free.",
+                say(
+                    "title.taken",
+                    "You already have a conversation titled {title}. {available} is free.",
+                    title=repr(others[0].session.title),
+                    available=repr(free),
+                ),
                 title=clean,
                 available_title=free,
             )
@@ -388,7 +394,10 @@ def fork(
     elif at_seq is not None:
         end = events.find_exchange_end(tx, session_row.no, at_seq)
     if end is None:
-        raise InvalidInput(f"There is no message number {at_seq} in this conversation.", at=at_seq)
+        raise InvalidInput(
+            say("branch.no_message", "There is no message number {seq} in this conversation.", seq=str(at_seq)),
+            at=at_seq,
+        )
     session = session_row.session
     place = SessionPlace(
         key=session.key,

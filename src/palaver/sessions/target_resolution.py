@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, TypeVar
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.sessions.context import format_prompt_target, needs_raw_ids, quote_chat_text
 from palaver.sessions.targets import DeliveryTarget, format_chat_target, parse_target, strip_quotes
 
@@ -35,7 +36,7 @@ def find_shown_place(text: str, places: Iterable[P], redactor: Redactor | None) 
     spelled = f"{platform.strip().lower()}{at}{account.strip()}:{chat}"
     matches = {make_target(place): place for place in places if spelled in _list_spellings(place, redactor)}
     if len(matches) > 1:
-        raise InvalidInput(f"{quote_chat_text(text)} matches two chats.", target=text)
+        raise InvalidInput(say("target.two", "{text} matches two chats.", text=quote_chat_text(text)), target=text)
     return next(iter(matches.values()), None)
 
 

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.source import Platform
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from palaver.sessions.delivery import Address
@@ -59,16 +60,23 @@ def parse_target(text: str) -> DeliveryTarget:
     try:
         platform = Platform(platform_name.strip())
     except InvalidSource:
-        raise InvalidInput(f"target: {text!r} is not valid. {TARGET_HELP}", target=text) from None
+        raise InvalidInput(
+            say("target.bad", "target: {text} is not valid. {help}", text=repr(text), help=TARGET_HELP), target=text
+        ) from None
     if not colon:
         return DeliveryTarget("home", platform, account=unquote(account))
     chat_id, thread_id = split_chat(platform, rest)
     if platform == Platform.LOCAL or not chat_id or thread_id == "":
-        raise InvalidInput(f"target: {text!r} names no chat. {TARGET_HELP}", target=text)
+        raise InvalidInput(
+            say("target.no_chat", "target: {text} names no chat. {help}", text=repr(text), help=TARGET_HELP),
+            target=text,
+        )
     return DeliveryTarget("chat", platform, chat_id, thread_id, unquote(account))
 
 
-TARGET_HELP: Final = "Use origin, local, a platform such as telegram, or platform:chat or platform:chat:thread."
+TARGET_HELP: Final = say(
+    "target.help", "Use origin, local, a platform such as telegram, or platform:chat or platform:chat:thread."
+)
 
 
 def strip_quotes(text: str) -> str:

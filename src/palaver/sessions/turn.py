@@ -17,6 +17,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from palaver.core.texts import Text, say, say_count
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -80,24 +82,36 @@ class InterruptReason(StrEnum):
     SERVER_CRASHED = "server_restarted"  # it died while a tool with side effects ran
     ACCESS_ENDED = "access_ended"  # its person lost access before it started
 
-    def explain(self, minutes: int | None = None) -> str:
+    def explain(self, minutes: int | None = None) -> Text:
         """Return the reason as a sentence; `minutes` is the time limit of a turn."""
-        limit = "1 minute" if minutes == 1 else f"{minutes or 'several'} minutes"
-        return _INTERRUPT_TEXTS[self].format(limit=limit)
+        if self is InterruptReason.TIMED_OUT and minutes:
+            return say_count(
+                "interrupted.timed_out",
+                minutes,
+                "The answer took longer than {count} minute, so I stopped.",
+                "The answer took longer than {count} minutes, so I stopped.",
+            )
+        return _INTERRUPT_TEXTS[self]
 
 
 _INTERRUPT_TEXTS = {
-    InterruptReason.STOPPED: "stopped",
-    InterruptReason.NEW_MESSAGE: "A new message arrived.",
-    InterruptReason.TIMED_OUT: "The answer took longer than {limit}, so I stopped.",
-    InterruptReason.SERVER_STOPPED: (
-        "Palaver shut down during this answer. What its tools have already done stays done."
+    InterruptReason.STOPPED: say("interrupted.stopped", "stopped"),
+    InterruptReason.NEW_MESSAGE: say("interrupted.new_message", "A new message arrived."),
+    InterruptReason.TIMED_OUT: say(
+        "interrupted.took_too_long", "The answer took longer than several minutes, so I stopped."
     ),
-    InterruptReason.SERVER_CRASHED: (
+    InterruptReason.SERVER_STOPPED: say(
+        "interrupted.server_stopped",
+        "Palaver shut down during this answer. What its tools have already done stays done.",
+    ),
+    InterruptReason.SERVER_CRASHED: say(
+        "interrupted.server_crashed",
         "Palaver stopped while a tool was running, so we don't know if the tool finished. Tell me how you want to"
-        " continue."
+        " continue.",
     ),
-    InterruptReason.ACCESS_ENDED: "The person who sent this message lost access before it was answered.",
+    InterruptReason.ACCESS_ENDED: say(
+        "interrupted.access_ended", "The person who sent this message lost access before it was answered."
+    ),
 }
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.errors import InvalidInput, NothingToDo, NothingToRestore
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.sessions import log_table as events
 from palaver.sessions.events import VERSION_KINDS, Compaction, EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
@@ -93,13 +94,25 @@ def start_version(
         question_seq,
     )
     if question is None:
-        raise InvalidInput(f"There is no message number {question_seq} to edit or ask again here.", seq=question_seq)
+        raise InvalidInput(
+            say(
+                "version.no_message",
+                "There is no message number {seq} to edit or ask again here.",
+                seq=str(question_seq),
+            ),
+            seq=question_seq,
+        )
     group = _find_group(tx, session_no, question_seq)
     changes = _load_changes(tx, session_no, group)
     number = (changes[-1].count if changes else 1) + 1
     if number > MAX_VERSIONS:
         raise InvalidInput(
-            f"A message can have up to {MAX_VERSIONS} versions. Use /branch instead.", limit=MAX_VERSIONS
+            say(
+                "version.too_many",
+                "A message can have up to {limit} versions. Use /branch instead.",
+                limit=str(MAX_VERSIONS),
+            ),
+            limit=MAX_VERSIONS,
         )
     info = VersionInfo(
         group=group, number=number, count=number, has_edits=is_edit or any(each.has_edits for each in changes[-1:])
@@ -119,13 +132,21 @@ def choose_version(
     current = changes[-1] if changes else None
     first_seq = _find_message_seq(changes, group, current.version) if current else group
     if current is None or not _is_visible(tx, session_no, first_seq):
-        raise NothingToDo("This message has no other versions.")
+        raise NothingToDo(say("version.no_others", "This message has no other versions."))
     if not 1 <= number <= current.count:
         raise InvalidInput(
-            f"There is no version {number}. Use a number from 1 to {current.count}.", limit=current.count
+            say(
+                "version.unknown",
+                "There is no version {number}. Use a number from 1 to {total}.",
+                number=number,
+                total=current.count,
+            ),
+            limit=current.count,
         )
     if number == current.version:
-        raise NothingToDo(f"Version {number} of {current.count} is already in use.")
+        raise NothingToDo(
+            say("version.same", "Version {number} of {total} is already in use.", number=number, total=current.count)
+        )
     left = _find_left(changes, number)
     info = VersionInfo(group=group, number=number, count=current.count, has_edits=current.has_edits)
     shared_compaction_seq = _find_compaction(tx, session_no, first_seq=group)
@@ -438,7 +459,9 @@ def create(
     if (
         fetch_value(tx, sql, session_no, new.last_replaced_seq) is not None
     ):  # an undo or rewrite hides every message from some point on
-        raise InvalidInput("The conversation changed while it was being summarized. Try again.")
+        raise InvalidInput(
+            say("compress.changed", "The conversation changed while it was being summarized. Try again.")
+        )
     summary = make_storable(new.summary)
     facts: dict[str, object] = {
         "summary": summary,
@@ -468,10 +491,17 @@ def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | 
     """Undo the compaction in effect and return it; the one before it, if any, takes effect again."""
     seq = _lock_current(tx, session_no)
     if seq is None:
-        raise NothingToRestore("This conversation has no summary: the agent already sees all of it.")
+        raise NothingToRestore(
+            say("restore.no_summary", "This conversation has no summary: the agent already sees all of it.")
+        )
     compaction, previous_seq = _load(tx, session_no, seq)
     if compaction is None:
-        raise NothingToRestore("The summary can't be read, so it isn't used: the agent already sees all messages.")
+        raise NothingToRestore(
+            say(
+                "restore.unreadable",
+                "The summary can't be read, so it isn't used: the agent already sees all messages.",
+            )
+        )
     events.append_event(
         tx,
         session_no,

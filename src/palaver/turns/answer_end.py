@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import AgentError, InvalidInput, NothingToDo, StoreError
+from palaver.core.texts import say
 from palaver.sessions.turn import FailureCode, InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from palaver.core.errors import PalaverError
 
-INTERNAL_ERROR_REASON = "Internal error in Palaver ({kind}). See its log for details."
 # The facts of an error that are kept with the end of its answer.
 FAILURE_FACTS = (
     *("code", "provider", "provider_title", "model", "seconds", "limit", "status", "detail"),
@@ -26,7 +26,7 @@ FAILURE_FACTS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEnded:
     state: TurnState = TurnState.DONE
-    error: str = ""  # why it was not completed, in English
+    error: str = ""  # why it was not completed
     facts: Mapping[str, Any] = field(default_factory=dict)  # the code of the error, or the reason, and their details
     usage: TurnUsage = field(default_factory=TurnUsage)  # of all calls together, where nothing else records them
 
@@ -41,7 +41,7 @@ def explain_error(error: BaseException, timeout: timedelta, *, timed_out: bool) 
 
 def explain_failure(error: PalaverError, fact_names: Iterable[str] = FAILURE_FACTS) -> AnswerEnded:
     facts = {name: error.facts[name] for name in fact_names if error.facts.get(name) is not None}
-    return AnswerEnded(state=TurnState.FAILED, error=str(error), facts={"code": error.code} | facts)
+    return AnswerEnded(state=TurnState.FAILED, error=error.text, facts={"code": error.code} | facts)
 
 
 def explain_interruption(reason: InterruptReason, timeout: timedelta | None = None) -> AnswerEnded:
@@ -55,4 +55,5 @@ def explain_mistake(error: BaseException) -> AnswerEnded:
     """Return the end of an answer whose driver raised what it should not. The caller logs it."""
     kind = type(error).__name__
     facts = {"code": FailureCode.INTERNAL_ERROR.value, "error": kind}
-    return AnswerEnded(state=TurnState.FAILED, error=INTERNAL_ERROR_REASON.format(kind=kind), facts=facts)
+    text = say("answer.internal_error", "Internal error in Palaver ({kind}). See its log for details.", kind=kind)
+    return AnswerEnded(state=TurnState.FAILED, error=text, facts=facts)

@@ -15,6 +15,7 @@ from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, Tool
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
+from palaver.core.texts import join_texts, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.jobs.run_end import EndedTurn, finish_job_run
@@ -89,7 +90,7 @@ def finish_turn(
     people who want to know more; they are not sent to a chat. `notices` are sent to the chat before the answer,
     `closing_notices` after it.
     """
-    state, error = end.state, end.error or None
+    state, error = end.state, str(end.error) or None
     facts = {"reason": error, **end.facts}
     is_stopped = facts["reason"] == InterruptReason.STOPPED
     stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
@@ -113,7 +114,7 @@ def finish_turn(
             run_id=str(lease.facts[JOB_RUN_KEY]),
             turn_no=lease.turn_no,
             state=state,
-            error=error,
+            error=end.error or None,
             facts=facts,
             messages=messages,
         )
@@ -122,7 +123,7 @@ def finish_turn(
         push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
-        ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
+        ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name)
         for notice in notices:
             _send_notice(tx, lease, lease.address, notice, now)
         _enqueue_answer(tx, lease, lease.address, messages, ending, now)
@@ -158,7 +159,7 @@ def _enqueue_answer(
     if parts or attachment_ids:
         delivery = deliveries.NewDelivery(
             address=address,
-            content="\n\n".join([*_format_quotes(tx, lease), *parts]),
+            content=join_texts("\n\n", [*_format_quotes(tx, lease), *parts]),
             session_no=lease.session_no,
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
@@ -173,7 +174,9 @@ def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now
 
 def _load_name(tx: Transaction, person_id: PersonId | None) -> str:
     name = people.load_names(tx, [person_id]).get(person_id, "") if person_id else ""
-    return escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or "someone else"
+    return escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or say(
+        "answer.someone_else", "someone else"
+    )
 
 
 def record_orphan_usage(tx: Transaction, lease: TurnLease, usages: Sequence[TurnUsage], now: int) -> None:
@@ -196,8 +199,13 @@ def _format_quotes(tx: Transaction, lease: TurnLease) -> list[str]:
 
 def format_quote(name: str, text: str) -> str:
     """Quote a question from the web for people elsewhere: always on one line, with Markdown escaped."""
-    author = escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or "Someone"
-    return f"> {author}, from the web: {escape_markdown(text, MAX_QUOTE_CHARS) or '(attachment)'}"
+    author = escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS)
+    return say(
+        "answer.quote",
+        "> {author}, from the web: {message}",
+        author=author or say("answer.someone", "Someone"),
+        message=escape_markdown(text, MAX_QUOTE_CHARS) or say("answer.attachment", "(attachment)"),
+    )
 
 
 def format_ending(
@@ -207,11 +215,15 @@ def format_ending(
     if state is TurnState.DONE:
         return ""
     if state is TurnState.FAILED:
-        failure = "I couldn't summarize the conversation." if kind is TurnKind.COMPACT else "I couldn't answer."
-        return f"{failure} {error}"
+        reason = error or ""
+        if kind is TurnKind.COMPACT:
+            return say("answer.no_summary", "I couldn't summarize the conversation. {reason}", reason=reason)
+        return say("answer.failed", "I couldn't answer. {reason}", reason=reason)
+    if is_stopped and stopper_name:
+        return say("answer.stopped_by", "(Stopped by {name})", name=stopper_name)
     if is_stopped:
-        return f"(Stopped by {stopper_name})" if stopper_name else "(Stopped)"
-    return f"(Interrupted. {error})"
+        return say("answer.stopped", "(Stopped)")
+    return say("answer.interrupted", "(Interrupted. {reason})", reason=error or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentError, ContextOverflow, InvalidInput, NothingToCompact, NothingToDo
+from palaver.core.texts import say, say_count
 from palaver.delivery.notices import send_notice_to_address
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
@@ -54,15 +55,25 @@ if TYPE_CHECKING:
 
 
 _MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often
-LIMITED_SUMMARY_ERROR = "What is left of the budget is not enough for a summary, so nothing was changed."
+LIMITED_SUMMARY_ERROR = say(
+    "compaction.no_budget", "What is left of the budget is not enough for a summary, so nothing was changed."
+)
 SUMMARIZED_NOTICE = Notice(
-    "This conversation was too long for the model, so the agent now sees a summary of it.", NoticeCode.SUMMARIZED
+    say(
+        "compaction.summarized", "This conversation was too long for the model, so the agent now sees a summary of it."
+    ),
+    NoticeCode.SUMMARIZED,
 )
 OMITTED_NOTICE = Notice(
-    "This conversation was too long for the model, so the agent no longer sees its oldest messages.", NoticeCode.OMITTED
+    say(
+        "compaction.omitted",
+        "This conversation was too long for the model, so the agent no longer sees its oldest messages.",
+    ),
+    NoticeCode.OMITTED,
 )
 SHORTENED_NOTICE = Notice(
-    "A message was too long for the model, so the agent sees a shortened version of it.", NoticeCode.SHORTENED
+    say("compaction.shortened", "A message was too long for the model, so the agent sees a shortened version of it."),
+    NoticeCode.SHORTENED,
 )
 log = logging.getLogger(__name__)
 
@@ -132,7 +143,7 @@ class Compactor:
             messages = await files.prepare_for_model(lease.session_id, messages, images=False)
         if estimate_message_tokens(messages) < min_tokens:
             raise NothingToCompact
-        self._send_notice(Notice("Summarizing older messages…", NoticeCode.SUMMARIZING))
+        self._send_notice(Notice(say("compaction.working", "Summarizing older messages…"), NoticeCode.SUMMARIZING))
 
         meter = self._dependencies.budgets.make_meter(lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice)
 
@@ -246,19 +257,27 @@ def _halve(messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]
 def format_compaction_notice(compaction: Compaction) -> str:
     """Format what people in a chat are told about a compaction that they did not ask for."""
     count = compaction.message_count
-    messages = "1 older message" if count == 1 else f"{count} older messages"
-    change = f"no longer sees {messages}" if compaction.omitted_count else f"now sees a summary of {messages}"
-    return (
-        f"This conversation is getting too long for the model, so the agent {change}. Nothing was deleted. Use /restore"
-        " to undo this."
+    messages = say_count("compaction.messages", count, "{count} older message", "{count} older messages")
+    if compaction.omitted_count:
+        change = say("compaction.no_longer_sees", "no longer sees {messages}", messages=messages)
+    else:
+        change = say("compaction.sees_summary", "now sees a summary of {messages}", messages=messages)
+    return say(
+        "compaction.notice",
+        "This conversation is getting too long for the model, so the agent {change}. Nothing was deleted. Use /restore"
+        " to undo this.",
+        change=change,
     )
 
 
 def format_compaction_reply(compaction: Compaction) -> str:
     """Format the reply to the person who asked for the compaction."""
-    return (
-        f"The agent now sees a summary of {compaction.message_count} older messages. You still see all of them."
-        f" Use /restore to undo this.\n\n{compaction.summary}"
+    return say(
+        "compaction.done",
+        "The agent now sees a summary of {number} older messages. You still see all of them. Use /restore to undo this."
+        "\n\n{summary}",
+        number=str(compaction.message_count),
+        summary=compaction.summary,
     )
 
 

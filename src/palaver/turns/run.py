@@ -28,6 +28,7 @@ from palaver.core.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from palaver.core.texts import join_texts, say
 from palaver.jobs.active_run import RunReports, is_job_run
 from palaver.live.feed_events import LiveRun
 from palaver.sessions import log_table as events, turn_leases
@@ -59,7 +60,10 @@ STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canc
 END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
 MIN_COMPACTION_GAIN = 0.1  # fraction of the context window; compacting less than that is not worth its price
 NEARLY_FULL_NOTICE = Notice(
-    "This conversation nearly filled the model's context, so the agent now sees a summary of it.",
+    say(
+        "compaction.nearly_full",
+        "This conversation nearly filled the model's context, so the agent now sees a summary of it.",
+    ),
     NoticeCode.NEARLY_FULL,
 )
 
@@ -272,7 +276,7 @@ class Run:
     def _report_cut_off(self) -> None:
         """Tell people in a chat that the answer is not complete, and why if the budget has shortened it."""
         reasons = [notice.text for notice in self._live.notices if notice.code == NoticeCode.ANSWER_LIMITED]
-        self._closing_notices.insert(0, " ".join([CUT_OFF_NOTICE.text, *reasons]))
+        self._closing_notices.insert(0, join_texts(" ", [CUT_OFF_NOTICE.text, *reasons]))
 
     async def _check_granted(self, call: ToolCall, tools: Sequence[Tool]) -> None:
         """Record that a run of a job wanted a tool that it does not have; its driver refuses the call."""

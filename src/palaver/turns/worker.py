@@ -21,6 +21,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import WorkKind, Write, write_kind
 from palaver.core.errors import InvalidMessage, LeaseLost, StoreError
+from palaver.core.texts import say
 from palaver.people.model import Role
 from palaver.sessions import turn_leases
 from palaver.sessions.draft import START_POSITION, build_turn_messages
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     UnsavedDraft = tuple[Run, list[Piece], Position]
 
-TOO_MANY_CRASHES_REASON = "Palaver crashed {count} times while answering this message, so it will not try again."
 LEASE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
 STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
@@ -108,7 +108,12 @@ def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: in
         turn_leases.delete_draft(tx, lease.turn_no)
         return
     if action is CrashedTurnAction.FAIL:
-        end = AnswerEnded(state=TurnState.FAILED, error=TOO_MANY_CRASHES_REASON.format(count=crash_count))
+        reason = say(
+            "answer.crashed",
+            "Palaver crashed {times} times while answering this message, so it will not try again.",
+            times=crash_count,
+        )
+        end = AnswerEnded(state=TurnState.FAILED, error=reason)
     else:
         crashed = orphan.stop_request is None
         end = explain_interruption(InterruptReason.SERVER_CRASHED if crashed else InterruptReason.STOPPED)

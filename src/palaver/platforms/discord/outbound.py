@@ -11,6 +11,7 @@ from urllib.parse import quote
 from markdown_it import MarkdownIt
 
 from palaver.core.errors import SendRejected
+from palaver.core.texts import chat_language, translate
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows
 from palaver.platforms.discord.manifest import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
@@ -224,7 +225,7 @@ def _build_command(command: Command) -> JSON:
     fields: JSON = {
         "type": 1,
         "name": command.name,
-        "description": command.summary[:MAX_DESCRIPTION_CHARS],
+        "description": translate(command.summary, chat_language.name)[:MAX_DESCRIPTION_CHARS],
         "contexts": [0, 1],  # in servers and in direct messages with the bot
         "integration_types": [0],
     }
@@ -233,7 +234,7 @@ def _build_command(command: Command) -> JSON:
             {
                 "type": 3,
                 "name": ARGUMENT,
-                "description": command.usage[:MAX_DESCRIPTION_CHARS],
+                "description": translate(command.usage, chat_language.name)[:MAX_DESCRIPTION_CHARS],
                 "required": not command.usage.startswith("["),
             }
         ]

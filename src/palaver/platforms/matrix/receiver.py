@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.core.errors import DeliveryError
 from palaver.core.source import ChatType
 from palaver.core.tasks import BackgroundTasks
+from palaver.core.texts import chat_language, say, translate
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.receiving import RecentEntries, accept_updates
 from palaver.platforms.matrix.client import RequestFailed, RequestRefused
@@ -79,13 +80,16 @@ KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
 KEY_WAIT_SECONDS = 7 * 24 * 3600.0
 WAITING = "waiting"  # the name of the cursor that lists the events without a key
 
-CANNOT_READ_ROOM = (
-    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me. Write to me in a "
-    "room without encryption, or ask the operator of this server to install palaver[matrix-encryption]."
+CANNOT_READ_ROOM = say(
+    "matrix.cannot_read_room",
+    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me."
+    " Write to me in a room without encryption, or ask the operator of this server to install"
+    " palaver[matrix-encryption].",
 )
-CANNOT_READ_MESSAGE = (
-    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key arrives. If "
-    "that takes long, send the message again."
+CANNOT_READ_MESSAGE = say(
+    "matrix.cannot_read_message",
+    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key"
+    " arrives. If that takes long, send the message again.",
 )
 
 
@@ -452,7 +456,7 @@ class Receiver:
     async def _send_notice(self, room_id: str, text: str, about: str) -> bool:
         """Send a text of the adapter itself: what can't be read can't be answered in the usual way."""
         digest = hashlib.sha256(f"{room_id} {about}".encode()).hexdigest()[:24]
-        content = {"msgtype": "m.notice", "body": text, "m.mentions": {}}
+        content = {"msgtype": "m.notice", "body": translate(text, chat_language.name), "m.mentions": {}}
         try:
             if self._encryption is not None:
                 content = await self._encryption.encrypt(room_id, "m.room.message", content)

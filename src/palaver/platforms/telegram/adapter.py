@@ -22,7 +22,7 @@ from telegram.constants import ReactionEmoji
 
 from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, InvalidInput, SendRejected
 from palaver.core.source import Platform
-from palaver.core.texts import say
+from palaver.core.texts import chat_language, say, translate
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
@@ -379,4 +379,5 @@ def _make_keyboard(buttons: Sequence[Button]) -> InlineKeyboardMarkup | None:
 
 
 def create_adapter(settings: TelegramSettings, place: AccountPlace) -> Adapter:
-    return TelegramAdapter(settings, place, commands=[(command.name, command.summary) for command in COMMANDS])
+    commands = [(command.name, translate(command.summary, chat_language.name)) for command in COMMANDS]
+    return TelegramAdapter(settings, place, commands=commands)

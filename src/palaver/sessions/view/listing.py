@@ -17,6 +17,7 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import AmbiguousMatch, InvalidTitle, NotFound, SessionNotFound
 from palaver.core.operation import Page, R, operation
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.core.titles import parse_title_slot
 from palaver.people import access_table as audience_members, table as people
 from palaver.people.model import Action
@@ -46,7 +47,7 @@ def resolve_session(tx: Transaction, scope: ViewScope, text: str) -> Session:
     audiences = scope.list_audiences(tx)
     session = _find_by_id_prefix(tx, scope, audiences, text) or _find_by_title(tx, scope, audiences, text)
     if session is None:
-        raise SessionNotFound(f"No conversation matches {text!r}.", text=text)
+        raise SessionNotFound(say("find.none", "No conversation matches {text}.", text=repr(text)), text=text)
     return session
 
 
@@ -59,7 +60,9 @@ def _find_by_id_prefix(tx: Transaction, scope: ViewScope, audiences: Sequence[in
     if exact or len(matches) == 1:
         return (exact or matches)[0]
     if matches:
-        raise _build_ambiguous_match(f"Several conversations have an id that starts with {text!r}", matches)
+        raise _build_ambiguous_match(
+            say("find.many", "Several conversations have an id that starts with {text}", text=repr(text)), matches
+        )
     return None
 
 
@@ -73,7 +76,9 @@ def _find_by_title(tx: Transaction, scope: ViewScope, audiences: Sequence[int] |
             rows = [sessions.get_by_no(tx, no) for no in nos]
         matches = [row.session for row in rows if scope.is_in_lane(row.session)]
         if scope.everything and len(matches) > 1:
-            raise _build_ambiguous_match(f"Several people have a conversation called {text!r}", matches)
+            raise _build_ambiguous_match(
+                say("find.many_people", "Several people have a conversation called {text}", text=repr(text)), matches
+            )
         return matches[0] if matches else None
     return None
 
@@ -219,5 +224,7 @@ def resolve_authors(tx: Transaction, scope: ViewScope, person: str | None) -> Se
     if not found and scope.is_personal_lane_in_group:
         return []  # others read the answer: it must not tell whom the person knows elsewhere
     if not found:
-        raise NotFound(f"No person in your conversations is called {text!r}.", person=text)
+        raise NotFound(
+            say("find.no_person", "No person in your conversations is called {text}.", text=repr(text)), person=text
+        )
     return audience_members.list_authors(tx, [member.id for member in found])

@@ -17,14 +17,16 @@ from palaver.commands.command import (
 )
 from palaver.commands.context import describe_last_exchange, describe_open_turns, enter_lane, switch_lane
 from palaver.commands.reply_text import (
+    count_messages,
+    describe_undo,
     format_age,
     format_code,
-    format_count,
     format_session_name,
     format_title,
     quote_text,
 )
 from palaver.core.errors import NothingToDo, SessionNotFound
+from palaver.core.texts import join_texts, say
 from palaver.delivery import notices
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
@@ -59,9 +61,12 @@ def start_session(context: CommandContext, *, title: str | None = None) -> Comma
     if empty_row is not None and current_row is not None and empty_row.no == current_row.no:
         return _stay_in_empty_session(context, empty_row, title)
     if lane_row is None and title is None:
-        return CommandReply(text="There are no messages here yet. Your next message starts a conversation.")
+        text = say("new.nothing_yet", "There are no messages here yet. Your next message starts a conversation.")
+        return CommandReply(text=text)
     session = _set_title(context, empty_row or _start_on_lane(context), title)
-    text = f"New conversation: {format_title(session.title)}." if session.title else "New conversation."
+    text = say("new.started", "New conversation.")
+    if session.title:
+        text = say("new.started_with_title", "New conversation: {title}.", title=format_title(session.title))
     if current_row is not None:
         is_on_lane = lane_row is not None and lane_row.no == current_row.no
         text += _describe_previous(context, current_row, is_on_lane=is_on_lane)
@@ -82,9 +87,11 @@ def _is_empty(context: CommandContext, row: SessionRow) -> bool:
 
 def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str | None) -> CommandReply:
     if title is None:
-        return CommandReply(text="This conversation is already new and empty.", session_id=row.session.id)
+        text = say("new.already", "This conversation is already new and empty.")
+        return CommandReply(text=text, session_id=row.session.id)
     session = _set_title(context, row, title)
-    text = f"This conversation was already new and is now called {format_title(session.title or '')}."
+    title = format_title(session.title or "")
+    text = say("new.renamed", "This conversation was already new and is now called {title}.", title=title)
     text += _describe_title_undo(row.session.title)
     return CommandReply(text=text, session_id=session.id, data=build_session_data(session))
 
@@ -101,9 +108,11 @@ def _describe_previous(context: CommandContext, row: SessionRow, *, is_on_lane: 
     try:
         name = format_session_name(context.view.get(row.session.id))
     except SessionNotFound:
-        return " The previous conversation is saved." + describe_open_turns(context, row)
+        return say("new.previous_saved", " The previous conversation is saved.") + describe_open_turns(context, row)
     command = "/restore" if is_on_lane else format_code(f"/resume {row.session.id}")
-    text = f" The previous one, {name}, is saved. Use {command} to go back."
+    text = say(
+        "new.previous", " The previous one, {name}, is saved. Use {command} to go back.", name=name, command=command
+    )
     return text + describe_open_turns(context, row)
 
 
@@ -113,8 +122,11 @@ def _describe_previous(context: CommandContext, row: SessionRow, *, is_on_lane: 
 @read_action("title")
 def show_title(context: CommandContext) -> CommandReply:
     session = context.require_session().session
-    state = f"is called {format_title(session.shown_title)}" if session.shown_title else "has no title"
-    text = f"This conversation {state} ({format_code(session.id)}). To rename it, use `/title text`."
+    text = say("title.none", "This conversation has no title ({id}).", id=format_code(session.id))
+    if session.shown_title:
+        title = format_title(session.shown_title)
+        text = say("title.is", "This conversation is called {title} ({id}).", title=title, id=format_code(session.id))
+    text += say("title.usage", " To rename it, use `/title text`.")
     return CommandReply(text=text, data=build_session_data(session))
 
 
@@ -125,19 +137,28 @@ def set_title(context: CommandContext, *, title: str | None) -> CommandReply:
     previous = row.session.title
     session = sessions.rename(context.tx, row, title, context.now_micros, context.person_id)
     if session.title == previous:
-        state = f"the title is already {format_title(previous)}" if previous else "this conversation has no title"
-        return CommandReply(text=f"No change: {state}.")
+        text = say("title.still_none", "No change: this conversation has no title.")
+        if previous:
+            title = format_title(previous)
+            text = say("title.same", "No change: the title is already {title}.", title=title)
+        return CommandReply(text=text)
     if session.title is None:
-        text = "Title removed."
+        text = say("title.removed", "Title removed.")
+    elif previous:
+        text = say(
+            "title.changed",
+            "Renamed to {title} (was {previous}).",
+            title=format_title(session.title),
+            previous=format_title(previous),
+        )
     else:
-        was = f" (was {format_title(previous)})" if previous else ""
-        text = f"Renamed to {format_title(session.title)}{was}."
+        text = say("title.set", "Renamed to {title}.", title=format_title(session.title))
     data = build_session_data(session) | {"previous_title": previous}
     return CommandReply(text=text + _describe_title_undo(previous), session_id=session.id, data=data)
 
 
 def _describe_title_undo(previous: str | None) -> str:
-    return f" To undo, use {format_code(f'/title {previous or _NO_TITLE}')}."
+    return describe_undo(f"/title {previous or _NO_TITLE}")
 
 
 # ---- resuming ----------------------------------------------------------------------------------------------
@@ -147,13 +168,18 @@ def _describe_title_undo(previous: str | None) -> str:
 def list_resumable_sessions(context: CommandContext) -> CommandReply:
     choices = _list_choices(context)
     if not choices:
-        return CommandReply(text="There are no other conversations to resume here.", data={"sessions": []})
+        text = say("resume.no_others", "There are no other conversations to resume here.")
+        return CommandReply(text=text, data={"sessions": []})
     lines = [
-        f"{number}. {format_session_name(session)}, {format_age(session.active_at, context.now)}"
+        f"{number}. " + format_session_name(session) + ", " + format_age(session.active_at, context.now)
         for number, session in enumerate(choices, 1)
     ]
-    text = "Conversations you can resume:\n\n" + "\n".join(lines)
-    text += "\n\nUse `/resume 1` for the first. A title or an id works too. Use /sessions to list more."
+    text = say(
+        "resume.choices",
+        "Conversations you can resume:\n\n{list}\n\nUse `/resume 1` for the first. A title or an id works too. Use"
+        " /sessions to list more.",
+        list=join_texts("\n", lines),
+    )
     return CommandReply(text=text, data={"sessions": [build_session_data(session) for session in choices]})
 
 
@@ -164,15 +190,17 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
     row = sessions.get(context.tx, session.id)
     name, data = format_session_name(session), build_session_data(session)
     if context.session_row is not None and context.session_row.no == row.no:
-        return CommandReply(text=f"You're already in {name}.", session_id=session.id, data=data)
+        text = say("resume.already", "You're already in {name}.", name=name)
+        return CommandReply(text=text, session_id=session.id, data=data)
     previous_row = lanes.find_current_session(context.tx, context.lane_key)
     switch_lane(context, row)
     if not session.shared:
         notices.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
-    size, age = format_count(session.message_count, "message"), format_age(session.active_at, context.now)
-    text = f"Back in {name} ({size}, last active {age})."
+    size, age = count_messages(session.message_count), format_age(session.active_at, context.now)
+    text = say("resume.done", "Back in {name} ({size}, last active {age}).", name=name, size=size, age=age)
     if previous_row is not None:
-        text += " Use /restore to return to the previous one." + describe_open_turns(context, previous_row)
+        text += say("resume.previous", " Use /restore to return to the previous one.")
+        text += describe_open_turns(context, previous_row)
     return CommandReply(text=text + describe_last_exchange(context, row), session_id=session.id, data=data)
 
 
@@ -194,8 +222,13 @@ def _find_choice(context: CommandContext, target: str) -> Session:
         return context.view.find(target)
     except SessionNotFound:
         similar = difflib.get_close_matches(target, [session.shown_title or "" for session in choices], 1)
-        hint = f"Did you mean {format_title(similar[0])}?" if similar else "Use /sessions to list them."
-        raise SessionNotFound(f"No conversation here matches {quote_text(target)}. {hint}", text=target) from None
+        hint = say("resume.list", "Use /sessions to list them.")
+        if similar:
+            hint = say("resume.similar", "Did you mean {title}?", title=format_title(similar[0]))
+        problem = say(
+            "resume.not_found", "No conversation here matches {target}. {hint}", target=quote_text(target), hint=hint
+        )
+        raise SessionNotFound(problem, text=target) from None
 
 
 # ---- branching ---------------------------------------------------------------------------------------------
@@ -206,14 +239,21 @@ def branch_session(context: CommandContext, *, title: str | None = None) -> Comm
     """Copy the session and continue in the copy."""
     row = context.require_session(Action.FORK)
     if not row.session.message_count:
-        raise NothingToDo("There's nothing to branch from: this conversation has no messages.")
+        raise NothingToDo(say("branch.empty", "There's nothing to branch from: this conversation has no messages."))
     copy = _copy_session(context, row)
     session = copy.session if title is None else _set_title(context, copy, title)
     session_settings.copy_settings(context.tx, row.no, copy.no, context.now_micros, context.person_id)
     switch_lane(context, copy)
-    name = format_title(session.shown_title) if session.shown_title else "an untitled conversation"
-    text = f"You're now in {name}, a copy of {format_session_name(row.session)}. The original hasn't changed."
-    text += " Use /restore to go back to it." + describe_open_turns(context, row)
+    name: str = say("branch.untitled", "an untitled conversation")
+    if session.shown_title:
+        name = format_title(session.shown_title)
+    text = say(
+        "branch.done",
+        "You're now in {name}, a copy of {original}. The original hasn't changed. Use /restore to go back to it.",
+        name=name,
+        original=format_session_name(row.session),
+    )
+    text += describe_open_turns(context, row)
     data = build_session_data(session) | {"parent_id": row.session.id}
     return CommandReply(text=text, session_id=session.id, data=data)
 
@@ -241,7 +281,7 @@ def build_session_data(session: Session) -> dict[str, Any]:
 
 def _parse_reset(text: str) -> CommandCall:
     if text:
-        raise BadArguments("`/reset` doesn't take a title. Use `/new title` instead.")
+        raise BadArguments(say("reset.no_title", "`/reset` doesn't take a title. Use `/new title` instead."))
     return start_session.call()
 
 

@@ -15,9 +15,10 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import build_arrival, describe_last_exchange, find_event
-from palaver.commands.reply_text import format_code, format_count, format_session_name, quote_text
+from palaver.commands.reply_text import count_messages, format_code, format_session_name, quote_text
 from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToCompact, NothingToRestore, SessionNotFound
+from palaver.core.texts import say, say_count
 from palaver.people.model import Action
 from palaver.sessions import (
     lanes_table as lanes,
@@ -44,10 +45,10 @@ MAX_FOCUS_CHARS = 500
 def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
     row = context.require_idle_session(Action.UNDO)
     undone = events.undo_turns(context.tx, row.no, turns, context.now_micros, context.person_id)
-    text = f"Undone: {_describe_result(undone)}"
+    text = say("undo.done", "Undone: {what}", what=_describe_result(undone))
     if undone.turns < turns:
-        text += " There were no more."
-    text += " Use /redo to bring it back, until the next message."
+        text += say("undo.no_more", " There were no more.")
+    text += say("undo.redo", " Use /redo to bring it back, until the next message.")
     return CommandReply(text=text, data=_build_result_data(undone))
 
 
@@ -55,13 +56,18 @@ def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
 def redo_turns(context: CommandContext) -> CommandReply:
     row = context.require_idle_session(Action.UNDO)
     redone = events.redo_turns(context.tx, row.no, context.now_micros, context.person_id)
-    text = f"Redone: {_describe_result(redone)} Use /undo to hide it again."
+    text = say("redo.done", "Redone: {what} Use /undo to hide it again.", what=_describe_result(redone))
     return CommandReply(text=text, data=_build_result_data(redone))
 
 
 def _describe_result(result: UndoResult) -> str:
-    exchanges, messages = format_count(result.turns, "exchange"), format_count(result.messages, "message")
-    return f"{exchanges} ({messages}), starting with {quote_text(result.prompt)}."
+    return say(
+        "undo.what",
+        "{exchanges} ({messages}), starting with {prompt}.",
+        exchanges=say_count("undo.exchanges", result.turns, "{count} exchange", "{count} exchanges"),
+        messages=count_messages(result.messages),
+        prompt=quote_text(result.prompt),
+    )
 
 
 def _build_result_data(result: UndoResult) -> dict[str, Any]:
@@ -98,14 +104,19 @@ def _continue_expired_session(context: CommandContext) -> CommandReply | None:
 def _remove_summary(context: CommandContext) -> CommandReply:
     row = context.require_idle_session()
     compaction = compactions.undo_last(context.tx, row.no, context.now_micros, context.person_id)
-    messages_text = format_count(compaction.message_count, "message")
-    text = "" if compaction.omitted_count else f"Removed the summary of {messages_text}. "
+    text: str = ""
+    if not compaction.omitted_count:
+        messages = count_messages(compaction.message_count)
+        text = say("restore.summary_removed", "Removed the summary of {messages}. ", messages=messages)
     earlier = compactions.find_current(context.tx, row.no)
     if earlier is None:
-        text += "The agent sees all messages again. Use /compress to create a new summary."
+        text += say("restore.all_seen", "The agent sees all messages again. Use /compress to create a new summary.")
     else:
-        messages = format_count(earlier.message_count, "message")
-        text += f"The agent now sees the earlier summary of {messages}. Use /restore to remove that too."
+        text += say(
+            "restore.earlier_summary",
+            "The agent now sees the earlier summary of {messages}. Use /restore to remove that too.",
+            messages=count_messages(earlier.message_count),
+        )
     return CommandReply(text=text, data={"removed_summary_seq": compaction.seq})
 
 
@@ -119,11 +130,13 @@ def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandRepl
         row = context.scope.get_session_row(context.tx, entry.session_id, Action.READ)
     except SessionNotFound:
         raise NothingToRestore from None  # a session without access looks like one that doesn't exist
-    text = f"Back in {format_session_name(row.session)}."
+    text = say("restore.done", "Back in {name}.", name=format_session_name(row.session))
     left = context.session_row
     if left is not None and left.no != row.no and left.session.message_count:
         command = format_code(f"/resume {left.session.id}")
-        text += f" The other conversation is saved. Use {command} to return to it."
+        text += say(
+            "restore.other", " The other conversation is saved. Use {command} to return to it.", command=command
+        )
     return CommandReply(
         text=text + describe_last_exchange(context, row),
         session_id=row.session.id,
@@ -135,18 +148,30 @@ def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandRepl
 def compact_session(context: CommandContext, *, focus: str | None = None) -> CommandReply:
     """Queue a turn that replaces the older messages with a summary, for the agent."""
     if focus is not None and len(focus) > MAX_FOCUS_CHARS:
-        raise BadArguments(f"The focus can have up to {MAX_FOCUS_CHARS} characters; yours has {len(focus)}.")
+        raise BadArguments(
+            say(
+                "compress.focus_too_long",
+                "The focus can have up to {limit} characters; yours has {length}.",
+                limit=MAX_FOCUS_CHARS,
+                length=len(focus),
+            )
+        )
     row = context.require_idle_session()
     compaction = compactions.find_last_summary(context.tx, row.no)
     last = events.list_messages(context.tx, row.no, limit=MIN_MESSAGES_TO_COMPACT)
     uncompacted = [event for event in last if compaction is None or not compaction.covers(event.seq)]
     if len(uncompacted) < MIN_MESSAGES_TO_COMPACT:
-        since = "since the last summary" if compaction else "in this conversation"
-        raise NothingToCompact(
-            f"Not enough to summarize: {format_count(len(uncompacted), 'message')} {since},"
-            f" at least {MIN_MESSAGES_TO_COMPACT} needed.",
+        since = say("compress.in_all", "in this conversation")
+        if compaction:
+            since = say("compress.since", "since the last summary")
+        problem = say(
+            "compress.too_short",
+            "Not enough to summarize: {messages} {since}, at least {limit} needed.",
+            messages=count_messages(len(uncompacted)),
+            since=since,
             limit=MIN_MESSAGES_TO_COMPACT,
         )
+        raise NothingToCompact(problem, limit=MIN_MESSAGES_TO_COMPACT)
     request = turns.TurnRequest(
         session_no=row.no,
         input_seq=last[-1].seq,
@@ -157,8 +182,12 @@ def compact_session(context: CommandContext, *, focus: str | None = None) -> Com
         facts={"focus": focus} if focus else None,
     )
     turn_id = turns.enqueue(context.tx, request, context.now_micros)
-    about = f" with a focus on {quote_text(focus)}" if focus else ""
-    text = f"Summarizing the conversation{about}… I'll tell you when it's done. Use /restore to revert it."
+    about = say("compress.focus", " with a focus on {focus}", focus=quote_text(focus)) if focus else ""
+    text = say(
+        "compress.started",
+        "Summarizing the conversation{about}… I'll tell you when it's done. Use /restore to revert it.",
+        about=about,
+    )
     return CommandReply(text=text, turn_id=turn_id, data={"focus": focus})
 
 
@@ -168,7 +197,13 @@ def compact_session(context: CommandContext, *, focus: str | None = None) -> Com
 def _parse_undo(text: str) -> CommandCall:
     turns = parse_number(text or "1", minimum=1, maximum=MAX_UNDO_TURNS)
     if turns is None:
-        raise BadArguments(f"How many exchanges? Use a number from 1 to {MAX_UNDO_TURNS}, as in `/undo 2`.")
+        raise BadArguments(
+            say(
+                "undo.bad_number",
+                "How many exchanges? Use a number from 1 to {limit}, as in `/undo 2`.",
+                limit=str(MAX_UNDO_TURNS),
+            )
+        )
     return undo_turns.call(turns=turns)
 
 

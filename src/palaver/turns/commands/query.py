@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.commands.command import READ, BadArguments, Command, CommandReply, CommandScopes, parse_number, read_action
 from palaver.commands.reply_text import (
+    UNTITLED,
+    count_messages,
     format_age,
     format_code,
-    format_count,
     format_session_name,
     format_title,
     quote_text,
@@ -17,6 +18,7 @@ from palaver.commands.reply_text import (
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.text import make_storable
+from palaver.core.texts import join_texts, say
 from palaver.sessions.export import DocumentFormat, export_markdown, export_session
 from palaver.sessions.inbound import ExportRequest
 from palaver.sessions.search_text import ArchivedFilter, parse_filter_text, parse_query
@@ -36,7 +38,11 @@ MAX_PAGES = 50
 MAX_HITS = 8
 MAX_CHAT_EXPORT_CHARS = 3500  # what fits into one message of a chat
 MAX_CHAT_EXPORT_MESSAGES = 100  # the headings of more messages are longer than that
-INDEXING_NOTE = "Some messages are still being indexed and may be missing. Search again in a moment."
+_INDEXING_NOTE = say(
+    "search.indexing", " Some messages are still being indexed and may be missing. Search again in a moment."
+)
+_TOO_LARGE = say("export.too_large", "This conversation is too large to send here")
+_HERE = say("text.here", "**here**")
 MAX_SNIPPET_CHARS = 200
 
 
@@ -66,10 +72,14 @@ def list_sessions(context: CommandContext, *, page: int = 1) -> CommandReply:
     found = context.view.list(limit=page * PAGE_SESSIONS)
     sessions = found[(page - 1) * PAGE_SESSIONS :]
     if not sessions:
-        text = "No conversations here yet." if page == 1 else f"There's no page {page}."
+        text = say("sessions.no_page", "There's no page {page}.", page=page)
+        if page == 1:
+            text = say("sessions.none", "No conversations here yet.")
         return CommandReply(text=text, data={"sessions": []})
-    more = f" Use `/sessions {page + 1}` to see more." if found.cursor and page < MAX_PAGES else ""
-    return _build_session_list(context, "Conversations, newest first:", sessions, more)
+    more = ""
+    if found.cursor and page < MAX_PAGES:
+        more = say("sessions.more", " Use `/sessions {page}` to see more.", page=page + 1)
+    return _build_session_list(context, say("sessions.list", "Conversations, newest first:"), sessions, more)
 
 
 @read_action("sessions")
@@ -87,22 +97,38 @@ def find_sessions(context: CommandContext, *, typed: FilterText, query: str) -> 
         text=typed.words,
     )
     if not matches:
-        where = " in its title or last message" if typed.words else ""
-        text = f"No conversation matches {quote_text(query)}{where}."
-        return CommandReply(text=f"{text} Use `/search words` to search all messages.", data={"sessions": []})
-    more = " More match; add words to narrow it down." if len(matches) > PAGE_SESSIONS else ""
-    return _build_session_list(context, f"Conversations with {quote_text(query)}:", matches[:PAGE_SESSIONS], more)
+        text = say("sessions.no_match", "No conversation matches {query}.", query=quote_text(query))
+        if typed.words:
+            text = say(
+                "sessions.no_words",
+                "No conversation matches {query} in its title or last message.",
+                query=quote_text(query),
+            )
+        text += say("sessions.search", " Use `/search words` to search all messages.")
+        return CommandReply(text=text, data={"sessions": []})
+    more = ""
+    if len(matches) > PAGE_SESSIONS:
+        more = say("sessions.more_match", " More match; add words to narrow it down.")
+    heading = say("sessions.found", "Conversations with {query}:", query=quote_text(query))
+    return _build_session_list(context, heading, matches[:PAGE_SESSIONS], more)
 
 
 def _build_session_list(context: CommandContext, heading: str, sessions: Sequence[Session], more: str) -> CommandReply:
     current_id = context.session_row.session.id if context.session_row else None
     lines = [
-        f"- {format_session_name(session)}, {format_age(session.active_at, context.now)},"
-        f" {format_count(session.message_count, 'message')},"
-        f" {'**here**' if session.id == current_id else format_code(session.id)}"
+        join_texts(
+            ", ",
+            (
+                "- " + format_session_name(session),
+                format_age(session.active_at, context.now),
+                count_messages(session.message_count),
+                _HERE if session.id == current_id else format_code(session.id),
+            ),
+        )
         for session in sessions
     ]
-    text = f"{heading}\n\n" + "\n".join(lines) + f"\n\nUse `/resume` with a title or id to go back to one.{more}"
+    advice = say("sessions.resume", "Use `/resume` with a title or id to go back to one.") + more
+    text = join_texts("\n\n", (heading, join_texts("\n", lines), advice))
     return CommandReply(
         text=text,
         data={"sessions": [build_session_data(session) | {"messages": session.message_count} for session in sessions]},
@@ -119,20 +145,27 @@ def search_messages(context: CommandContext, *, typed: FilterText, query: str) -
         ],
         "is_indexing": hits.is_indexing,
     }
-    note = f" {INDEXING_NOTE}" if hits.is_indexing else ""
+    note = _INDEXING_NOTE if hits.is_indexing else ""
     if not hits:
-        return CommandReply(text=f"No messages found for {quote_text(query)}.{note}", data=data)
-    lines = "\n".join(_format_hit(context, hit) for hit in hits)
-    more = f" Only the newest {MAX_HITS} are shown." if len(hits) == MAX_HITS else ""
-    text = f"Messages for {quote_text(query)}, newest first:\n\n{lines}\n\nUse `/resume` with an id to go there.{more}"
+        text = say("search.none", "No messages found for {query}.", query=quote_text(query))
+        return CommandReply(text=text + note, data=data)
+    text = say(
+        "search.found",
+        "Messages for {query}, newest first:\n\n{list}\n\nUse `/resume` with an id to go there.",
+        query=quote_text(query),
+        list=join_texts("\n", (_format_hit(context, hit) for hit in hits)),
+    )
+    if len(hits) == MAX_HITS:
+        text += say("search.newest", " Only the newest {limit} are shown.", limit=MAX_HITS)
     return CommandReply(text=text + note, data=data)
 
 
 def _format_hit(context: CommandContext, hit: SearchHit) -> str:
-    title = format_title(hit.title) if hit.title else "untitled"
+    title = format_title(hit.title) if hit.title else UNTITLED
     is_here = context.session_row is not None and context.session_row.session.id == hit.session_id
-    place = "**here**" if is_here else format_code(f"/resume {hit.session_id}")
-    return f"- {quote_text(hit.snippet.text, MAX_SNIPPET_CHARS)} – {title}, {format_age(hit.at, context.now)}, {place}"
+    place = _HERE if is_here else format_code(f"/resume {hit.session_id}")
+    snippet = "- " + quote_text(hit.snippet.text, MAX_SNIPPET_CHARS)
+    return snippet + " – " + join_texts(", ", (title, format_age(hit.at, context.now), place))
 
 
 # ---- export ------------------------------------------------------------------------------------------------
@@ -145,16 +178,16 @@ def export_conversation(
     """Export the session: into the data, or as a file where one can be sent, or else into the text of a chat."""
     row = context.require_session()
     session = row.session
-    name = f"{format_session_name(session)}, {format_count(session.message_count, 'message')}"
+    name = join_texts(", ", (format_session_name(session), count_messages(session.message_count)))
     data: dict[str, Any] = {"format": export_format, "id": session.id, "messages": session.message_count}
-    done = f"Exported as {export_format.label}: {name}."
+    done = say("export.done", "Exported as {format}: {name}.", format=export_format.label, name=name)
     if context.address is not None and context.max_file_bytes:
         request = ExportRequest(
             principal=context.principal,
             session_id=session.id,
             format=export_format.file_format,
             max_bytes=context.max_file_bytes,
-            fallback_reply=_explain_other_ways(row, name, "This conversation is too large to send here"),
+            fallback_reply=_explain_other_ways(row, name, _TOO_LARGE),
         )
         return CommandReply(text=done, data=data, export=request)
     if context.address is not None:
@@ -166,16 +199,16 @@ def export_conversation(
         case ExportFormat.MARKDOWN if is_short:
             data["text"] = export_markdown(context.tx, row)
         case _:
-            done = f"Download as {export_format.label}: {name}."
+            done = say("export.download", "Download as {format}: {name}.", format=export_format.label, name=name)
     data["download"] = f"api/sessions/{session.id}/export?format={export_format}"
     return CommandReply(text=done, data=data)
 
 
 def _export_for_chat(context: CommandContext, row: SessionRow, export_format: ExportFormat, name: str) -> str:
     """Return a short Markdown export, or how to get the export, for a chat that takes no files."""
-    reason = f"{export_format.label} exports can't be sent to this chat"
+    reason = say("export.no_file", "{format} exports can't be sent to this chat", format=export_format.label)
     if export_format is ExportFormat.MARKDOWN:
-        reason = "This conversation is too long to send here"
+        reason = say("export.too_long", "This conversation is too long to send here")
         if row.session.message_count <= MAX_CHAT_EXPORT_MESSAGES:
             text = export_markdown(context.tx, row)
             if len(text) <= MAX_CHAT_EXPORT_CHARS:
@@ -185,7 +218,13 @@ def _export_for_chat(context: CommandContext, row: SessionRow, export_format: Ex
 
 def _explain_other_ways(row: SessionRow, name: str, reason: str) -> str:
     command = format_code(format_command(f"sessions export {row.session.id}", hide_folders=True))
-    return f"{reason}: {name}. Export it on the web page, or run {command} in a terminal."
+    return say(
+        "export.other_ways",
+        "{reason}: {name}. Export it on the web page, or run {command} in a terminal.",
+        reason=reason,
+        name=name,
+        command=command,
+    )
 
 
 # ---- the commands ------------------------------------------------------------------------------------------
@@ -197,18 +236,29 @@ def _parse_sessions(text: str) -> CommandCall:
     if not text.isdecimal():
         typed = _parse_filters(text)
         if typed.role is not None:
-            raise BadArguments("`role:` only works with `/search`, which searches messages.")
+            raise BadArguments(say("sessions.no_role", "`role:` only works with `/search`, which searches messages."))
         return find_sessions.call(typed=typed, query=text)
     page = parse_number(text, minimum=1, maximum=MAX_PAGES)
     if page is None:
-        raise BadArguments(f"Pages go from 1 to {MAX_PAGES}. Use `/search words` to find older conversations.")
+        raise BadArguments(
+            say(
+                "sessions.bad_page",
+                "Pages go from 1 to {limit}. Use `/search words` to find older conversations.",
+                limit=MAX_PAGES,
+            )
+        )
     return list_sessions.call(page=page)
 
 
 def _parse_search(text: str) -> CommandCall:
     typed = _parse_filters(text)
     if parse_query(typed.words).is_empty:
-        raise BadArguments('What are you looking for? Use `/search words`, or "a phrase" in quotes for an exact match.')
+        raise BadArguments(
+            say(
+                "search.no_words",
+                'What are you looking for? Use `/search words`, or "a phrase" in quotes for an exact match.',
+            )
+        )
     return search_messages.call(typed=typed, query=text)
 
 
@@ -216,31 +266,37 @@ def _parse_filters(text: str) -> FilterText:
     try:
         return parse_filter_text(make_storable(text))
     except InvalidInput as error:
-        raise BadArguments(str(error)) from None
+        raise BadArguments(error.text) from None
 
 
 def _parse_export(text: str) -> CommandCall:
     name = {"": "markdown", "md": "markdown", "htm": "html"}.get(text.lower(), text.lower())
     if name not in set(ExportFormat):
         raise BadArguments(
-            "Use `/export markdown` or `/export html` for what you see, or `/export jsonl` for the complete log,"
-            " which can be imported again."
+            say(
+                "export.bad_format",
+                "Use `/export markdown` or `/export html` for what you see, or `/export jsonl` for the complete log,"
+                " which can be imported again.",
+            )
         )
     return export_conversation.call(export_format=ExportFormat(name))
 
 
-_FILTER_HELP = (
+_FILTER_HELP = say(
+    "help.filters",
     "Filters: `platform:telegram`, `after:2026-01-01` (that day or later), `before:2026-02-01` (earlier than that day),"
-    ' `project:name` or `project:"two words"`, `person:name`, `archived:only`.'
+    ' `project:name` or `project:"two words"`, `person:name`, `archived:only`.',
 )
 SESSIONS = Command(
     name="sessions",
     scopes=CommandScopes(read=READ),
     usage="[page | words and filters]",
     summary="List your conversations",
-    help=(
+    help=say(
+        "command.sessions.help",
         "Newest first. With words, lists the conversations that have all of them in the title or last message; -word"
-        f" excludes a word. {_FILTER_HELP} Use /search to search all messages."
+        " excludes a word. {filters} Use /search to search all messages.",
+        filters=_FILTER_HELP,
     ),
     example="/sessions lisbon platform:telegram",
     parse=_parse_sessions,
@@ -250,9 +306,11 @@ SEARCH = Command(
     scopes=CommandScopes(read=READ),
     usage="words and filters",
     summary="Search your messages",
-    help=(
+    help=say(
+        "command.search.help",
         'Newest first. All words have to match. "a phrase" matches exactly, word* a prefix, -word excludes a word.'
-        f" {_FILTER_HELP} `role:user`, `role:assistant` and `role:tool` limit who wrote the message."
+        " {filters} `role:user`, `role:assistant` and `role:tool` limit who wrote the message.",
+        filters=_FILTER_HELP,
     ),
     example='/search "night train" lisbon after:2026-01-01',
     parse=_parse_search,

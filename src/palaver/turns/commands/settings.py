@@ -9,7 +9,8 @@ from palaver.agent import profiles, toolsets
 from palaver.agent.profiles import check_model_choice, is_model_allowed, list_allowed_models
 from palaver.commands.command import READ_AND_WRITE, BadArguments, Command, CommandReply, read_action, write_action
 from palaver.commands.context import read_settings
-from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
+from palaver.core.texts import Text, join_texts, say
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
 from palaver.sessions.turn import BusyPolicy
 
@@ -24,10 +25,20 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"  # the word that resets a setting
 BUSY_POLICY_EFFECTS = {  # what happens to new messages
-    BusyPolicy.QUEUE: "wait in the queue",
-    BusyPolicy.STEER: "go to the agent after its next tool call",
-    BusyPolicy.INTERRUPT: "stop the current answer and are answered instead",
-    BusyPolicy.REJECT: "are rejected",
+    BusyPolicy.QUEUE: say("busy.queue", "wait in the queue"),
+    BusyPolicy.STEER: say("busy.steer", "go to the agent after its next tool call"),
+    BusyPolicy.INTERRUPT: say("busy.interrupt", "stop the current answer and are answered instead"),
+    BusyPolicy.REJECT: say("busy.reject", "are rejected"),
+}
+_KINDS: dict[str, Text] = {
+    "profile": say("choice.profile", "the profile"),
+    "personality": say("choice.personality", "the personality"),
+    "workspace": say("choice.workspace", "the workspace"),
+}
+_REMOVED: dict[str, Text] = {
+    "profile": say("profile.removed", "This conversation uses the default profile from the next message."),
+    "personality": say("personality.removed", "This conversation has no personality from the next message."),
+    "workspace": say("workspace.removed", "This conversation has no workspace from the next message."),
 }
 MAX_DESCRIPTION_CHARS = 200
 
@@ -44,9 +55,14 @@ def list_models(context: CommandContext) -> CommandReply:
     )
     model = chosen or default
     models = list_allowed_models(context.agent, context.rules, context.principal.role)
-    lines = "\n".join(f"- {format_code(name)}" for name in models)
-    text = f"Model: {format_code(model)} ({format_origin(chosen)}). Available models:\n\n{lines}\n\n"
-    text += "Use `/model name` to choose one, or `/model default` for the default."
+    text = say(
+        "model.list",
+        "Model: {model} ({origin}). Available models:\n\n{list}\n\nUse `/model name` to choose one, or `/model default`"
+        " for the default.",
+        model=format_code(model),
+        origin=format_origin(chosen),
+        list="\n".join(f"- {format_code(name)}" for name in models),
+    )
     return CommandReply(text=text, data={"model": model, "chosen": chosen, "models": models})
 
 
@@ -57,7 +73,7 @@ def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
         check_model_choice(context.agent, context.rules, context.principal.role, model)
     row, before = _change_setting(context, "model", model)
     used = model or profiles.find_default_model(context.profile, before.profile, context.agent.model)
-    text = f"This conversation uses {format_code(used)} from the next message."
+    text = say("model.chosen", "This conversation uses {model} from the next message.", model=format_code(used))
     data = {"model": used, "chosen": model, "previous": before.model}
     return _reply(row, text, describe_setting_undo("model", before.model, model), data)
 
@@ -69,11 +85,15 @@ def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
 def show_busy_policy(context: CommandContext) -> CommandReply:
     chosen = read_settings(context).busy_policy
     policy = chosen or context.rules.get_busy_policy(context.source)
-    lines = "\n".join(
-        f"- {format_code(f'/busy {name}')}: they {effect}" for name, effect in BUSY_POLICY_EFFECTS.items()
+    choices = [
+        say("busy.choice", "- {command}: they {effect}", command=format_code(f"/busy {name}"), effect=effect)
+        for name, effect in BUSY_POLICY_EFFECTS.items()
+    ]
+    text = _describe_busy_policy(policy, format_origin(chosen)) + say(
+        "busy.change",
+        " To change this:\n\n{list}\n- `/busy default`: use the default",
+        list=join_texts("\n", choices),
     )
-    text = f"{_describe_busy_policy(policy, format_origin(chosen))} To change this:\n\n{lines}"
-    text += "\n- `/busy default`: use the default"
     return CommandReply(text=text, data={"busy": policy, "chosen": chosen})
 
 
@@ -87,9 +107,12 @@ def choose_busy_policy(context: CommandContext, *, policy: BusyPolicy | None) ->
 
 
 def _describe_busy_policy(policy: BusyPolicy, origin: str = "") -> str:
-    origin = f", {origin}" if origin else ""
-    effect = BUSY_POLICY_EFFECTS[policy]
-    return f"Messages you send here while the agent is responding {effect} ({format_code(policy)}{origin})."
+    return say(
+        "busy.is",
+        "Messages you send here while the agent is responding {effect} ({policy}).",
+        effect=BUSY_POLICY_EFFECTS[policy],
+        policy=format_code(policy) + ", " + origin if origin else format_code(policy),
+    )
 
 
 # ---- tools -------------------------------------------------------------------------------------------------
@@ -99,13 +122,18 @@ def _describe_busy_policy(policy: BusyPolicy, origin: str = "") -> str:
 def list_tools(context: CommandContext) -> CommandReply:
     names, off = _list_toolsets(context), read_settings(context).disabled_toolsets
     if not names:
-        return CommandReply(text="The agent has no tools for you here.", data=_build_tool_data(names, off))
-    lines = "\n".join(
-        f"- {format_code(name)} ({'off' if name in off else 'on'}): {toolsets.describe_toolset(name)}" for name in names
-    )
-    text = (
-        f"The agent's tools here:\n\n{lines}\n\nUse `/tools off name` or `/tools on name` to change them for this"
-        " conversation, or `/tools default` to turn them all on."
+        text = say("tools.none", "The agent has no tools for you here.")
+        return CommandReply(text=text, data=_build_tool_data(names, off))
+    is_on, is_off = say("tools.on", "on"), say("tools.off", "off")
+    lines = [
+        "- " + format_code(name) + " (" + (is_off if name in off else is_on) + "): " + toolsets.describe_toolset(name)
+        for name in names
+    ]
+    text = say(
+        "tools.list",
+        "The agent's tools here:\n\n{list}\n\nUse `/tools off name` or `/tools on name` to change them for this"
+        " conversation, or `/tools default` to turn them all on.",
+        list=join_texts("\n", lines),
     )
     return CommandReply(text=text, data=_build_tool_data(names, off))
 
@@ -123,9 +151,13 @@ def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None
     session_settings.switch_toolsets(context.tx, row.no, switches, context.now_micros, context.person_id)
     off = session_settings.load(context.tx, row.no).disabled_toolsets
     if off:
-        text = f"Turned off in this conversation from the next message: {', '.join(map(format_code, off))}."
+        text = say(
+            "tools.turned_off",
+            "Turned off in this conversation from the next message: {names}.",
+            names=", ".join(map(format_code, off)),
+        )
     else:
-        text = "All tools are on in this conversation from the next message."
+        text = say("tools.all_on", "All tools are on in this conversation from the next message.")
     return _reply(row, text, _describe_switch_undo(previous, off), _build_tool_data(names, off))
 
 
@@ -144,7 +176,10 @@ def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
         for word, changed in (("on", sorted({*off} - {*previous})), ("off", sorted({*previous} - {*off})))
         if changed
     ]
-    return f" To undo, use {' and '.join(commands)}." if commands else ""
+    if not commands:
+        return ""
+    joined = join_texts(say("text.and", " and "), commands)
+    return say("undo.with", " To undo, use {command}.", command=joined)
 
 
 def _build_tool_data(names: Sequence[str], off: Sequence[str]) -> dict[str, Any]:
@@ -164,10 +199,10 @@ def list_profiles(context: CommandContext) -> CommandReply:
     }
     data = {"profile": chosen, "profiles": list(known)}
     if not known:
-        text = "No profiles are configured. Add them to the settings under `profiles`."
+        text = say("profile.none_configured", "No profiles are configured. Add them to the settings under `profiles`.")
         return CommandReply(text=text + _describe_missing(chosen, context.profile.profiles), data=data)
     lines = [_format_line(name, profile.description or "") for name, profile in known.items()]
-    return CommandReply(text=_format_list("profile", "profiles", chosen, lines, context.profile.profiles), data=data)
+    return CommandReply(text=_format_list("profile", chosen, lines, context.profile.profiles), data=data)
 
 
 @write_action("profile")
@@ -187,10 +222,13 @@ def list_personalities(context: CommandContext) -> CommandReply:
     chosen, known = read_settings(context).personality, context.profile.personalities
     data = {"personality": chosen, "personalities": list(known)}
     if not known:
-        text = "No personalities are configured. Add them to the settings under `personalities`."
+        text = say(
+            "personality.none_configured",
+            "No personalities are configured. Add them to the settings under `personalities`.",
+        )
         return CommandReply(text=text + _describe_missing(chosen, known), data=data)
     lines = [_format_line(name, text) for name, text in known.items()]
-    return CommandReply(text=_format_list("personality", "personalities", chosen, lines, known), data=data)
+    return CommandReply(text=_format_list("personality", chosen, lines, known), data=data)
 
 
 @write_action("personality")
@@ -207,9 +245,18 @@ def choose_personality(context: CommandContext, *, personality: str | None) -> C
 @read_action("workspace")
 def show_workspace(context: CommandContext) -> CommandReply:
     workspace = read_settings(context).workspace
-    text = f"Workspace: {format_code(workspace)}." if workspace else "This conversation has no workspace."
-    text += " Use `/workspace` with a folder or a name to tell the agent what this conversation is about"
-    text += ", or `/workspace default` to remove it." if workspace else "."
+    text = say(
+        "workspace.none",
+        "This conversation has no workspace. Use `/workspace` with a folder or a name to tell the agent what this"
+        " conversation is about.",
+    )
+    if workspace:
+        text = say(
+            "workspace.is",
+            "Workspace: {workspace}. Use `/workspace` with a folder or a name to tell the agent what this conversation"
+            " is about, or `/workspace default` to remove it.",
+            workspace=format_code(workspace),
+        )
     return CommandReply(text=text, data={"workspace": workspace})
 
 
@@ -223,11 +270,11 @@ def choose_workspace(context: CommandContext, *, workspace: str | None) -> Comma
 
 
 def format_origin(chosen: object) -> str:
-    return "chosen for this conversation" if chosen else "default"
+    return say("text.chosen_here", "chosen for this conversation") if chosen else say("text.default", "default")
 
 
 def describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
-    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or DEFAULT}')}."
+    return "" if previous == chosen else describe_undo(f"/{command} {previous or DEFAULT}")
 
 
 def _change_setting(
@@ -248,23 +295,40 @@ def _choose(context: CommandContext, setting: TextSetting, value: str | None) ->
     row, before = _change_setting(context, setting, value)
     if setting == "profile":  # its reset policy counts from now, so that the next message finds it
         session_activity.mark_active(context.tx, row.no, context.now_micros)
-    if value is not None:
-        text = f"This conversation uses the {setting} {format_code(value)} from the next message."
-    elif setting == "profile":
-        text = "This conversation uses the default profile from the next message."
+    if value is None:
+        text = _REMOVED[setting]
     else:
-        text = f"This conversation has no {setting} from the next message."
+        text = say(
+            "choice.made",
+            "This conversation uses {kind} {name} from the next message.",
+            kind=_KINDS[setting],
+            name=format_code(value),
+        )
     previous = getattr(before, setting)
     return _reply(row, text, describe_setting_undo(setting, previous, value), {setting: value, "previous": previous})
 
 
-def _format_list(setting: str, plural: str, chosen: str | None, lines: Iterable[str], known: Iterable[str]) -> str:
-    current = format_code(chosen) if chosen else DEFAULT if setting == "profile" else "none"
-    origin = f" ({format_origin(chosen)})" if chosen else ""
-    listed = "\n".join(lines)
-    return (
-        f"{setting.capitalize()}: {current}{origin}.{_describe_missing(chosen, known)} Available {plural}:\n\n{listed}"
-        f"\n\nUse `/{setting} name` to choose one, or `/{setting} default` for none of them."
+def _format_list(setting: TextSetting, chosen: str | None, lines: Iterable[str], known: Iterable[str]) -> str:
+    missing, listed = _describe_missing(chosen, known), "\n".join(lines)
+    current: str = say("text.default", "default") if setting == "profile" else say("text.none", "none")
+    if chosen:
+        current = format_code(chosen) + " (" + format_origin(chosen) + ")"
+    if setting == "profile":
+        return say(
+            "profile.list",
+            "Profile: {current}.{missing} Available profiles:\n\n{list}\n\nUse `/profile name` to choose one, or"
+            " `/profile default` for none of them.",
+            current=current,
+            missing=missing,
+            list=listed,
+        )
+    return say(
+        "personality.list",
+        "Personality: {current}.{missing} Available personalities:\n\n{list}\n\nUse `/personality name` to choose one,"
+        " or `/personality default` for none of them.",
+        current=current,
+        missing=missing,
+        list=listed,
     )
 
 
@@ -275,7 +339,9 @@ def _format_line(name: str, description: str) -> str:
 
 
 def _describe_missing(chosen: str | None, known: Iterable[str]) -> str:
-    return "" if chosen is None or chosen in known else f" {format_code(chosen)} is no longer in the settings."
+    if chosen is None or chosen in known:
+        return ""
+    return say("profile.missing", " {name} is no longer in the settings.", name=format_code(chosen))
 
 
 def _build_parser(
@@ -300,7 +366,7 @@ def _parse_busy(text: str) -> CommandCall:
         return show_busy_policy.call()
     if word not in {DEFAULT, *BusyPolicy}:
         choices = ", ".join(format_code(name) for name in (*BusyPolicy, DEFAULT))
-        raise BadArguments(f"`/busy` takes one of {choices}.")
+        raise BadArguments(say("busy.usage", "`/busy` takes one of {choices}.", choices=choices))
     return choose_busy_policy.call(policy=None if word == DEFAULT else BusyPolicy(word))
 
 
@@ -312,7 +378,7 @@ def _parse_tools(text: str) -> CommandCall:
         return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
     if word.lower() == DEFAULT and not names:
         return switch_tools.call(switches=None)
-    raise BadArguments("Use `/tools on name`, `/tools off name` or `/tools default`.")
+    raise BadArguments(say("tools.usage", "Use `/tools on name`, `/tools off name` or `/tools default`."))
 
 
 MODEL = Command(

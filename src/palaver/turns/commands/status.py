@@ -12,11 +12,12 @@ from palaver.agent import profiles
 from palaver.commands.command import READ, Command, CommandReply, CommandScopes, parse_no_arguments, read_action
 from palaver.commands.context import read_settings
 from palaver.commands.reply_text import (
+    UNTITLED,
+    count_messages,
     escape_markdown,
     format_age,
     format_code,
     format_cost,
-    format_count,
     format_reset_policy,
     format_session_name,
     format_title,
@@ -27,6 +28,7 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import SessionNotFound
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.people import table as people
 from palaver.sessions import (
     activity_table as session_activity,
@@ -42,10 +44,11 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, StartReason
 from palaver.sessions.turn import InterruptReason
+from palaver.sessions.usage import CostStatus
 from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from palaver.commands.context import CommandContext
     from palaver.config.agent_rules import PlatformRules, TurnRules
@@ -59,6 +62,11 @@ if TYPE_CHECKING:
     from palaver.sessions.table import SessionRow
 
 
+_COST_STATUSES = {
+    CostStatus.ESTIMATED: say("cost.estimated", "estimated"),
+    CostStatus.ACTUAL: say("cost.actual", "actual"),
+    CostStatus.UNKNOWN: say("cost.unknown", "unknown"),
+}
 MAX_REASON_CHARS = 200
 MAX_RECENT_EVENTS = 5
 MAX_QUOTE_CHARS = 60
@@ -83,32 +91,51 @@ def show_usage(context: CommandContext) -> CommandReply:
         "model": session.model,
     }
     if not usage.total_tokens and usage.cost is None and not usage.unpriced_turns:
-        return CommandReply(text="This conversation hasn't used any tokens yet.", data=data)
+        return CommandReply(text=say("usage.none", "This conversation hasn't used any tokens yet."), data=data)
     lines = [
-        f"**Tokens**: {usage.input_tokens:,} in, {usage.output_tokens:,} out{_format_token_details(session)}",
-        f"**Cost**: {_format_session_cost(session)}",
+        say(
+            "usage.tokens",
+            "**Tokens**: {input} in, {output} out{details}",
+            input=usage.input_tokens,
+            output=usage.output_tokens,
+            details=_format_token_details(session),
+        ),
+        say("usage.cost", "**Cost**: {cost}", cost=_format_session_cost(session)),
     ]
     if session.model_name:
-        lines.append(f"**Model**: {format_code(session.model_name)} (last used)")
+        lines.append(say("usage.model", "**Model**: {model} (last used)", model=format_code(session.model_name)))
     if session.last_prompt_tokens:
-        lines.append(f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer")
-    return CommandReply(text="This conversation:\n\n" + "\n".join(f"- {line}" for line in lines), data=data)
+        lines.append(_describe_context(session))
+    text = say("usage.heading", "This conversation:\n\n") + _join_list(lines)
+    return CommandReply(text=text, data=data)
+
+
+def _join_list(lines: Iterable[str]) -> Text:
+    return join_texts("\n", ("- " + line for line in lines))
+
+
+def _describe_context(session: Session) -> Text:
+    return say("status.context", "**Context**: {tokens} tokens at the last answer", tokens=session.last_prompt_tokens)
 
 
 def _format_token_details(session: Session) -> str:
-    usage = session.usage
-    kinds = (("read from cache", usage.cache_read_tokens), ("for reasoning", usage.reasoning_tokens))
-    details = [f"{tokens:,} {kind}" for kind, tokens in kinds if tokens]
-    return f" ({', '.join(details)})" if details else ""
+    usage, details = session.usage, []
+    if usage.cache_read_tokens:
+        details.append(say("usage.cached", "{tokens} read from cache", tokens=usage.cache_read_tokens))
+    if usage.reasoning_tokens:
+        details.append(say("usage.reasoning", "{tokens} for reasoning", tokens=usage.reasoning_tokens))
+    return " (" + join_texts(", ", details) + ")" if details else ""
 
 
 def _format_session_cost(session: Session) -> str:
     usage = session.usage
-    unpriced = format_count(usage.unpriced_turns, "turn")
+    unpriced = say_count("usage.turns", usage.unpriced_turns, "{count} turn", "{count} turns")
     if usage.cost is None:
-        return f"unknown ({unpriced} without a known price)"
-    text = f"{format_cost(usage.cost)} ({usage.cost_status})"
-    return f"{text}, plus {unpriced} without a known price" if usage.unpriced_turns else text
+        return say("usage.cost_unknown", "unknown ({unpriced} without a known price)", unpriced=unpriced)
+    text = format_cost(usage.cost) + " (" + _COST_STATUSES[usage.cost_status] + ")"
+    if usage.unpriced_turns:
+        text += say("usage.unpriced", ", plus {unpriced} without a known price", unpriced=unpriced)
+    return text
 
 
 @read_action("status")
@@ -125,17 +152,31 @@ def show_status(context: CommandContext) -> CommandReply:
     is_owner = context.is_owner
     unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
     lines = [
-        f"**Agent**: {context.agent.description}",
-        f"**Model**: {format_code(model)} ({format_origin(settings.model)})",
+        say("status.agent", "**Agent**: {description}", description=context.agent.description),
+        say(
+            "status.model",
+            "**Model**: {model} ({origin})",
+            model=format_code(model),
+            origin=format_origin(settings.model),
+        ),
         *_describe_choices(settings),
         *(
-            [f"**Tools off**: {', '.join(map(format_code, settings.disabled_toolsets))}"]
-            if settings.disabled_toolsets
-            else []
+            _describe_state(context, row.session, open_turns)
+            if row
+            else [say("status.no_messages", "**Conversation**: no messages yet")]
         ),
-        *(_describe_state(context, row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
-        f"**While responding**: new messages {BUSY_POLICY_EFFECTS[busy]} ({format_code(busy)})",
-        f"**Automatic restart**: {format_reset_policy(reset_policy)} ({describe_origin(reset_key)})",
+        say(
+            "status.busy",
+            "**While responding**: new messages {effect} ({policy})",
+            effect=BUSY_POLICY_EFFECTS[busy],
+            policy=format_code(busy),
+        ),
+        say(
+            "status.restart",
+            "**Automatic restart**: {when} ({origin})",
+            when=format_reset_policy(reset_policy),
+            origin=describe_origin(reset_key),
+        ),
         *_describe_unconnected(unconnected),
     ]
     data = {
@@ -158,22 +199,28 @@ def show_status(context: CommandContext) -> CommandReply:
         "reset": reset_policy.mode,
         "reset_setting": reset_key,
     }
-    return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+    return CommandReply(text=_join_list(lines), data=data)
 
 
 def _describe_unconnected(platforms: Sequence[Platform]) -> Iterator[str]:
     if platforms:
-        names = ", ".join(platform.label for platform in platforms)
-        yield f"**Not connected**: {names}. Messages there are neither received nor sent; see `/platforms`."
+        yield say(
+            "status.not_connected",
+            "**Not connected**: {names}. Messages there are neither received nor sent; see `/platforms`.",
+            names=", ".join(platform.label for platform in platforms),
+        )
 
 
 def _describe_choices(settings: SessionSettings) -> Iterator[str]:
     if settings.profile:
-        yield f"**Profile**: {format_code(settings.profile)}"
+        yield say("status.profile", "**Profile**: {name}", name=format_code(settings.profile))
     if settings.personality:
-        yield f"**Personality**: {format_code(settings.personality)}"
+        yield say("status.personality", "**Personality**: {name}", name=format_code(settings.personality))
     if settings.workspace:
-        yield f"**Workspace**: {format_code(settings.workspace)}"
+        yield say("status.workspace", "**Workspace**: {name}", name=format_code(settings.workspace))
+    if settings.disabled_toolsets:
+        names = ", ".join(map(format_code, settings.disabled_toolsets))
+        yield say("status.tools_off", "**Tools off**: {names}", names=names)
 
 
 def _find_reset_source(context: CommandContext, row: SessionRow | None) -> SessionSource:
@@ -188,17 +235,25 @@ def _find_reset_source(context: CommandContext, row: SessionRow | None) -> Sessi
 
 
 def _describe_state(context: CommandContext, session: Session, open_turns: turns.OpenTurns) -> Iterator[str]:
-    title = format_title(session.shown_title) if session.shown_title else "untitled"
-    yield f"**Conversation**: {title}, {format_code(session.id)}, {format_count(session.message_count, 'message')}"
+    yield say(
+        "status.session",
+        "**Conversation**: {title}, {id}, {messages}",
+        title=format_title(session.shown_title) if session.shown_title else UNTITLED,
+        id=format_code(session.id),
+        messages=count_messages(session.message_count),
+    )
     if session.tool_call_count:
-        yield f"**Tool calls**: {session.tool_call_count:,}"
+        yield say("status.tool_calls", "**Tool calls**: {calls}", calls=session.tool_call_count)
     if session.last_prompt_tokens:
-        yield f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer"
-    state = "responding" if open_turns.running_no is not None else "idle"
-    queued = f", {format_count(open_turns.queued_count, 'message')} queued" if open_turns.queued_count else ""
-    yield f"**Now**: {state}{queued}"
+        yield _describe_context(session)
+    state = say("status.idle", "**Now**: idle")
+    if open_turns.running_no is not None:
+        state = say("status.responding", "**Now**: responding")
+    if open_turns.queued_count:
+        state += say("status.queued", ", {messages} queued", messages=count_messages(open_turns.queued_count))
+    yield state
     if (end := _describe_end(context, session)) is not None:
-        yield f"**Ended**: {end}"
+        yield say("status.ended", "**Ended**: {end}", end=end)
 
 
 def _describe_end(context: CommandContext, session: Session) -> str | None:
@@ -207,34 +262,34 @@ def _describe_end(context: CommandContext, session: Session) -> str | None:
         return None
     reason = _END_REASONS[session.end_reason]
     if context.source.platform in MULTI_SESSION_PLATFORMS:
-        advice = "A message here continues it."
+        advice = say("end.message", "A message here continues it.")
     elif session.is_expired:
-        advice = "Your next message starts a new conversation. Use /restore to continue this one."
+        advice = say("end.restore", "Your next message starts a new conversation. Use /restore to continue this one.")
     else:
-        advice = f"Use {format_code(f'/resume {session.id}')} to continue it."
-    return f"{format_age(session.ended_at, context.now)}, {reason}. {advice}"
+        advice = say("end.resume", "Use {command} to continue it.", command=format_code(f"/resume {session.id}"))
+    return format_age(session.ended_at, context.now) + ", " + reason + ". " + advice
 
 
 # ---- history ------------------------------------------------------------------------------------------
 
 _RECENT_EVENTS = {
-    EventKind.TURN_INTERRUPTED: "an answer was interrupted",
-    EventKind.TURN_FAILED: "an answer failed",
-    EventKind.COMPACTED: "the agent's view of older messages was shortened",
-    EventKind.COMPACTION_UNDONE: "a summary was removed",
-    EventKind.ANSWER_RESENT: "an answer was sent again",
+    EventKind.TURN_INTERRUPTED: say("why.interrupted", "an answer was interrupted"),
+    EventKind.TURN_FAILED: say("why.failed", "an answer failed"),
+    EventKind.COMPACTED: say("why.compacted", "the agent's view of older messages was shortened"),
+    EventKind.COMPACTION_UNDONE: say("why.compaction_undone", "a summary was removed"),
+    EventKind.ANSWER_RESENT: say("why.resent", "an answer was sent again"),
 }
 _END_REASONS = {
-    EndReason.IDLE: "after a period of inactivity",
-    EndReason.DAILY: "because conversations here restart every day",
-    EndReason.MANUAL: "because someone started a new one",
-    EndReason.FORCED: "because a program started a new one",
-    EndReason.SWITCHED: "because the chat moved to another one",
-    EndReason.RESTORED: "because the chat went back to an earlier one",
+    EndReason.IDLE: say("end.idle", "after a period of inactivity"),
+    EndReason.DAILY: say("end.daily", "because conversations here restart every day"),
+    EndReason.MANUAL: say("end.manual", "because someone started a new one"),
+    EndReason.FORCED: say("end.forced", "because a program started a new one"),
+    EndReason.SWITCHED: say("end.switched", "because the chat moved to another one"),
+    EndReason.RESTORED: say("end.restored", "because the chat went back to an earlier one"),
 }
 _DELIVERY_PROBLEMS = {
-    DeliveryState.FAILED: "wasn't delivered",
-    DeliveryState.UNCERTAIN: "may not have been delivered",
+    DeliveryState.FAILED: say("why.not_delivered", "wasn't delivered"),
+    DeliveryState.UNCERTAIN: say("why.maybe_not_delivered", "may not have been delivered"),
 }
 
 
@@ -244,8 +299,9 @@ def explain_session(context: CommandContext) -> CommandReply:
     row = context.require_session()
     previous = _find_previous(context, row)
     lines = [
-        f"{_describe_start(context, row)} Started {format_age(row.session.created_at, context.now)}.",
-        *([f"Ended {end}"] if (end := _describe_end(context, row.session)) else []),
+        _describe_start(context, row)
+        + say("why.started", " Started {age}.", age=format_age(row.session.created_at, context.now)),
+        *([say("why.ended", "Ended {end}", end=end)] if (end := _describe_end(context, row.session)) else []),
         *_describe_previous(row.session, previous),
         *_describe_compaction(context, row),
         *_describe_versions(context, row),
@@ -259,7 +315,7 @@ def explain_session(context: CommandContext) -> CommandReply:
         "previous_id": previous and previous.id,
         "recent_events": [{"kind": event.kind, "at": event.at.isoformat()} for event in recent],
     }
-    return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+    return CommandReply(text=_join_list(lines), data=data)
 
 
 def _describe_start(context: CommandContext, row: SessionRow) -> str:
@@ -267,10 +323,10 @@ def _describe_start(context: CommandContext, row: SessionRow) -> str:
     if reason in AUTOMATIC_START_REASONS:
         return explain_automatic_start(context.tx, context.config, row.no, row.session)
     return {
-        StartReason.FIRST: "This conversation started with the first message here.",
-        StartReason.MANUAL: "Someone asked for a new conversation here.",
-        StartReason.FORCED: "A program asked for a new conversation here.",
-        StartReason.FORK: "This conversation is a copy of another one.",
+        StartReason.FIRST: say("start.first", "This conversation started with the first message here."),
+        StartReason.MANUAL: say("start.manual", "Someone asked for a new conversation here."),
+        StartReason.FORCED: say("start.forced", "A program asked for a new conversation here."),
+        StartReason.FORK: say("start.fork", "This conversation is a copy of another one."),
     }[reason]
 
 
@@ -287,29 +343,52 @@ def _find_previous(context: CommandContext, row: SessionRow) -> Session | None:
 
 def _describe_previous(session: Session, previous: Session | None) -> Iterator[str]:
     if previous is not None:
-        relation = "It was copied from" if session.start_reason is StartReason.FORK else "The previous one is"
-        command = format_code(f"/resume {previous.id}")
-        yield f"{relation} {format_session_name(previous)}. Use {command} to go back to it."
+        name, command = format_session_name(previous), format_code(f"/resume {previous.id}")
+        if session.start_reason is StartReason.FORK:
+            text = say(
+                "why.copied", "It was copied from {name}. Use {command} to go back to it.", name=name, command=command
+            )
+        else:
+            text = say(
+                "why.previous",
+                "The previous one is {name}. Use {command} to go back to it.",
+                name=name,
+                command=command,
+            )
+        yield text
 
 
 def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[str]:
     compaction = versions.find_current(context.tx, row.no)
     if compaction is not None:
-        messages = format_count(compaction.message_count, "message")
         if compaction.omitted_count:
-            yield f"The agent no longer sees the first {messages}; you still see them. Use /restore to undo this."
+            yield say_count(
+                "why.omitted",
+                compaction.message_count,
+                "The agent no longer sees the first {count} message; you still see them. Use /restore to undo this.",
+                "The agent no longer sees the first {count} messages; you still see them. Use /restore to undo this.",
+            )
         else:
-            yield f"The agent sees a summary of the first {messages}; you still see them. Use /restore to remove it."
+            yield say_count(
+                "why.summary",
+                compaction.message_count,
+                "The agent sees a summary of the first {count} message; you still see them. Use /restore to remove it.",
+                "The agent sees a summary of the first {count} messages; you still see them. Use /restore to remove"
+                " it.",
+            )
 
 
 def _describe_versions(context: CommandContext, row: SessionRow) -> Iterator[str]:
     info = versions.find_last_info(context.tx, row.no)
     if info is not None:
         chosen = versions.load_chosen(context.tx, row.no, info)
-        question = quote_text(chosen.question, MAX_QUOTE_CHARS)
-        yield (
-            f"The agent sees version {info.number} of {info.count} of {question} and its answer. Use /versions to list"
-            f" all of them, {format_code('/version 1')} to go to another one."
+        yield say(
+            "why.version",
+            "The agent sees version {number} of {total} of {question} and its answer. Use /versions to list all of"
+            " them, `/version 1` to go to another one.",
+            number=info.number,
+            total=info.count,
+            question=quote_text(chosen.question, MAX_QUOTE_CHARS),
         )
 
 
@@ -317,16 +396,16 @@ def _describe_event(context: CommandContext, event: Event) -> str:
     reason = next((fact for name in ("error", "reason") if isinstance(fact := event.facts.get(name), str)), "")
     if event.kind is EventKind.TURN_INTERRUPTED and reason in set(InterruptReason):
         reason = InterruptReason(reason).explain(event.facts.get("minutes"))
-    text = f"{format_age(event.at, context.now)}: {_RECENT_EVENTS[event.kind]}"
-    return f"{text} ({escape_markdown(reason, MAX_REASON_CHARS)})" if reason else text
+    text = format_age(event.at, context.now) + ": " + _RECENT_EVENTS[event.kind]
+    return text + " (" + escape_markdown(reason, MAX_REASON_CHARS) + ")" if reason else text
 
 
 def _describe_delivery_problems(context: CommandContext, row: SessionRow) -> Iterator[str]:
     for delivery in delivery_queries.list_for_session(context.tx, row.no, MAX_RECENT_EVENTS):
         if delivery.state in _DELIVERY_PROBLEMS:
-            age = format_age(delivery.created_at, context.now)
+            text = format_age(delivery.created_at, context.now) + ": " + quote_text(delivery.content, 40)
             error = f" ({escape_markdown(delivery.error, MAX_REASON_CHARS)})" if delivery.error else ""
-            yield f"{age}: {quote_text(delivery.content, 40)} {_DELIVERY_PROBLEMS[delivery.state]}{error}"
+            yield text + " " + _DELIVERY_PROBLEMS[delivery.state] + error
 
 
 # ---- the commands ------------------------------------------------------------------------------------------

@@ -23,8 +23,9 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import find_event, iterate_newest_messages
-from palaver.commands.reply_text import format_age, format_code, format_count, quote_text
+from palaver.commands.reply_text import AGENT, YOU, count_messages, format_age, format_code, format_message, quote_text
 from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, NothingToUndo
+from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.media import table as attachments
 from palaver.media.attachments import find_attachments
 from palaver.people.model import Action
@@ -36,7 +37,7 @@ from palaver.sessions import (
     turns_table as turns,
     versions_table as versions,
 )
-from palaver.sessions.message import MAX_MESSAGE_CHARS, join_text_parts
+from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long, join_text_parts
 from palaver.sessions.model import MAX_VERSIONS
 from palaver.sessions.speech import add_attachments
 from palaver.sessions.turn import BusyPolicy, StopRequest, TurnKind, TurnState
@@ -68,14 +69,19 @@ def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandRep
     row = context.require_idle_session(Action.UNDO)
     question = _find_last_question(context, row) if seq is None else _find_question(context, row, seq)
     if question is None or question.message is None:
-        raise NothingToUndo("There's no message here to retry.")
+        raise NothingToUndo(say("retry.nothing", "There's no message here to retry."))
     sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
     place, now = message_edits.MessagePlace(row.no, question.seq), context.now_micros
     is_edit = message_edits.revert_late_edit(context.tx, place, now)
     info = versions.start_version(context.tx, row.no, question.seq, now, context.person_id, is_edit=is_edit)
     turn_id, new_seq = _ask(context, row, question.message, question.person_id)
-    text = f"Asking again: {quote_text(question.message.text)}. The previous answer is hidden, not deleted:"
-    text += f" use {format_code('/version previous')} to go back to it, /stop to cancel."
+    text = say(
+        "retry.started",
+        "Asking again: {message}. The previous answer is hidden, not deleted: use {command} to go back to it, /stop to"
+        " cancel.",
+        message=quote_text(question.message.text),
+        command=format_code("/version previous"),
+    )
     return CommandReply(text=text, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
 
 
@@ -87,16 +93,17 @@ def edit_message(
     row = context.require_idle_session(Action.UNDO)
     question = _find_question(context, row, seq)
     if question is None or question.message is None:
-        raise InvalidInput(f"There is no message number {seq} to edit here.", seq=seq)
+        raise InvalidInput(
+            say("edit.not_found", "There is no message number {seq} to edit here.", seq=str(seq)), seq=seq
+        )
     is_own = question.person_id == context.person_id or (question.person_id is None and not row.session.shared)
     if not is_own:
-        raise NotAllowed("You can edit only your own messages. Send yours in a new branch instead.")
+        raise NotAllowed(
+            say("edit.not_yours", "You can edit only your own messages. Send yours in a new branch instead.")
+        )
     text = content if isinstance(content, str) else join_text_parts(content)
     if len(text) > MAX_MESSAGE_CHARS:
-        raise InvalidInput(
-            f"This message is too long: {len(text)} characters, and the limit is {MAX_MESSAGE_CHARS}. It wasn't saved.",
-            limit=MAX_MESSAGE_CHARS,
-        )
+        raise InvalidInput(describe_too_long(len(text)), limit=MAX_MESSAGE_CHARS)
     files = find_attachments(context.tx, context.person_id, content, attachment_ids)
     sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
     attachments.use_in_session(context.tx, row.no, [no for no, _ in files])
@@ -109,7 +116,11 @@ def edit_message(
         extra=extra,
     )
     turn_id, new_seq = _ask(context, row, message, context.person_id)
-    reply = f"Sent as version {info.number} of your message. The other version is hidden, not deleted."
+    reply = say(
+        "edit.done",
+        "Sent as version {number} of your message. The other version is hidden, not deleted.",
+        number=info.number,
+    )
     return CommandReply(text=reply, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
 
 
@@ -150,12 +161,12 @@ def list_versions(context: CommandContext) -> CommandReply:
     info = _get_info(context, row, None)
     listed = versions.list_versions(context.tx, row.no, info)
     lines = [_format_version(version, has_edits=info.has_edits) for version in listed]
-    head = f"Version {info.number} of {info.count} is in use:"
+    head = say("versions.head", "Version {number} of {total} is in use:", number=info.number, total=info.count)
     if len(listed) < info.count:
-        head += f" (the newest {len(listed)})"
-    foot = f"Use {format_code('/version 1')}, {format_code('/version next')} or {format_code('/version previous')}."
+        head += say("versions.newest", " (the newest {listed})", listed=len(listed))
+    foot = say("versions.choose", "Use `/version 1`, `/version next` or `/version previous`.")
     data = {**_build_info_data(info), "list": [_build_version_data(version) for version in listed]}
-    return CommandReply(text="\n\n".join([head, "\n".join(lines), foot]), data=data)
+    return CommandReply(text=join_texts("\n\n", [head, join_texts("\n", lines), foot]), data=data)
 
 
 @write_action("version", changes_many_events=True)
@@ -167,13 +178,21 @@ def choose_version(
     info = _get_info(context, row, seq)
     wanted = info.number + step if number is None else number
     if number is None and not 1 <= wanted <= info.count:
-        end = "last" if step > 0 else "first"
-        raise NothingToDo(f"This is already the {end} of {info.count} versions.")
+        problem = say("version.is_first", "This is already the first of {total} versions.", total=info.count)
+        if step > 0:
+            problem = say("version.is_last", "This is already the last of {total} versions.", total=info.count)
+        raise NothingToDo(problem)
     chosen = versions.choose_version(context.tx, row.no, info.group, wanted, context.now_micros, context.person_id)
     version = versions.load_chosen(context.tx, row.no, chosen)
-    text = f"Version {chosen.number} of {chosen.count} is now in use. The conversation continues from it."
-    text += f"\n\n> you: {quote_text(version.question, _MAX_QUOTE_CHARS)}"
-    text += f"\n>\n> agent: {quote_text(version.answer, _MAX_QUOTE_CHARS)}" if version.answer else ""
+    text = say(
+        "version.done",
+        "Version {number} of {total} is now in use. The conversation continues from it.",
+        number=chosen.number,
+        total=chosen.count,
+    )
+    text += "\n\n" + format_message(YOU, version.question, _MAX_QUOTE_CHARS)
+    if version.answer:
+        text += "\n>\n" + format_message(AGENT, version.answer, _MAX_QUOTE_CHARS)
     return CommandReply(text=text, data={"seq": version.seq, **_build_info_data(chosen)})
 
 
@@ -183,15 +202,24 @@ def _get_info(context: CommandContext, row: SessionRow, seq: int | None) -> Vers
     else:
         info = versions.find_last_info(context.tx, row.no)
     if info is None:
-        where = "this message" if seq is not None else "the last messages here"
-        raise NothingToDo(f"There are no other versions of {where}. Use /retry to make one.")
+        problem = say(
+            "version.none_lately", "There are no other versions of the last messages here. Use /retry to make one."
+        )
+        if seq is not None:
+            problem = say("version.none", "There are no other versions of this message. Use /retry to make one.")
+        raise NothingToDo(problem)
     return info
 
 
 def _format_version(version: Version, *, has_edits: bool) -> str:
-    answer = quote_text(version.answer, _MAX_QUOTE_CHARS) if version.answer else "(no answer)"
-    question = f"{quote_text(version.question, _MAX_QUOTE_CHARS)} – " if has_edits else ""
-    return f"{version.number}. {'**in use** ' if version.is_chosen else ''}{question}{answer}"
+    text: str = f"{version.number}. "
+    if version.is_chosen:
+        text += say("versions.in_use", "**in use** ")
+    if has_edits:
+        text += quote_text(version.question, _MAX_QUOTE_CHARS) + " – "
+    if version.answer:
+        return text + quote_text(version.answer, _MAX_QUOTE_CHARS)
+    return text + say("versions.no_answer", "(no answer)")
 
 
 def _build_info_data(info: VersionInfo) -> dict[str, Any]:
@@ -216,7 +244,9 @@ def _parse_version(text: str) -> CommandCall:
         return choose_version.call(step=step)
     number = parse_number(text, minimum=1, maximum=MAX_VERSIONS)
     if number is None:
-        raise BadArguments("Which version? Use `/version 1`, `/version next` or `/version previous`.")
+        raise BadArguments(
+            say("version.which", "Which version? Use `/version 1`, `/version next` or `/version previous`.")
+        )
     return choose_version.call(number=number)
 
 
@@ -260,14 +290,21 @@ def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandRe
     stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP, context.person_id)
     cleared = _drop_queued_turns(context, row) if clear_queue else 0
     queued = turns.summarize_open(context.tx, row.no).queued_count
-    sentences = ["Stopping. What was written so far is kept." if stopped_turn_id else "Nothing is running here."]
+    sentences = [say("stop.nothing", "Nothing is running here.")]
+    if stopped_turn_id:
+        sentences = [say("stop.done", "Stopping. What was written so far is kept.")]
     if cleared:
         sentences.append(_describe_cleared(cleared))
     if queued:
-        messages = format_count(queued, "message")
-        sentences.append(f"{messages} still queued, to be answered next. Use `/stop all` to clear the queue.")
+        sentences.append(
+            say(
+                "stop.queued",
+                "{messages} still queued, to be answered next. Use `/stop all` to clear the queue.",
+                messages=count_messages(queued),
+            )
+        )
     data = {"stopped_turn_id": stopped_turn_id, "cleared": cleared}
-    return CommandReply(text=" ".join(sentences), turn_id=stopped_turn_id, data=data)
+    return CommandReply(text=join_texts(" ", sentences), turn_id=stopped_turn_id, data=data)
 
 
 @read_action("queue")
@@ -275,18 +312,19 @@ def list_queue(context: CommandContext) -> CommandReply:
     row = context.require_session()
     queued = [turn for _, turn in turns.list_open(context.tx, row.no) if turn.state is TurnState.QUEUED]
     if not queued:
-        return CommandReply(
-            text="The queue is empty. Use `/queue text` to queue a message.", data={"queued_turn_ids": []}
-        )
-    lines = [f"{number}. {_describe_queued(context, row, turn)}" for number, turn in enumerate(queued, 1)]
-    text = "Queued:\n\n" + "\n".join(lines) + "\n\nUse `/queue clear` to clear the queue."
+        text = say("queue.empty", "The queue is empty. Use `/queue text` to queue a message.")
+        return CommandReply(text=text, data={"queued_turn_ids": []})
+    lines = [f"{number}. " + _describe_queued(context, row, turn) for number, turn in enumerate(queued, 1)]
+    text = say(
+        "queue.list", "Queued:\n\n{list}\n\nUse `/queue clear` to clear the queue.", list=join_texts("\n", lines)
+    )
     return CommandReply(text=text, data={"queued_turn_ids": [turn.id for turn in queued]})
 
 
 @write_action("queue")
 def clear_queue(context: CommandContext) -> CommandReply:
     cleared = _drop_queued_turns(context, context.require_session())
-    text = _describe_cleared(cleared) if cleared else "The queue is already empty."
+    text = _describe_cleared(cleared) if cleared else say("queue.already_empty", "The queue is already empty.")
     return CommandReply(text=text, data={"cleared": cleared})
 
 
@@ -294,17 +332,21 @@ def _drop_queued_turns(context: CommandContext, row: SessionRow) -> int:
     return turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR)
 
 
-def _describe_cleared(count: int) -> str:
-    messages = format_count(count, "queued message")
-    return f"Cleared {messages}. You still see them here, unanswered. Use /retry to ask the last one again."
+def _describe_cleared(count: int) -> Text:
+    return say_count(
+        "queue.cleared",
+        count,
+        "Cleared {count} queued message. You still see them here, unanswered. Use /retry to ask the last one again.",
+        "Cleared {count} queued messages. You still see them here, unanswered. Use /retry to ask the last one again.",
+    )
 
 
 def _describe_queued(context: CommandContext, row: SessionRow, turn: Turn) -> str:
     age = format_age(turn.created_at, context.now)
     if turn.kind is TurnKind.COMPACT:
-        return f"a summary, requested {age}"
+        return say("queue.summary", "a summary, requested {age}", age=age)
     event = find_event(context, row, turn.input_seq)
-    return f"{quote_text(event.message.text if event and event.message else '')}, {age}"
+    return quote_text(event.message.text if event and event.message else "") + ", " + age
 
 
 # ---- the commands ------------------------------------------------------------------------------------------
@@ -312,7 +354,9 @@ def _describe_queued(context: CommandContext, row: SessionRow, turn: Turn) -> st
 
 def _parse_stop(text: str) -> CommandCall:
     if text.lower() not in {"", "all"}:
-        raise BadArguments("Use `/stop` to stop the current answer, or `/stop all` to clear the queue as well.")
+        raise BadArguments(
+            say("stop.usage", "Use `/stop` to stop the current answer, or `/stop all` to clear the queue as well.")
+        )
     return stop_run.call(clear_queue=bool(text))
 
 
@@ -326,7 +370,9 @@ def _parse_queue(text: str) -> CommandCall | MessageCall:
 
 def _parse_steer(text: str) -> MessageCall:
     if not text:
-        raise BadArguments("Add a message: `/steer text`. The agent gets it after its next tool call.")
+        raise BadArguments(
+            say("steer.usage", "Add a message: `/steer text`. The agent gets it after its next tool call.")
+        )
     return MessageCall("steer", text, BusyPolicy.STEER)
 
 

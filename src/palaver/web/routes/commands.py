@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from palaver.commands.registry import is_listed
-from palaver.core.wire import TypedDict
+from palaver.core.wire import TypedDict, build_json
 from palaver.inbox.registry import COMMANDS
 from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.api_route import make_router
@@ -48,7 +48,7 @@ async def list_commands(caller: Caller) -> CommandsJson:
     """List the commands that you can use, in the order of /help."""
     return CommandsJson(
         commands=[
-            CommandJson(name=f"/{command.name}", usage=command.usage, summary=command.summary)
+            build_json(CommandJson, command, name=f"/{command.name}")
             for command in COMMANDS
             if is_listed(command, caller.person.role, caller.token_scopes)
         ]

@@ -1,0 +1,35 @@
+"""Every language has all the texts that are said or declared, with the same gaps and no others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from docs.languages import LANGUAGE_FILES, Translation, find_problems, iterate_english
+
+from palaver.core.texts import ENGLISH, LANGUAGES
+
+ENGLISH_TEXTS = list(iterate_english())
+
+
+def test_a_code_stands_for_one_text() -> None:
+    english: dict[str, str] = {}
+    for code, text in ENGLISH_TEXTS:
+        assert english.setdefault(code, text) == text, f"{code} stands for two texts"
+
+
+@pytest.mark.parametrize("language", [each for each in LANGUAGES if each != ENGLISH])
+def test_a_language_has_every_text(language: str) -> None:
+    texts = json.loads((LANGUAGE_FILES / f"{language}.json").read_text("utf-8"))
+    assert list(find_problems(dict(ENGLISH_TEXTS), texts)) == []
+
+
+def test_problems_are_found() -> None:
+    english = {"a": "A", "b": "B {name}", "c": "{count} files"}
+    german: dict[str, Translation] = {"b": "B {place}", "c": {"one": "{count} Datei", "other": " "}, "d": "D"}
+    assert [problem.partition(" |")[0] for problem in find_problems(english, german)] == [
+        "missing: a: A",
+        "gaps differ: b: B {name}",
+        "gaps differ: c: {count} files",
+        "not said any more: d",
+    ]
