@@ -79,16 +79,12 @@ async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
         text = f"The database did not answer within {MAX_WAIT_SECONDS:.0f} seconds."
         return [ReadinessProblem("database_slow", text, is_blocking=True)]
     if wait > MAX_TURN_WAIT_SECONDS * 1_000_000:
-        problems.append(make_waiting_problem(wait))
+        text = (
+            f"A message has been waiting for the agent for {wait // 60_000_000} minutes: no server takes it, or all are"
+            " busy."
+        )
+        problems.append(ReadinessProblem("turns_waiting", text, is_blocking=False))
     return problems
-
-
-def make_waiting_problem(wait_micros: int) -> ReadinessProblem:
-    text = (
-        f"A message has been waiting for the agent for {wait_micros // 60_000_000} minutes: no server takes it,"
-        " or all are busy."
-    )
-    return ReadinessProblem("turns_waiting", text, is_blocking=False)
 
 
 # ---- what is new -----------------------------------------------------------------------------------------

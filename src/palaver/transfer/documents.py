@@ -91,10 +91,10 @@ class Documents:
     async def _encode_chunks(self, principal: Principal, document: Iterator[str]) -> AsyncIterator[bytes]:
         while True:
             async with self._chunks.hold(principal.person_id):
-                chunk = await asyncio.to_thread(_encode_next, document)
+                chunk = await asyncio.to_thread(next, document, None)
             if chunk is None:
                 return
-            yield chunk
+            yield chunk.encode()
 
     def iterate(
         self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
@@ -154,11 +154,6 @@ def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[Docu
             yield DocumentEntry(event, page.versions.get(event.seq))
             after = event.seq
         has_more = page.has_more_after and bool(page.events)
-
-
-def _encode_next(document: Iterator[str]) -> bytes | None:
-    chunk = next(document, None)
-    return None if chunk is None else chunk.encode()
 
 
 def join_chunks(pieces: Iterator[str]) -> Iterator[str]:

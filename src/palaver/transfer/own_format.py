@@ -168,12 +168,9 @@ class RecordStream:
         """Go on reading at the start of another line."""
         self._file.seek(offset)
 
-    def describe_line(self, number: int) -> str:
-        return f"{self._path.name}, line {number}"
-
     def report(self, number: int, what: str) -> None:
         """Report that the record in a line could not be used."""
-        self._on_problem(ImportProblem(where=self.describe_line(number), what=what))
+        self._on_problem(ImportProblem(where=f"{self._path.name}, line {number}", what=what))
 
     def read(self) -> Iterator[NumberedRecord]:
         """Yield the records one after the other."""

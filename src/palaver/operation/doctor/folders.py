@@ -19,6 +19,7 @@ from palaver.delivery.model import STATE_LABELS, AccountState
 from palaver.operation import invariants
 from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
 from palaver.operation.integrity_check import check_integrity
+from palaver.settings.live_settings import probe_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -246,14 +247,9 @@ def _join(details: Sequence[str]) -> str:
 
 
 async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
-    """Sign in with an account, as the server does before it connects it."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            adapter = await account.create()
-            try:
-                info = await adapter.probe()
-            finally:
-                await adapter.close()
+            info = await probe_account(account)
     except PalaverError as error:
         return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(str(error)))
     except TimeoutError:
