@@ -58,7 +58,7 @@ LOWER_ROLE: Final = (
 CHANGED: Final = "One of the two accounts has changed meanwhile, so nothing was linked. Start again with /link."
 NOTHING_TO_CONFIRM: Final = "There is no link to confirm or cancel. It may have expired. Start again with /link."
 
-COUNT_WORDS: Final = {
+COUNT_LABELS: Final = {
     "conversations": ("conversation", "conversations"),
     "group_conversations": ("group conversation", "group conversations"),
     "memories": ("memory", "memories"),
@@ -296,7 +296,7 @@ def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLin
 
 def format_counts(counts: Mapping[str, int]) -> str:
     """Return what there is of each kind in words: `3 conversations, 1 job`."""
-    words = [f"{count:,} {COUNT_WORDS[kind][count != 1]}" for kind, count in counts.items() if count]
+    words = [f"{count:,} {COUNT_LABELS[kind][count != 1]}" for kind, count in counts.items() if count]
     return ", ".join(words) or "nothing yet"
 
 

@@ -375,8 +375,6 @@ log = logging.getLogger(__name__)
 
 
 class BackupScheduler:
-    """Makes the backups of one store."""
-
     def __init__(self, store: SessionStore, database: Path, home: Path, rules: BackupRules) -> None:
         self._store = store
         self._database = database

@@ -50,8 +50,6 @@ class BadLine(NamedTuple):
 
 
 class NumberedRecord(NamedTuple):
-    """A record, and the number of its line."""
-
     number: int
     record: Record
 
@@ -156,7 +154,6 @@ class RecordStream:
 
     @property
     def size(self) -> int:
-        """The size of the file in bytes."""
         return self._path.stat().st_size
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import shutil
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from palaver.operation.doctor.finding import Finding, FixCommands
     from palaver.sessions.store import SessionStore
 
+
+log = logging.getLogger(__name__)
 
 MIN_FREE_BYTES: Final = 200_000_000
 MAX_BACKUP_AGE: Final = timedelta(days=7)
@@ -254,7 +257,8 @@ async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
         return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(str(error)))
     except TimeoutError:
         return make_problem(FindingCode.SIGN_IN_TOO_SLOW, subject=subject, seconds=f"{PROBE_SECONDS:.0f}")
-    except Exception as error:  # noqa: BLE001  (an SDK may raise anything, and the other checks go on)
+    except Exception as error:  # an SDK may raise anything, and the other checks go on
+        log.debug("doctor_sign_in_failed", exc_info=True, extra={"platform": account.platform})
         text = account.hide_secrets(f"{type(error).__name__}: {error}")
         return make_problem(FindingCode.SIGN_IN_ERROR, subject=subject, problem=text[:300])
     if info.warnings:

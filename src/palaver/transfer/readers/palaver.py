@@ -50,8 +50,6 @@ class _FileStart:
 
 
 class PalaverReader:
-    """Reads one export."""
-
     format = "palaver"
     platform = Platform.WEB
 

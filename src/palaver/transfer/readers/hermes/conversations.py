@@ -69,8 +69,6 @@ _END_REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MessageRules:
-    """Rules for all messages of one conversation."""
-
     has_senders: bool  # several people write here, and their names stand before their words
     sender_ids: dict[str, str]  # by name, where they are known
     upload_folder: Path | None = None  # only files in it are read
