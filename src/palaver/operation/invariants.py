@@ -74,10 +74,9 @@ class WrongSession:
 
 def find_next_session_no(tx: Transaction, after: int, count: int) -> int | None:
     """Return the number of the session that ends a range of `count` sessions; None if there are none."""
-    no: int | None = fetch_value(
+    return fetch_value(
         tx, "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
     )
-    return no
 
 
 def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> list[WrongSession]:

@@ -117,8 +117,7 @@ def find_credentials(tx: Transaction, name: str) -> Credentials | None:
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
-    value: str | None = fetch_value(tx, "SELECT password_hash FROM account WHERE person_id = $1", person_id)
-    return value
+    return fetch_value(tx, "SELECT password_hash FROM account WHERE person_id = $1", person_id)
 
 
 def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:

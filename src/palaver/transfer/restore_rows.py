@@ -18,6 +18,7 @@ from palaver.jobs.schedule import load_zone, read_schedule
 from palaver.memory import table as memories
 from palaver.memory.model import build_memory_key
 from palaver.prompts import table as saved_prompts
+from palaver.prompts.model import PROMPT_FIELDS
 from palaver.sessions.lanes_table import MOVE_EXPORT
 from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
 from palaver.transfer.import_rows import find_session_no, find_value, has_row, insert_row, insert_row_if_new
@@ -80,7 +81,7 @@ def _clean_name(columns: Columns) -> None:
 
 
 def _clean_prompt(columns: Columns) -> None:
-    columns |= saved_prompts.clean_fields({name: columns[name] for name in saved_prompts.PROMPT_FIELDS})
+    columns |= saved_prompts.clean_fields({name: columns[name] for name in PROMPT_FIELDS})
 
 
 def _add_text_key(columns: Columns) -> None:

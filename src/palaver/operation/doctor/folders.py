@@ -185,7 +185,7 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
 # The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in.
 
 PROBE_SECONDS: Final = 20.0
-_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.DEAF})
+_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})
 
 
 def check_accounts(

@@ -262,7 +262,7 @@ async def _ask(store: SessionStore | None, settings: Settings, agent: Agent) -> 
 
 
 async def _ask_with_budgets(store: SessionStore, settings: Settings, agent: Agent) -> Finding:
-    budgets = Budgets(store, settings.turns.budgets, settings.turns.timeout)
+    budgets = Budgets(store, lambda: settings.turns)
     person = store.get_owner()
     row = await store.engine.arun(Read(lambda tx: people.find_by_id(tx, person.id)))
     assert row is not None  # noqa: S101  (the owner exists: `get_owner` returned them)
