@@ -84,19 +84,25 @@ def _iterate_said(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _iterate_declared() -> Iterator[tuple[str, str]]:
-    from palaver.config.setting_templates import list_templates
+    from palaver.config.setting_names import list_choice_names
+    from palaver.config.setting_templates import list_part_names, list_templates
     from palaver.inbox.registry import COMMANDS
+    from palaver.operation.doctor.finding import FindingCode
+    from palaver.platforms.registry import VALUE_PROBLEMS
     from palaver.platforms.settings_catalog import InstalledPlatforms
 
     for error_class in _iterate_error_classes():
         yield from _find_texts(error_class.describe_class())
-    for declared in (list_templates(), COMMANDS, InstalledPlatforms({}).list_forms()):
+    findings = [(code.subject, code.text, code.fix) for code in FindingCode]
+    names = (list_part_names(), list_choice_names())
+    for declared in (list_templates(), names, COMMANDS, InstalledPlatforms({}).list_forms(), VALUE_PROBLEMS, findings):
         yield from _find_texts(declared)
 
 
 def _find_texts(value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Text):
-        yield value.code, str(value)
+        if not value.facts:  # otherwise it was said: there is its template
+            yield value.code, str(value)
     elif isinstance(value, dict):
         yield from (found for each in value.values() for found in _find_texts(each))
     elif isinstance(value, list | tuple):
