@@ -163,7 +163,9 @@ def erase_batch(tx: Transaction, row: ErasureRow, now: int) -> ErasureRow:
     """Erase the next entries of the conversation that is being worked on."""
     session_no = row.session_no
     assert session_no is not None  # noqa: S101
-    is_deleted = fetch_value(tx, f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}", session_no)
+    is_deleted: int | None = fetch_value(
+        tx, f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}", session_no
+    )
     if is_deleted is None:
         return replace(row, session_no=None, session_seq=0)  # it was deleted meanwhile
     if is_deleted:  # it is being deleted: the person's entries go with all the others

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.columns import update_row
-from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value, list_columns
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions, versions_table as versions
@@ -139,7 +139,7 @@ def repair_session(tx: Transaction, session_no: int) -> None:
     )
     update_session(tx, session_no, {"message_count": 0})
     sql = "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL"
-    events.update_counters(tx, session_no, int(fetch_value(tx, sql, session_no)))
+    events.update_counters(tx, session_no, fetch_number(tx, sql, session_no))
     for column in ("compaction_seq", "redo_seq"):
         tx.execute(
             f"UPDATE session SET {column} = NULL WHERE no = $1 AND {column} IS NOT NULL AND NOT EXISTS"
@@ -193,4 +193,4 @@ def list_owner_ids(tx: Transaction) -> list[str]:
 
 def find_free_usage_no(tx: Transaction) -> int:
     """Return a session number for the usage of sessions that no longer exist, which no session ever gets."""
-    return min(fetch_value(tx, "SELECT MIN(session_no) FROM usage") or 0, 0) - 1
+    return min(fetch_number(tx, "SELECT MIN(session_no) FROM usage"), 0) - 1
