@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LinkedAccount:
-    """A chat account of a person."""
-
     platform: str
     account: str
     is_linked: bool  # it was linked to the person's others, and has back what it had when it is unlinked
@@ -289,7 +287,6 @@ class Accounts(Operations[AsyncRunner]):
         return await self._find(secret, accounts.find_sign_in, accounts.mark_sign_in_seen) if secret else None
 
     async def find_by_token(self, secret: str) -> SignedInPerson | None:
-        """Find whose API token this is."""
         is_token = secret.startswith(TOKEN_PREFIX)
         return await self._find(secret, accounts.find_token, accounts.mark_token_used) if is_token else None
 

@@ -71,8 +71,6 @@ async def refuse_attempt(wait_seconds: float) -> NoReturn:
 
 
 class Passwords:
-    """Hashes and verifies passwords."""
-
     def __init__(self) -> None:
         self._slots = FairSlots(
             MAX_CONCURRENT_HASHES, per_key=MAX_CONCURRENT_HASHES_PER_KEY, max_waiting_per_key=MAX_WAITING_PER_KEY

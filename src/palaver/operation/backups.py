@@ -21,7 +21,7 @@ import stat
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,38 +100,30 @@ class Backup:
         return {"path": str(self.path), **asdict(self.manifest)}
 
 
+@dataclass(frozen=True, slots=True)
 class BackupRequest:
     """Makes one backup of a database file with the files of its home folder."""
 
-    def __init__(
-        self,
-        database: Path,
-        home: Path,
-        *,
-        target: Path | None = None,
-        with_secrets: bool = False,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[int, int], None] = lambda _copied, _total: None,
-    ) -> None:
-        self._database = database
-        self._home = home
-        self._target = target
-        self._with_secrets = with_secrets
-        self._should_stop = should_stop
-        self._on_progress = on_progress
+    database: Path
+    home: Path
+    _: KW_ONLY
+    target: Path | None = None
+    with_secrets: bool = False
+    should_stop: Callable[[], bool] = lambda: False
+    on_progress: Callable[[int, int], None] = lambda _copied, _total: None
 
     def run(self) -> Backup:
         """Make the backup, check it, and give it its name."""
-        if not self._database.is_file():
-            raise BackupError(f"There is no database at {self._database} yet.", path=str(self._database))
+        if not self.database.is_file():
+            raise BackupError(f"There is no database at {self.database} yet.", path=str(self.database))
         moment = datetime.now(UTC)
         try:
-            target = self._target or _choose_name(get_backup_folder(self._database), moment)
+            target = self.target or _choose_name(get_backup_folder(self.database), moment)
             if os.path.lexists(target):
                 raise BackupError(f"{target} already exists. Choose another name.", path=str(target))
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _delete_leftovers(target.parent)
-            _check_space(self._database, target.parent)
+            _check_space(self.database, target.parent)
             with _open_part(target) as part:
                 return self._fill(part, target, moment)
         except OSError as error:
@@ -141,16 +133,16 @@ class BackupRequest:
     def _fill(self, part: Path, target: Path, moment: datetime) -> Backup:
         copy = part / DATABASE_NAME
         crash_point("backup.before_copy")
-        copy_database(self._database, copy, should_stop=self._should_stop, on_progress=self._on_progress)
+        copy_database(self.database, copy, should_stop=self.should_stop, on_progress=self.on_progress)
         crash_point("backup.copied")
         facts = self._check(copy)
-        count, size, missing = _link_attachments(copy, self._home / ATTACHMENTS_NAME, part / ATTACHMENTS_NAME)
+        count, size, missing = _link_attachments(copy, self.home / ATTACHMENTS_NAME, part / ATTACHMENTS_NAME)
         crash_point("backup.files_linked")
         manifest = BackupManifest(
             created_at=moment.isoformat(timespec="seconds"),
             palaver_version=__version__,
             database_bytes=copy.stat().st_size,
-            database_sha256=compute_sha256(copy, self._should_stop),
+            database_sha256=compute_sha256(copy, self.should_stop),
             migrations=list(facts.migrations),
             row_counts=facts.row_counts,
             attachment_count=count,
@@ -169,15 +161,15 @@ class BackupRequest:
     def _check(self, copy: Path) -> CopyFacts:
         """Check the copy; what is wrong with it is wrong with the database."""
         try:
-            return check_copy(copy, is_complete=False, should_stop=self._should_stop)
+            return check_copy(copy, is_complete=False, should_stop=self.should_stop)
         except BackupDamaged as error:
             problem = str(error).replace(str(copy), "it")
-            raise make_damage_error(self._database, f"{problem} No backup was made.") from error
+            raise make_damage_error(self.database, f"{problem} No backup was made.") from error
 
     def _copy_secrets(self, part: Path) -> list[str]:
-        names = [name for name in SECRET_FILES if self._with_secrets and (self._home / name).is_file()]
+        names = [name for name in SECRET_FILES if self.with_secrets and (self.home / name).is_file()]
         for name in names:
-            copy_file(self._home / name, part / name)
+            copy_file(self.home / name, part / name)
         return names
 
 
@@ -375,8 +367,6 @@ log = logging.getLogger(__name__)
 
 
 class BackupScheduler:
-    """Makes the backups of one store."""
-
     def __init__(self, store: SessionStore, database: Path, home: Path, rules: BackupRules) -> None:
         self._store = store
         self._database = database

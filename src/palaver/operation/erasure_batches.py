@@ -193,17 +193,13 @@ def _is_receipt_of(tx: Transaction, person: ErasedPerson, key: Sequence[str], re
         return True
     if (platform, chat) in person.accounts or (platform, facts.get("sender")) in person.accounts:
         return True
-    if any(_is_chat_of(address, platform, chat) for address in person.addresses):
+    addresses = map(Address.from_text, person.addresses)
+    if any((str(each.platform), each.chat_id) == (platform, chat) for each in addresses):
         return True
     session_id = facts.get("session_id")
     if session_id is None or chat != session_id:
         return False
     return tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None
-
-
-def _is_chat_of(address: str, platform: str, chat: str) -> bool:
-    parsed = Address.from_text(address)
-    return (str(parsed.platform), parsed.chat_id) == (platform, chat)
 
 
 def erase_imports(tx: Transaction, row: ErasureRow) -> ErasureRow:

@@ -40,8 +40,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """The findings of one run of the checks."""
-
     findings: Sequence[Finding]
     checked_at: datetime
     duration_seconds: float

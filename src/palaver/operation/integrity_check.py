@@ -88,8 +88,6 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class IntegrityReport:
-    """The result of a complete check."""
-
     results: tuple[CheckResult, ...]
 
     @property

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.config.budget_rules import BudgetRules, BudgetStatus
+    from palaver.core.engines.base import Transaction
     from palaver.sessions.store import SessionStore
 
 
@@ -68,27 +69,26 @@ MAX_WAIT_SECONDS: Final = 3.0
 MAX_TURN_WAIT_SECONDS: Final = 120
 
 
+def find_wait_minutes(tx: Transaction, now: int) -> int:
+    """Return for how many minutes a message has waited for the agent; 0 while that is not too long."""
+    wait = turn_leases.find_longest_wait(tx, now)
+    return wait // 60_000_000 if wait > MAX_TURN_WAIT_SECONDS * 1_000_000 else 0
+
+
 async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
     """Return what keeps the database and the agent from working; raise `StoreError` if nothing can be read."""
     now = to_micros(store.clock.now())
     try:
         async with asyncio.timeout(MAX_WAIT_SECONDS):
             problems = list(await asyncio.to_thread(store.engine.find_problems))
-            wait = await store.engine.arun(Read(lambda tx: turn_leases.find_longest_wait(tx, now)))
+            minutes = await store.engine.arun(Read(lambda tx: find_wait_minutes(tx, now)))
     except TimeoutError:
         text = f"The database did not answer within {MAX_WAIT_SECONDS:.0f} seconds."
         return [ReadinessProblem("database_slow", text, is_blocking=True)]
-    if wait > MAX_TURN_WAIT_SECONDS * 1_000_000:
-        problems.append(make_waiting_problem(wait))
+    if minutes:
+        text = f"A message has been waiting for the agent for {minutes} minutes: no server takes it, or all are busy."
+        problems.append(ReadinessProblem("turns_waiting", text, is_blocking=False))
     return problems
-
-
-def make_waiting_problem(wait_micros: int) -> ReadinessProblem:
-    text = (
-        f"A message has been waiting for the agent for {wait_micros // 60_000_000} minutes: no server takes it,"
-        " or all are busy."
-    )
-    return ReadinessProblem("turns_waiting", text, is_blocking=False)
 
 
 # ---- what is new -----------------------------------------------------------------------------------------

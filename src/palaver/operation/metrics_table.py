@@ -39,8 +39,6 @@ class EndedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """The usage of one model."""
-
     model: str
     tokens: Mapping[str, int]  # by kind
     cost_usd: Decimal  # of the turns whose price is known

@@ -12,14 +12,15 @@ added meanwhile, such as a copy that another person has made of a conversation.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.ids import new_turn_id
 from palaver.core.source import decode_source, encode_source
 from palaver.core.titles import make_words_title
-from palaver.sessions import deletion_table as session_deletion, delivery_queries, log_table as events
+from palaver.sessions import deletion_table as session_deletion, delivery_queries, log_table
 from palaver.sessions.events import ERASED_HIDDEN_FACT, ERASED_KIND_FACT, EventKind
 from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
@@ -27,12 +28,13 @@ from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
     from palaver.people.erasures_table import ErasedPerson, ErasureRow
 
 SCANNED_PER_READ: Final = 2000  # entries of all logs
 EVENTS_PER_BATCH: Final = 200  # of one conversation, in one transaction
 TURNS_PER_BATCH: Final = 100
+_LIKE_SIGNS = re.compile(r"[!%_]")
 _TURNS_LEFT: Final = -1  # as `session_seq`: the turns of the conversation are being deleted, the log comes after
 
 # What the person did, told by kinds that hold nothing they wrote: only their name is taken out. Undo, compaction and
@@ -56,8 +58,7 @@ def find_sessions(tx: Transaction, person: ErasedPerson, after: int) -> tuple[li
 
     Also returns the number up to which it has read; None at the end.
     """
-    rows = tx.fetch_all("SELECT no FROM event WHERE no > $1 ORDER BY no LIMIT 1 OFFSET $2", after, SCANNED_PER_READ - 1)
-    last = int(rows[0][0]) if rows else None
+    last = _find_last(tx, after)
     conditions, params = _build_condition(person, first=3)
     found = tx.fetch_all(
         "SELECT no, session_no, seq, kind, person_id, body FROM event WHERE no > $1 AND no <= $2"
@@ -69,7 +70,9 @@ def find_sessions(tx: Transaction, person: ErasedPerson, after: int) -> tuple[li
     theirs = {
         session_no
         for _, session_no, _, kind, person_id, body in found
-        if _concerns(person, kind, person_id, find_facts(body))
+        if person_id in person.person_ids
+        or _is_author(person, facts := find_facts(body))
+        or _drop_quotes(person, kind, facts)[1]
     }
     return sorted(theirs), last
 
@@ -79,8 +82,7 @@ def count_shared_messages(tx: Transaction, person: ErasedPerson, after: int) -> 
 
     Also returns the conversations that they are in, and the number up to which it has read (None: the end).
     """
-    rows = tx.fetch_all("SELECT no FROM event WHERE no > $1 ORDER BY no LIMIT 1 OFFSET $2", after, SCANNED_PER_READ - 1)
-    last = int(rows[0][0]) if rows else None
+    last = _find_last(tx, after)
     own = build_placeholders(len(person.audiences), first=3)
     conditions, params = _build_condition(person, first=3 + len(person.audiences))
     found = tx.fetch_all(
@@ -100,22 +102,21 @@ def count_shared_messages(tx: Transaction, person: ErasedPerson, after: int) -> 
     return len(theirs), set(theirs), last
 
 
+def _find_last(tx: Transaction, after: int) -> int | None:
+    """Return the number up to which the next entries are read; None if that is the end."""
+    sql = "SELECT no FROM event WHERE no > $1 ORDER BY no LIMIT 1 OFFSET $2"
+    last: int | None = fetch_value(tx, sql, after, SCANNED_PER_READ - 1)
+    return last
+
+
 def _build_condition(person: ErasedPerson, first: int) -> tuple[str, list[str]]:
     """Return a condition that is true for every entry that may concern the person, and for few others."""
     params = list(person.person_ids)
     conditions = [f"person_id IN ({build_placeholders(len(params), first=first)})"]
     for text in sorted({*person.names, *person.account_ids}):
-        params.append(f"%{_escape_pattern(json.dumps(text))}%")
+        params.append("%" + _LIKE_SIGNS.sub(r"!\g<0>", json.dumps(text)) + "%")
         conditions.append(f"body LIKE ${first + len(params) - 1} ESCAPE '!'")
     return " OR ".join(conditions), params
-
-
-def _escape_pattern(text: str) -> str:
-    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-
-
-def _concerns(person: ErasedPerson, kind: str, person_id: str | None, facts: dict[str, Any]) -> bool:
-    return person_id in person.person_ids or _is_author(person, facts) or _drop_quotes(person, kind, facts)[1] > 0
 
 
 def _is_author(person: ErasedPerson, facts: dict[str, Any]) -> bool:
@@ -162,23 +163,22 @@ def erase_batch(tx: Transaction, row: ErasureRow, now: int) -> ErasureRow:
     """Erase the next entries of the conversation that is being worked on."""
     session_no = row.session_no
     assert session_no is not None  # noqa: S101
-    session = tx.fetch_one(f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}", session_no)
-    if session is None:
+    is_deleted: int | None = fetch_value(
+        tx, f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}", session_no
+    )
+    if is_deleted is None:
         return replace(row, session_no=None, session_seq=0)  # it was deleted meanwhile
-    if session[0]:  # it is being deleted: the person's entries go with all the others
+    if is_deleted:  # it is being deleted: the person's entries go with all the others
         session_deletion.delete_piece(tx, session_no)
         return row
     if row.session_seq == _TURNS_LEFT:
         return _erase_turns(tx, row, session_no)
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        session_no,
-        row.session_seq,
-        EVENTS_PER_BATCH,
-    )
-    row = _erase_events(tx, row, session_no, rows)
-    if len(rows) == EVENTS_PER_BATCH:
-        return replace(row, session_seq=rows[-1][0])
+    sql = f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+    rows = tx.fetch_all(sql, session_no, row.session_seq, EVENTS_PER_BATCH)
+    events = [EventColumns._make(each) for each in rows]
+    row = _erase_events(tx, row, session_no, events)
+    if len(events) == EVENTS_PER_BATCH:
+        return replace(row, session_seq=events[-1].seq)
     _finish_session(tx, row.person, session_no, now)
     return replace(row, session_no=None, session_seq=0)
 
@@ -222,15 +222,16 @@ def _forget_turn_of_usage(tx: Transaction, session_no: int, turn_id: str) -> Non
         tx.execute(update, session_no, used_id, new_turn_id())
 
 
-def _erase_events(tx: Transaction, row: ErasureRow, session_no: int, rows: Sequence[Row]) -> ErasureRow:
+def _erase_events(tx: Transaction, row: ErasureRow, session_no: int, events: Sequence[EventColumns]) -> ErasureRow:
     person = row.person
-    bodies = {each[0]: find_facts(each[5]) for each in rows}
+    bodies = {event.seq: find_facts(event.body) for event in events}
     answered: dict[int, int] = {
         seq: facts["answers"] for seq, facts in bodies.items() if isinstance(facts.get("answers"), int)
     }
     gone = _find_gone(tx, person, session_no, sorted(set(answered.values())))
     hidden_change, quotes, erased, summaries = 0, 0, 0, 0
-    for seq, kind, _, _, _, _, person_id, _, hidden_by, _ in rows:
+    for event in events:
+        seq, kind, person_id, hidden_by = event.seq, event.kind, event.person_id, event.hidden_by
         facts = bodies[seq]
         is_theirs = person_id in person.person_ids or _is_author(person, facts)
         is_answer = kind == EventKind.MESSAGE and answered.get(seq) in gone
@@ -255,7 +256,7 @@ def _erase_events(tx: Transaction, row: ErasureRow, session_no: int, rows: Seque
                 None if is_theirs else person_id,
             )
     if hidden_change:
-        events.update_counters(tx, session_no, -hidden_change)
+        log_table.update_counters(tx, session_no, -hidden_change)
     return row.count(shared_messages=erased, quotes=quotes, summaries=summaries)
 
 
@@ -310,7 +311,7 @@ def _finish_session(tx: Transaction, person: ErasedPerson, session_no: int, now:
         " (SELECT 1 FROM event e WHERE e.session_no = $1 AND e.kind = 'message')",
         session_no,
     )
-    events.append_event(tx, session_no, EventKind.ERASED, now)
+    log_table.append_event(tx, session_no, EventKind.ERASED, now)
 
 
 def _replace_titles(tx: Transaction, session_no: int) -> None:

@@ -105,7 +105,6 @@ def _check_name_is_free(tx: Transaction, name: str, person_id: PersonId) -> None
 
 
 def find_credentials(tx: Transaction, name: str) -> Credentials | None:
-    """Find the account with this sign-in name."""
     row = tx.fetch_one(
         f"SELECT {PERSON_COLUMNS}, a.password_hash FROM account a JOIN person p ON p.id = a.person_id"
         " WHERE a.name_key = $1",

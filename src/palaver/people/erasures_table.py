@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # The kinds that a report counts, with their names for people: one, several.
-COUNT_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+COUNT_LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "conversations": ("conversation", "conversations"),
     "messages": ("message in them", "messages in them"),
     "shared_conversations": ("conversation shared with others", "conversations shared with others"),
@@ -65,12 +65,12 @@ class ErasureReport:
 
     def to_dict(self) -> dict[str, int]:
         """Return the number of every kind, also if it is zero."""
-        return {kind: self.counts.get(kind, 0) for kind in COUNT_WORDS}
+        return {kind: self.counts.get(kind, 0) for kind in COUNT_LABELS}
 
     def to_lines(self) -> list[str]:
         """Return a line for each kind of which there was something."""
         lines = []
-        for kind, (one, several) in COUNT_WORDS.items():
+        for kind, (one, several) in COUNT_LABELS.items():
             count = self.counts.get(kind, 0)
             if count:
                 lines.append(f"{count:,} {one if count == 1 else several}")

@@ -166,8 +166,6 @@ class SetupStep(StrEnum):
 
 
 class Scope(StrEnum):
-    """A right of a token."""
-
     READ = "read"  # read conversations
     WRITE = "write"  # change conversations and send messages
     CHAT = "chat"  # talk to the agent through the OpenAI-compatible API

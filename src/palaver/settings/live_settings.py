@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from palaver.config.layers import SettingProblem
     from palaver.config.setting_templates import SettingPath
+    from palaver.delivery.adapter import AccountInfo
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.live.feed import Feed
     from palaver.people.model import Principal
@@ -186,21 +187,11 @@ async def run_account_test(
     if configured.problem is not None:
         return AccountTest(seconds=0.0, error=configured.problem)
     try:
-        return await _probe(configured, started_at)
-    except Exception as error:  # noqa: BLE001  (whatever an adapter raises, it is shown)
-        words = describe_connection_error(error, configured)
-        return AccountTest(seconds=round(time.monotonic() - started_at, 3), error=words)
-
-
-async def _probe(configured: ConfiguredAccount, started_at: float) -> AccountTest:
-    async with asyncio.timeout(PROBE_SECONDS):
-        adapter = await configured.create()
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            info = await adapter.probe()
-    finally:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await adapter.close()
+        info = await probe_account(configured)
+    except Exception as error:  # noqa: BLE001  (an SDK may raise anything; its text may have a secret, so it is not logged)
+        log.info("account_test_failed", extra={"platform": platform, "error": type(error).__name__})
+        problem = describe_connection_error(error, configured)
+        return AccountTest(seconds=round(time.monotonic() - started_at, 3), error=problem)
     return AccountTest(
         seconds=round(time.monotonic() - started_at, 3),
         name=info.name,
@@ -208,6 +199,18 @@ async def _probe(configured: ConfiguredAccount, started_at: float) -> AccountTes
         details=tuple(map(configured.hide_secrets, info.details)),
         is_linked=info.is_linked,
     )
+
+
+async def probe_account(configured: ConfiguredAccount) -> AccountInfo:
+    """Sign in with an account for a moment, as the server does before it connects it."""
+    async with asyncio.timeout(PROBE_SECONDS):
+        adapter = await configured.create()
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            return await adapter.probe()
+    finally:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await adapter.close()
 
 
 def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping[str, object]) -> dict[str, object]:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformField(FormField):
-    """One setting of an account."""
-
     name: str
     label: str
     where: str = ""  # where to get the value, in words
@@ -205,8 +203,6 @@ class SettingSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingValue:
-    """One setting now."""
-
     path: SettingPath
     template: SettingTemplate
     value: object  # None for a secret, and for what has no value

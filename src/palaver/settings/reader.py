@@ -57,8 +57,6 @@ class LoadedSettings:
 
 
 class SettingsReader:
-    """Reads the settings of one store."""
-
     def __init__(self, engine: Engine, base: Settings) -> None:
         self.engine = engine
         self.base = base  # what config.yaml and the environment say

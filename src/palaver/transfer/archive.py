@@ -259,15 +259,22 @@ class PersonArchives:
 
     def _iterate_files(self, principal: Principal) -> Iterator[ArchiveFile]:
         now, view = self._store.clock.now(), self._store.seen_by(principal)
+        today = now.date()
+        job_rows = self._store.engine.run(Read(lambda tx: jobs.list_owned(tx, principal.person_id)))
+        memories = [
+            {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
+            for entry in _iterate_pages(view.part(MemoryOperations).list)
+        ]
+        usage = view.usage.report("model", first=today - _USAGE_PERIOD, last=today)
 
         def make(name: str, content: str) -> ArchiveFile:
             return ArchiveFile(name, [content.encode()], now)
 
         yield make("README.txt", _README)
         yield make("account.json", _format_json(self._load_account(principal.person_id)))
-        yield make("memories.json", _format_json(list(_iterate_memories(view))))
-        yield make("jobs.json", _format_json(self._load_jobs(principal.person_id)))
-        yield make("usage.json", _format_json(self._load_usage(view)))
+        yield make("memories.json", _format_json(memories))
+        yield make("jobs.json", _format_json([asdict(row.job) for row in job_rows]))
+        yield make("usage.json", _format_json(asdict(usage)))
         for document_format in (DocumentFormat.HTML, DocumentFormat.MARKDOWN):
             folder = f"conversations/{document_format}/"
             yield from iterate_document_files(
@@ -293,14 +300,6 @@ class PersonArchives:
             "sign_in_methods": asdict(member.sign_in_methods) if member and member.sign_in_methods else None,
         }
 
-    def _load_jobs(self, person_id: PersonId) -> list[dict[str, Any]]:
-        rows = self._store.engine.run(Read(lambda tx: jobs.list_owned(tx, person_id)))
-        return [asdict(row.job) for row in rows]
-
-    def _load_usage(self, view: SessionView) -> dict[str, Any]:
-        today = self._store.clock.now().date()
-        return asdict(view.usage.report("model", first=today - _USAGE_PERIOD, last=today))
-
     def _iterate_attachments(self, person_id: PersonId) -> Iterator[ArchiveFile]:
         if self._files is None:
             return
@@ -316,11 +315,6 @@ class PersonArchives:
                     continue
                 name = _NOT_IN_NAMES.sub("-", file.name).strip("-.") or "file"
                 yield ArchiveFile(f"files/{file.id}-{name}", read_path(path), file.created_at)
-
-
-def _iterate_memories(view: SessionView) -> Iterator[dict[str, Any]]:
-    for entry in _iterate_pages(view.part(MemoryOperations).list):
-        yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
 
 
 def _format_json(document: object) -> str:

@@ -58,8 +58,6 @@ _MAX_SHOWN_CHARS: Final = 80  # of an id or a title, in a report
 
 
 class ConversationImporter:
-    """Imports the conversations of one run."""
-
     def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
         self._run = run
         self._queue = queue
@@ -85,8 +83,6 @@ class ConversationImporter:
 
 
 class ConversationWriter:
-    """Writes one conversation."""
-
     def __init__(
         self,
         run: ImportRun,

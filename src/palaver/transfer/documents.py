@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read
@@ -48,23 +49,23 @@ MAX_NAME_CHARS: Final = 50  # a file system takes 255 bytes
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")
 
 
+@dataclass(frozen=True, slots=True)
 class ConversationImages:
     """The images of one conversation, for its HTML document. The caller has checked the access to the conversation."""
 
-    def __init__(self, engine: Engine, files: Attachments, session_id: SessionId) -> None:
-        self._engine = engine
-        self._files = files
-        self._session_id = session_id
+    engine: Engine
+    files: Attachments
+    session_id: SessionId
 
     def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
         def run(tx: Transaction) -> list[Attachment]:
-            return attachments.list_used_in_session(tx, sessions.get_no(tx, self._session_id), attachment_ids)
+            return attachments.list_used_in_session(tx, sessions.get_no(tx, self.session_id), attachment_ids)
 
-        return {file.id: file for file in self._engine.run(Read(run)) if file.can_show_inline}
+        return {file.id: file for file in self.engine.run(Read(run)) if file.can_show_inline}
 
     def read_image(self, image: Attachment) -> bytes | None:
         try:
-            return self._files.get_path(image).read_bytes()
+            return self.files.get_path(image).read_bytes()
         except (PalaverError, OSError):  # deleted meanwhile: its name is shown instead
             return None
 
@@ -91,10 +92,10 @@ class Documents:
     async def _encode_chunks(self, principal: Principal, document: Iterator[str]) -> AsyncIterator[bytes]:
         while True:
             async with self._chunks.hold(principal.person_id):
-                chunk = await asyncio.to_thread(_encode_next, document)
+                chunk = await asyncio.to_thread(next, document, None)
             if chunk is None:
                 return
-            yield chunk
+            yield chunk.encode()
 
     def iterate(
         self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
@@ -154,11 +155,6 @@ def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[Docu
             yield DocumentEntry(event, page.versions.get(event.seq))
             after = event.seq
         has_more = page.has_more_after and bool(page.events)
-
-
-def _encode_next(document: Iterator[str]) -> bytes | None:
-    chunk = next(document, None)
-    return None if chunk is None else chunk.encode()
 
 
 def join_chunks(pieces: Iterator[str]) -> Iterator[str]:

@@ -27,8 +27,6 @@ _IS_REFERENCED = """(EXISTS (SELECT 1 FROM person p WHERE p.audience_no = a.no)
 
 
 class ExportedRow(NamedTuple):
-    """A row of an exported table."""
-
     values: Row  # of its fields
     references: dict[str, Any]
     position: Row  # to read on after it

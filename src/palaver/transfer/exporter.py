@@ -73,14 +73,11 @@ class ExportScope:
 
 
 class Exporter:
-    """Exports from one store."""
-
     def __init__(self, store: SessionStore, attachments: Attachments | None = None) -> None:
         self._engine = store.engine
         self._attachments = attachments
 
     def export_lines(self, scope: ExportScope) -> Iterator[bytes]:
-        """Yield the lines of an export, with their line ends."""
         return format_lines(self.export_records(scope))
 
     def export_records(self, scope: ExportScope) -> Iterator[Record]:

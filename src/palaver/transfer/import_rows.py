@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.columns import update_row
-from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value, list_columns
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions, versions_table as versions
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.table import SessionRow
 
 
 class EventRow(NamedTuple):
@@ -117,30 +116,15 @@ def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_forma
     for one audience.
     """
     row = sessions.get_by_no(tx, session_no)
-    free = find_title_for(tx, row, title, [row.audience_no] if is_own_format else None)
+    audiences = [row.audience_no]
+    if not is_own_format:
+        audiences = people.list_title_audiences(tx, row.audience_no, shared=row.session.shared)
+    same = sessions.list_by_title(tx, parse_title_slot(title), audiences, exact=True)
+    is_free = all(other.no == row.no for other in same)
+    free = title if is_free else sessions.find_free_title(tx, row, title)
     slot = parse_title_slot(free)
     update_session(tx, session_no, {"title": free, "title_base": slot.base, "title_number": slot.number})
     return free
-
-
-def find_title_for(tx: Transaction, row: SessionRow, title: str, audiences: Sequence[int] | None = None) -> str:
-    """Return the title if it is free within these audiences (None: all of the session's owner), or a free one."""
-    audiences = audiences or people.list_title_audiences(tx, row.audience_no, shared=row.session.shared)
-    same = sessions.list_by_title(tx, parse_title_slot(title), audiences, exact=True)
-    if all(other.no == row.no for other in same):
-        return title
-    return sessions.find_free_title(tx, row, title)
-
-
-def count_visible_messages(tx: Transaction, session_no: int) -> int:
-    return int(
-        fetch_value(
-            tx,
-            "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL",
-            session_no,
-        )
-        or 0
-    )
 
 
 def repair_session(tx: Transaction, session_no: int) -> None:
@@ -154,7 +138,8 @@ def repair_session(tx: Transaction, session_no: int) -> None:
         session_no,
     )
     update_session(tx, session_no, {"message_count": 0})
-    events.update_counters(tx, session_no, count_visible_messages(tx, session_no))
+    sql = "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL"
+    events.update_counters(tx, session_no, fetch_number(tx, sql, session_no))
     for column in ("compaction_seq", "redo_seq"):
         tx.execute(
             f"UPDATE session SET {column} = NULL WHERE no = $1 AND {column} IS NOT NULL AND NOT EXISTS"
@@ -208,4 +193,4 @@ def list_owner_ids(tx: Transaction) -> list[str]:
 
 def find_free_usage_no(tx: Transaction) -> int:
     """Return a session number for the usage of sessions that no longer exist, which no session ever gets."""
-    return min(fetch_value(tx, "SELECT MIN(session_no) FROM usage") or 0, 0) - 1
+    return min(fetch_number(tx, "SELECT MIN(session_no) FROM usage"), 0) - 1

@@ -69,8 +69,6 @@ _KINDS = {
 
 
 class ItemImporter:
-    """Imports the other items of one run."""
-
     def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
         self._run = run
         self._queue = queue
@@ -198,8 +196,6 @@ class ImportEnded(InvalidImport):
 
 
 class Importer:
-    """Imports into one store."""
-
     def __init__(
         self, store: SessionStore, attachments: Attachments | None, options: ImportOptions | None = None
     ) -> None:

@@ -50,8 +50,6 @@ class BadLine(NamedTuple):
 
 
 class NumberedRecord(NamedTuple):
-    """A record, and the number of its line."""
-
     number: int
     record: Record
 
@@ -156,7 +154,6 @@ class RecordStream:
 
     @property
     def size(self) -> int:
-        """The size of the file in bytes."""
         return self._path.stat().st_size
 
     @property
@@ -168,12 +165,9 @@ class RecordStream:
         """Go on reading at the start of another line."""
         self._file.seek(offset)
 
-    def describe_line(self, number: int) -> str:
-        return f"{self._path.name}, line {number}"
-
     def report(self, number: int, what: str) -> None:
         """Report that the record in a line could not be used."""
-        self._on_problem(ImportProblem(where=self.describe_line(number), what=what))
+        self._on_problem(ImportProblem(where=f"{self._path.name}, line {number}", what=what))
 
     def read(self) -> Iterator[NumberedRecord]:
         """Yield the records one after the other."""

@@ -169,8 +169,11 @@ class PersonalImports:
     async def _run(self, upload: Upload) -> None:
         """Check or import a file, and store what came of it."""
         try:
+            person_slot = self._person_slots.setdefault(upload.person_id, asyncio.Lock())
             with translate_errors():
-                ended = await self._wait_and_work(upload)
+                async with person_slot, self._slots:
+                    self._stop_if_asked(upload.id)
+                    ended = await self._work(upload)
         except _ImportStopped:
             return
         except PalaverError as error:
@@ -194,13 +197,6 @@ class PersonalImports:
         """Store the new state, unless the owner has deleted the upload meanwhile."""
         self._uploads.get(PersonId(upload.person_id), upload.id)
         self._uploads.save(upload)
-
-    async def _wait_and_work(self, upload: Upload) -> Upload:
-        """Check or import a file when it is its turn."""
-        person_slot = self._person_slots.setdefault(upload.person_id, asyncio.Lock())
-        async with person_slot, self._slots:
-            self._stop_if_asked(upload.id)
-            return await self._work(upload)
 
     async def _work(self, upload: Upload) -> Upload:
         person_id = PersonId(upload.person_id)

@@ -75,8 +75,6 @@ class NoteList:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The outcome of an import."""
-
     format: str
     is_dry_run: bool = False
     counts: Counter[str] = field(default_factory=Counter)
@@ -145,8 +143,6 @@ class ImportOptions:
 
 @dataclass(slots=True, kw_only=True)
 class ImportRun:
-    """One import while it runs."""
-
     store: SessionStore
     attachments: Attachments | None
     reader: ImportReader

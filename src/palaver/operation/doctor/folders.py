@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from palaver.delivery.model import STATE_LABELS, AccountState
 from palaver.operation import invariants
 from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
 from palaver.operation.integrity_check import check_integrity
+from palaver.settings.live_settings import probe_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from palaver.operation.doctor.finding import Finding, FixCommands
     from palaver.sessions.store import SessionStore
 
+
+log = logging.getLogger(__name__)
 
 MIN_FREE_BYTES: Final = 200_000_000
 MAX_BACKUP_AGE: Final = timedelta(days=7)
@@ -247,19 +251,15 @@ def _join(details: Sequence[str]) -> str:
 
 
 async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
-    """Sign in with an account, as the server does before it connects it."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            adapter = await account.create()
-            try:
-                info = await adapter.probe()
-            finally:
-                await adapter.close()
+            info = await probe_account(account)
     except PalaverError as error:
         return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(error.text))
     except TimeoutError:
         return make_problem(FindingCode.SIGN_IN_TOO_SLOW, subject=subject, seconds=f"{PROBE_SECONDS:.0f}")
-    except Exception as error:  # noqa: BLE001  (an SDK may raise anything, and the other checks go on)
+    except Exception as error:  # an SDK may raise anything, and the other checks go on
+        log.debug("doctor_sign_in_failed", exc_info=True, extra={"platform": account.platform})
         text = account.hide_secrets(f"{type(error).__name__}: {error}")
         return make_problem(FindingCode.SIGN_IN_ERROR, subject=subject, problem=text[:300])
     if info.warnings:

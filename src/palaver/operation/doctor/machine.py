@@ -35,9 +35,9 @@ from palaver.media.documents.sandbox import CHECK_COMMAND
 from palaver.money import calls_table as call_records
 from palaver.money.meter import Budgets
 from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
-from palaver.operation.metrics import MAX_TURN_WAIT_SECONDS
+from palaver.operation.metrics import find_wait_minutes
 from palaver.people import table as people
-from palaver.sessions import turn_leases, usage_table as usage
+from palaver.sessions import usage_table as usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -157,9 +157,8 @@ def _fetch_readiness(url: str) -> dict[str, Any]:
 def check_waiting_turns(store: SessionStore, commands: FixCommands) -> Iterator[Finding]:
     """Report that a message waits for the agent, and no server takes it."""
     now = to_micros(store.clock.now())
-    wait = store.engine.run(Read(lambda tx: turn_leases.find_longest_wait(tx, now)))
-    if wait > MAX_TURN_WAIT_SECONDS * 1_000_000:
-        minutes = wait // 60_000_000
+    minutes = store.engine.run(Read(lambda tx: find_wait_minutes(tx, now)))
+    if minutes:
         yield make_warning(FindingCode.TURNS_WAITING, minutes=minutes, command=commands.format("serve"))
 
 

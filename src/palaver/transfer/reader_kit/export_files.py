@@ -266,8 +266,6 @@ _WHITE_SPACE: Final = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class ItemSpan:
-    """The place of an item in its file."""
-
     number: int  # the first item has number 1
     start: int
     end: int

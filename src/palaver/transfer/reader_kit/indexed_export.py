@@ -40,8 +40,6 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class IndexedItem:
-    """A conversation in the index."""
-
     origin_id: str
     created_at: datetime
     updated_at: datetime | None

@@ -292,7 +292,8 @@ def read_content(
     used: set[str] = set()
 
     def add_file(pointer: str, kind: str) -> None:
-        file_id = read_file_id(pointer)
+        # `sediment://file_0000…` or `file-service://file-AbC…`
+        file_id = pointer.rpartition("://")[2].partition("#")[0].partition("?")[0].strip()
         if not file_id or file_id in used:
             return
         used.add(file_id)
@@ -335,11 +336,6 @@ def _read_part(part: object, parts: ContentParts, add_file: Callable[[str, str],
         parts.texts.append(text)
     elif not has_pointer and part:
         parts.texts.append(format_json(part))
-
-
-def read_file_id(pointer: str) -> str:
-    """Return the id in an address such as `sediment://file_0000…` or `file-service://file-AbC…`."""
-    return pointer.rpartition("://")[2].partition("#")[0].partition("?")[0].strip()
 
 
 # ---- types of content ----------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from palaver.transfer.reader_kit.export_files import (
     DamagedFile,
     UnreadableItem,
     close_on_error,
-    get_base_name,
     open_export,
     parse_json,
     read_small_file,
@@ -64,7 +63,8 @@ HOW_TO_GET: Final = (
     "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"
     " the folder that you unpacked it to, or the conversations.json in it."
 )
-_CONVERSATIONS = re.compile(r"conversations(?:[-_]\d+)?\.json")
+_CONVERSATIONS = re.compile(r"(?:.*[/\\])?conversations(?:[-_]\d+)?\.json", re.DOTALL)
+_ONE_CONVERSATION = re.compile(r".*conversations/.*\.json", re.DOTALL)
 _IN_FOLDER = re.compile(r"(?:^|/)(projects|memories|design_chats)/[^/]+\.json$|(?:^|/)(projects|memories)\.json$")
 _HIDDEN_BLOCKS: Final = frozenset({"flag", "token_budget", "redacted_thinking"})  # nothing that anyone has seen
 
@@ -78,14 +78,8 @@ def open_reader(path: Path) -> ClaudeReader:
 
 def _choose_files(files: ExportFiles) -> Callable[[str], object]:
     """Return a test for the files with conversations: one or a few, or else a folder with one for each."""
-
-    def has_many(name: str) -> bool:
-        return _CONVERSATIONS.fullmatch(get_base_name(name)) is not None
-
-    def has_one(name: str) -> bool:
-        return "conversations/" in name and name.endswith(".json")
-
-    return has_many if any(map(has_many, files.names)) else has_one
+    pattern = _CONVERSATIONS if any(map(_CONVERSATIONS.fullmatch, files.names)) else _ONE_CONVERSATION
+    return pattern.fullmatch
 
 
 class ClaudeReader(IndexedExport):

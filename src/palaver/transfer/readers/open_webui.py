@@ -126,8 +126,6 @@ def open_reader(path: Path, account: str | None = None) -> ImportReader:
 
 
 class OpenWebUiExport(IndexedExport):
-    """An exported JSON file."""
-
     format = "open-webui"
     platform = Platform("open-webui")
 
@@ -362,7 +360,6 @@ def find_model(chat: dict[str, Any]) -> str | None:
 def read_messages(
     chat: dict[str, Any], created_at: datetime, where: str, find_file: Callable[[str, str], ImportedFile | None]
 ) -> Iterator[ImportedMessage | ImportProblem]:
-    """Read the messages of a chat, all versions of each."""
     messages = get_messages(chat)
     parents = {message_id: as_id(message.get("parentId")) or None for message_id, message in messages.items()}
     current = as_id(as_dict(chat.get("history")).get("currentId"))

@@ -49,14 +49,7 @@ class _FileStart:
     offset: int
 
 
-def open_reader(path: Path) -> PalaverReader:
-    """Open an export; raises InvalidImport if the file is none."""
-    return PalaverReader(path)
-
-
 class PalaverReader:
-    """Reads one export."""
-
     format = "palaver"
     platform = Platform.WEB
 
@@ -193,6 +186,9 @@ class PalaverReader:
         with RecordStream(self._path, lambda _problem: None) as stream:
             stream.seek(start.offset)
             yield from stream.take_chunks(attachment_id)
+
+
+open_reader = PalaverReader
 
 
 def _get_text(record: Mapping[str, Any], key: str) -> str | None:

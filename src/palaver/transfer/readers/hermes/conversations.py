@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from palaver.core.source import SessionSource
     from palaver.transfer.imported import ImportedEntry
-    from palaver.transfer.readers.hermes.folding import ConversationPlan, PlannedRecord
+    from palaver.transfer.readers.hermes.folding import ConversationPlan
     from palaver.transfer.readers.hermes.home import HermesHome
     from palaver.transfer.readers.hermes.state_database import Chain, Route
     from palaver.transfer.readers.hermes.transcripts import WebuiSession
@@ -69,8 +69,6 @@ _END_REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MessageRules:
-    """Rules for all messages of one conversation."""
-
     has_senders: bool  # several people write here, and their names stand before their words
     sender_ids: dict[str, str]  # by name, where they are known
     upload_folder: Path | None = None  # only files in it are read
@@ -116,6 +114,7 @@ class ConversationReader:
         ended_at, end_reason = (None, None) if is_current else _read_end(last)
         model = as_text(last.get("model")) or as_text(page.get("model"))
         provider = as_text(last.get("billing_provider")) or as_text(page.get("model_provider"))
+        profile = as_text(last.get("profile_name")) or as_text(page.get("profile"))
         origin_id = home.make_origin_id(root)
         return ImportedConversation(
             origin_id=origin_id,
@@ -132,7 +131,7 @@ class ConversationReader:
             parent_origin_id=self._find_parent(page),
             model=(route.model if route else "") or model or None,
             provider=(route.provider if route else "") or provider or None,
-            profile=home.profile or _find_profile(last, page),
+            profile=home.profile or (profile if profile != "default" else None) or None,
             personality=_read_text(page.get("personality")),
             workspace=_read_text(page.get("workspace")) or _read_text(last.get("cwd")),
             usage=sum_usage(origin_id, self._list_usage(page), route.last_prompt_tokens if route else 0),
@@ -237,11 +236,6 @@ def _has_summary(copies: list[Copy]) -> bool:
     )
 
 
-def _find_profile(row: dict[str, Any], page: dict[str, Any]) -> str | None:
-    profile = as_text(row.get("profile_name")) or as_text(page.get("profile"))
-    return None if profile in {"", "default"} else profile
-
-
 def _find_first_time(plan: ConversationPlan) -> datetime | None:
     for session in plan.sessions:
         for time in session.marks.times:
@@ -278,17 +272,13 @@ def read_entries(
         if planned.action == DROP:
             continue
         try:
-            yield _build_entry(planned, at, rules)
+            if planned.action == SUMMARIZE:
+                kept_count = max(planned.kept_count, record.kept_count)
+                yield ImportedCompaction(summary=record.summary or "", at=at, kept_count=kept_count)
+            else:
+                yield build_imported_message(record, at, rules)
         except InvalidInput as error:
             yield ImportProblem(where=record.where, what=str(error))
-
-
-def _build_entry(planned: PlannedRecord, at: datetime, rules: MessageRules) -> ImportedEntry:
-    record = planned.record
-    if planned.action == SUMMARIZE:
-        kept_count = max(planned.kept_count, record.kept_count)
-        return ImportedCompaction(summary=record.summary or "", at=at, kept_count=kept_count)
-    return build_imported_message(record, at, rules)
 
 
 def build_imported_message(record: Record, at: datetime, rules: MessageRules) -> ImportedMessage:
@@ -307,7 +297,7 @@ def build_imported_message(record: Record, at: datetime, rules: MessageRules) ->
     notes = [note for item in record.attachments if (note := _attach(item, files, rules))]
     message = build_message(
         record.role,
-        _append_notes(content, notes),
+        "\n".join([content, *notes] if content else notes),
         tool_calls=record.tool_calls,
         reasoning=record.reasoning,
     )
@@ -374,7 +364,3 @@ def _find_upload(path: str, folder: Path | None) -> Path | None:
         return found if found.is_relative_to(folder.resolve()) and found.is_file() else None
     except (OSError, ValueError):
         return None
-
-
-def _append_notes(content: str, notes: list[str]) -> str:
-    return "\n".join([content, *notes] if content else notes)

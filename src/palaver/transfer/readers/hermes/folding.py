@@ -502,7 +502,6 @@ def plan_conversation(sessions: Sequence[Sequence[Copy]]) -> ConversationPlan:
 
 
 def plan_session(copies: Sequence[Copy]) -> SessionPlan:
-    """Fold the copies of one session, one after another."""
     plan = SessionPlan(copies[:MAX_COPIES])
     for number, copy in enumerate(plan.copies):
         marks, dropped, rewritten = _read_marks(copy)

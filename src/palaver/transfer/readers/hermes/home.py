@@ -48,7 +48,7 @@ _PLATFORM_SETTING = re.compile(
 )
 _PLATFORM_NAMES: Final = {"qq": "qqbot"}
 
-_DATED_ID = re.compile(r"(\d{8})_(\d{6})")
+_DATED_ID = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +234,10 @@ class HermesHome:
                         return seconds
                     if key == "messages":
                         break
-        if (dated := _DATED_ID.match(session_id)) and (
-            seconds := read_seconds(_format_date(dated[1], dated[2]), self.zone)
-        ):
-            return seconds
+        if dated := _DATED_ID.match(session_id):
+            seconds = read_seconds("{}-{}-{}T{}:{}:{}".format(*dated.groups()), self.zone)
+            if seconds:
+                return seconds
         path = self.transcripts.get(session_id) or self.snapshots.get(session_id) or self.pages[session_id]
         with suppress(OSError):
             return path.stat().st_mtime
@@ -308,10 +308,6 @@ def _list_files(folder: Path, ending: str) -> dict[str, Path]:
     }
 
 
-def _format_date(date: str, time: str) -> str:
-    return f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
-
-
 # ---- people and home channels --------------------------------------------------------------------------------------
 #
 # People who were allowed to talk to Hermes, and its home channels.
@@ -325,7 +321,8 @@ def read_accounts(
     problems: list[ImportProblem] = []
     for account in settings.allowed:
         _add_account(accounts, problems, account)
-    for path in _list_pairings(folder):
+    pattern = "pairing/*-approved.json"
+    for path in (*sorted(folder.glob(pattern)), *sorted(folder.glob(f"platforms/{pattern}"))):
         platform = path.name.removesuffix("-approved.json")
         for user_id, details in as_dict(read_json_file(path, make_name(path), problems, "Pairings")).items():
             name = as_text(as_dict(details).get("user_name"))
@@ -333,11 +330,6 @@ def read_accounts(
     for account in accounts.values():
         yield account if account.name else replace(account, name=names.get((account.platform, account.user_id), ""))
     yield from dict.fromkeys(problems)
-
-
-def _list_pairings(folder: Path) -> Iterable[Path]:
-    for place in (folder / "pairing", folder / "platforms" / "pairing"):
-        yield from sorted(place.glob("*-approved.json"))
 
 
 def _add_account(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -138,10 +138,6 @@ def _convert_chat_type(platform: Platform, chat_type: str) -> ChatType:
         return ChatType.GROUP
 
 
-def replace_thread(source: SessionSource, thread_id: str | None) -> SessionSource:
-    return SessionSource.from_dict({**source.to_dict(), "thread_id": thread_id})
-
-
 # ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
@@ -205,7 +201,7 @@ def _read_origin(value: object, context: JobContext) -> SessionSource | None:
     if source is None:
         return None
     known = context.chats.get((str(source.platform), source.chat_id))
-    return replace_thread(known, source.thread_id) if known else source
+    return replace(known, thread_id=source.thread_id) if known else source
 
 
 def _read_schedule(schedule: dict[str, Any], context: JobContext) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.transfer.imported import ImportProblem
+from palaver.transfer.reader_kit.export_files import close_on_error
 from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_text, read_json_file
 from palaver.transfer.readers.hermes.records import Record, is_review_request, read_record
 
@@ -97,12 +98,9 @@ class StateDatabase:
 def open_state_database(path: Path, name: str, zone: tzinfo | None) -> StateDatabase:
     """Open `state.db`; raise InvalidForeignDatabase if it cannot be read or has no sessions."""
     database = open_foreign_database(path)
-    try:
+    with close_on_error(database):
         if not database.has_table("sessions") or not database.has_table("messages"):
             raise InvalidForeignDatabase(f"{path}: this is not a database of Hermes.", path=str(path))
-    except InvalidForeignDatabase:
-        database.close()
-        raise
     return StateDatabase(database, name, zone)
 
 

@@ -225,13 +225,10 @@ def open_webui_records(
             visible += record.role != "tool" and bool(record.text.strip())
             if isinstance(anchor, int) and visible == anchor + 1:
                 kept_count = measure_overlap(list(recent), session.context_keys)
-                yield _make_summary(session, record.at, kept_count)
+                where, summary = session.name, session.summary
+                yield Record(role="user", content="", where=where, at=record.at, summary=summary, kept_count=kept_count)
                 anchor = None
     yield from _read_pending(session, last_text, zone)
-
-
-def _make_summary(session: WebuiSession, at: float | None, kept_count: int) -> Record:
-    return Record(role="user", content="", where=session.name, at=at, summary=session.summary, kept_count=kept_count)
 
 
 def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) -> Iterator[Record]:

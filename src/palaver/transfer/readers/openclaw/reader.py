@@ -133,8 +133,6 @@ def _describe(session: StoredSession) -> ImportedConversation | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session and its transcript."""
-
     agent: str
     session_id: str
     key: str  # empty: not known any more

@@ -77,8 +77,6 @@ class Transcript(Protocol):
 
 @dataclass(slots=True)
 class FileTranscript:
-    """A transcript in a `.jsonl` file."""
-
     name: str
     path: Path
 
@@ -102,8 +100,6 @@ class FileTranscript:
 
 @dataclass(slots=True)
 class StoredTranscript:
-    """A transcript in the database of an agent."""
-
     name: str
     database: ForeignDatabase
     session_id: str
@@ -135,7 +131,6 @@ class Outline:
 
 
 def read_outline(transcript: Transcript) -> Outline:
-    """Read the tree of a transcript."""
     outline = Outline()
     previous: str | None = None
     for number, (place, line) in enumerate(transcript.read_lines(), 1):
