@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
-from palaver.platforms.common.receiving import RecentEntries
+from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.outbound import Names
 

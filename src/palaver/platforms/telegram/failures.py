@@ -17,7 +17,7 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.platforms.common.failures import make_outage_error, make_wait_error
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.inbound import parse_json_object
 
 ACCESS_REFUSED: Final = (
     "Telegram refuses the bot token: it was revoked, or it is not complete. Send /mybots to @BotFather, choose your "

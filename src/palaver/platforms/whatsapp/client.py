@@ -29,8 +29,8 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.platforms.common.failures import make_repeatable, make_wait_error
-from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher, HttpConnections
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.http import NOT_SENT_ERRORS, FileFetcher, HttpConnections
+from palaver.platforms.common.inbound import parse_json_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
