@@ -131,11 +131,12 @@ def _list_key_pairs(
 def _list_agents(tx: Transaction) -> list[str]:
     """List the beginnings of keys, such as `agent:main`: one step in the index for each agent, however many lanes."""
     agents: list[str] = []
-    start = "agent:"
-    while key := fetch_value(tx, "SELECT key FROM lane WHERE key >= $1 ORDER BY key LIMIT 1", start):
+    select = "SELECT key FROM lane WHERE key >= $1 ORDER BY key LIMIT 1"
+    key: str | None = fetch_value(tx, select, "agent:")
+    while key is not None:
         agent = ":".join(key.split(":")[:2])
         agents.append(agent)
-        start = agent + _AFTER_COLON
+        key = fetch_value(tx, select, agent + _AFTER_COLON)
     return agents
 
 

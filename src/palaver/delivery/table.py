@@ -280,8 +280,8 @@ def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None
     """Return when the next delivery of one of these accounts is due."""
     select = """SELECT MIN(due_at) FROM delivery
         WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL"""
-    times = [fetch_value(tx, select, *account) for account in accounts]
-    return min((int(due_at) for due_at in times if due_at is not None), default=None)
+    times: list[int | None] = [fetch_value(tx, select, *account) for account in accounts]
+    return min((due_at for due_at in times if due_at is not None), default=None)
 
 
 def claim_due(
@@ -318,7 +318,9 @@ def _lease_from_row(tx: Transaction, row: Row, owner: str) -> DeliveryLease:
 def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int, *, error: str | None = None) -> None:
     """Record that a delivery was sent, has failed or is uncertain, and make the next one at its address due."""
     # As it is now: the chat may have moved.
-    address = fetch_value(tx, f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease))
+    address: str | None = fetch_value(
+        tx, f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease)
+    )
     if address is None:
         raise LeaseLost
     tx.lock_name(address)

@@ -93,7 +93,7 @@ class Gateway:
         self._make_web_access = make_web_access
         self.is_server = is_server
         self.feed = Feed(store)
-        self.budgets = Budgets(store, rules.budgets, rules.timeout)
+        self.budgets = Budgets(store, lambda: self.rules)
         self.speech = Speech(store, files, self.budgets, profile, environ or {})
         self._shared_agent = SharedAgent(agent)
         self._retired_agents: set[asyncio.Task[None]] = set()
@@ -195,12 +195,10 @@ class Gateway:
         self.settings.replace(agent, rules, profile)
         self.store.replace_config(config)
         self._dependencies = self._build_dependencies(redactor)
-        self.budgets.use_rules(rules.budgets, rules.timeout, config)
         self.speech.use_profile(profile)
-        if self.push is not None:
-            self.push.use_rules(rules.push)
-        for wake in (self.turn_worker.wake, self.memory_runner.wake, self.scheduler.wake):  # limits may be higher now
-            wake()
+        for waiting in (self.turn_worker, self.memory_runner, self.scheduler, self.push):  # limits may be higher now
+            if waiting is not None:
+                waiting.wake()
         self.expiry_watcher.reload_policies()
 
     @property

@@ -41,7 +41,6 @@ SHOWN_SLOTS: Final = 3
 # What a run sends besides its prompt and the configured instructions, and what it answers: typical numbers.
 TYPICAL_CONTEXT_TOKENS: Final = 1500
 TYPICAL_ANSWER_TOKENS: Final = 700
-_TOKENS_PER_PRICE: Final = 10**6
 _DAYS_COUNTED: Final = 28  # whole weeks
 _DAYS_COUNTED_IF_RARE: Final = 4 * 365 + 1
 _MAX_COUNTED_DAYS: Final = 250  # fewer than once a week in the longer time
@@ -189,8 +188,7 @@ def _estimate_cost_per_run(
     profile = environment.profile.profiles.get(request.fields.profile or "", profiles.DEFAULT_PROFILE)
     instructions = profile.instructions or environment.profile.instructions or ""
     input_tokens = estimate_tokens(instructions) + estimate_tokens(request.fields.prompt) + TYPICAL_CONTEXT_TOKENS
-    dollars = price.input_usd * input_tokens + price.output_usd * TYPICAL_ANSWER_TOKENS
-    return dollars / _TOKENS_PER_PRICE, CostBasis.ESTIMATE
+    return price.compute_cost(input_tokens, TYPICAL_ANSWER_TOKENS), CostBasis.ESTIMATE
 
 
 # ---- changes ----------------------------------------------------------------------------------------------------

@@ -56,46 +56,6 @@ _MAX_NAME_WORDS: Final = 6
 _MAX_DEFAULT_NAME_CHARS: Final = 40
 
 
-def check_target(
-    tx: Transaction,
-    principal: Principal,
-    text: str,
-    config: GatewayConfig,
-    origin: Origin,
-    now: datetime,
-    *,
-    redactor: Redactor | None = None,
-    only_chat: SessionSource | None = None,
-) -> str:
-    """Return a target as it is stored; raises InvalidInput, with the valid ones, unless the person may send there.
-
-    The agent may have written it as it was shown to it, also with an id that `redactor` has hidden.
-    """
-    if is_own_conversation(text, origin):
-        return ORIGIN
-    return resolve_chat(
-        tx,
-        principal,
-        text,
-        config,
-        to_micros(now),
-        origin=origin,
-        only_chat=only_chat,
-        redactor=redactor,
-        is_from_agent=True,
-    ).target
-
-
-def has_other_readers(
-    tx: Transaction, principal: Principal, target: str, config: GatewayConfig, origin: Origin, now: datetime
-) -> bool:
-    """Whether people other than the job's person read what is sent to a target; also true if they are unknown."""
-    if is_own_conversation(target, origin):
-        return False
-    chat = resolve_chat(tx, principal, target, config, to_micros(now), origin=origin)
-    return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
-
-
 def describe_target(
     tx: Transaction, principal: Principal, text: str, config: GatewayConfig, origin: Origin, now: datetime
 ) -> NamedItem:
@@ -211,45 +171,44 @@ class FieldChecker:
             return check_timezone(draft.timezone)
         return get_person_timezone(self.environment, self.person) if job is None else job.timezone
 
-    @property
-    def _principal(self) -> Principal:
-        return self.person.principal
-
     def _check_targets(self, targets: Iterable[str]) -> tuple[str, ...]:
         targets = tuple(targets)
         if not targets:
             raise InvalidInput("targets: name at least one, such as origin or local.", key="targets")
         if len(targets) > MAX_TARGETS:
             raise InvalidInput(f"targets: {len(targets)} are too many. A job has at most {MAX_TARGETS}.", key="targets")
-        config, redactor = self.environment.config, self.environment.redactor
-        return tuple(
-            dict.fromkeys(
-                check_target(
-                    self.tx,
-                    self._principal,
-                    text,
-                    config,
-                    self.origin,
-                    self.now,
-                    redactor=redactor,
-                    only_chat=self.only_chat,
-                )
-                for text in targets
-            )
-        )
+        return tuple(dict.fromkeys(map(self.check_target, targets)))
+
+    def check_target(self, text: str) -> str:
+        """Return a target as it is stored; raises InvalidInput, with the valid ones, unless the person may send there.
+
+        The agent may have written it as it was shown to it, also with an id that is hidden from it.
+        """
+        if is_own_conversation(text, self.origin):
+            return ORIGIN
+        return self._resolve(
+            text, only_chat=self.only_chat, redactor=self.environment.redactor, is_from_agent=True
+        ).target
+
+    def _resolve(self, target: str, **options: Any) -> ReachableChat:
+        config, now = self.environment.config, to_micros(self.now)
+        return resolve_chat(self.tx, self.person.principal, target, config, now, origin=self.origin, **options)
 
     def _choose_toolsets(self, targets: Iterable[str], job: Job | None) -> tuple[str, ...]:
         """Return the toolsets of a job when none are named: none that know the person where others read along."""
         new_targets = targets if job is None else [target for target in targets if target not in job.targets]
-        has_readers = self._have_other_readers(new_targets)
+        has_readers = any(map(self._has_other_readers, new_targets))
         if job is not None:
             return tuple(name for name in job.toolsets if not has_readers or name not in DEFAULT_TOOLSETS)
         grantable = list_grantable_toolsets(self.environment, self.person.role)
         return tuple(name for name in DEFAULT_TOOLSETS if not has_readers and name in grantable)
 
-    def _have_other_readers(self, targets: Iterable[str]) -> bool:
-        place = (self.environment.config, self.origin, self.now)
-        return any(has_other_readers(self.tx, self._principal, target, *place) for target in targets)
+    def _has_other_readers(self, target: str) -> bool:
+        """Whether people other than the job's person read what is sent there; also true if they are unknown."""
+        if is_own_conversation(target, self.origin):
+            return False
+        chat = self._resolve(target)
+        return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
     def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))

@@ -384,7 +384,7 @@ class Jobs(Operations[R]):
         """Find a job, and keep others from changing it until this transaction ends: a slot may pass at this moment."""
         check_not_job(principal)
         job_row = self._find(tx, principal, id_or_name, everything)
-        job_runs.lock_job(tx, job_row.no)
+        jobs.lock(tx, job_row.no)
         return self._find(tx, principal, job_row.job.id, everything)  # as it is since the lock
 
     def _find_to_change(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:

@@ -105,7 +105,7 @@ class PushNotifier:
         store: SessionStore,
         load_key: Callable[[], int],
         make_requests: Callable[[], GuardedRequests],
-        rules: PushRules,
+        get_rules: Callable[[], PushRules],
         *,
         default_contact: str,
         trusted_hosts: Collection[str] = (),  # hosts that need no HTTPS: those of tests
@@ -114,7 +114,7 @@ class PushNotifier:
         self._engine = store.engine
         self._load_key = load_key
         self._make_requests = make_requests
-        self._rules = rules
+        self._get_rules = get_rules
         self._default_contact = default_contact
         self._trusted_hosts = frozenset(trusted_hosts)
         self._tools: PushTools | None = None
@@ -124,14 +124,9 @@ class PushNotifier:
         self._sending: dict[asyncio.Task[None], DuePush] = {}
         self._testing: set[str] = set()  # people whose test is being sent
 
-    def use_rules(self, rules: PushRules) -> None:
-        """Apply other rules from the next notification on."""
-        self._rules = rules
-        self.wake()
-
     @property
     def is_enabled(self) -> bool:
-        return self._rules.enabled
+        return self._get_rules().enabled
 
     async def start(self) -> None:
         self._loop = asyncio.create_task(self._run_loop(), name="palaver-push")
@@ -157,7 +152,7 @@ class PushNotifier:
 
     async def subscribe(self, sign_in_id: str, endpoint: str, public_key: str, auth_secret: str) -> None:
         """Store the subscription of a signed-in browser. Raises InvalidInput."""
-        if not self._rules.enabled:
+        if not self.is_enabled:
             raise InvalidInput("Notifications are turned off here (push.enabled in the settings).")
         self._check_endpoint(endpoint)
         tools = await self._get_tools()
@@ -347,7 +342,7 @@ class PushNotifier:
 
     def _build_payload(self, tx: Transaction, due: DuePush) -> dict[str, str] | None:
         """Return what the browser shows; None if the person has read it, or may not see the conversation any more."""
-        if not (due.is_needed and self._rules.enabled):
+        if not (due.is_needed and self.is_enabled):
             return None
         try:
             session = sessions.get_visible(tx, due.session_id, due.person_id).session
@@ -355,7 +350,7 @@ class PushNotifier:
             return None
         title = session.title or session.auto_title or ""
         payload = {"kind": "answer", "session": str(session.id), "title": title[:MAX_TITLE_CHARS]}
-        if self._rules.show_preview:
+        if self._get_rules().show_preview:
             payload["body"] = (session.preview or "")[:MAX_PREVIEW_CHARS]
         return payload
 
@@ -388,7 +383,7 @@ class PushNotifier:
             return PushResponse(response.status_code, detail, seconds)
 
     def _get_contact(self) -> str:
-        return self._rules.contact or self._default_contact
+        return self._get_rules().contact or self._default_contact
 
     async def _get_tools(self) -> PushTools:
         if self._tools is None:
