@@ -315,7 +315,11 @@ class GraphClient:
         sent_headers = {**self._make_headers(), **(headers or {})}
         async with asyncio.timeout(seconds):
             async with http.stream(method, f"{self._base_url}/{path}", headers=sent_headers, **options) as response:
-                payload = await _read_answer(response)
+                payload = b""
+                async for chunk in response.aiter_bytes():
+                    payload += chunk
+                    if len(payload) > MAX_ANSWER_BYTES:
+                        raise GraphRefusal(502, None, text="the answer is too long")
         if response.status_code != httpx2.codes.OK:
             raise GraphRefusal.from_response(response.status_code, payload)
         answer = parse_json_object(payload)
@@ -328,15 +332,6 @@ class GraphClient:
 
     def _get_token(self) -> str:
         return self._settings.access_token.get_secret_value()
-
-
-async def _read_answer(response: httpx2.Response) -> bytes:
-    payload = b""
-    async for chunk in response.aiter_bytes():
-        payload += chunk
-        if len(payload) > MAX_ANSWER_BYTES:
-            raise GraphRefusal(502, None, text="the answer is too long")
-    return payload
 
 
 def _frame_upload(boundary: str, name: str, media_type: str) -> tuple[bytes, bytes]:
