@@ -23,6 +23,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.common.http import NOT_SENT_ERRORS
 from palaver.platforms.common.inbound import parse_json_object
@@ -278,8 +279,16 @@ def _quote(part: str) -> str:
 def to_delivery_error(error: RequestError) -> DeliveryError:
     """Return what the failure of a send means for the message."""
     if not isinstance(error, RequestRefused):
-        broken = SendUncertain(f"The connection to the homeserver broke: {error}")
-        return broken if error.may_have_arrived else SendRetryable(f"The homeserver can't be reached: {error}")
+        broken = SendUncertain(
+            say("matrix.connection_homeserver_broke", "The connection to the homeserver broke: {reason}", reason=error)
+        )
+        return (
+            broken
+            if error.may_have_arrived
+            else SendRetryable(
+                say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
+            )
+        )
     if error.is_rate_limit:
         return SendRetryable(
             "The homeserver asks us to send more slowly.", retry_after=error.retry_after, whole_account=True
@@ -289,19 +298,33 @@ def to_delivery_error(error: RequestError) -> DeliveryError:
             "The homeserver no longer accepts the access token.", retry_after=TOKEN_RETRY_SECONDS, whole_account=True
         )
     if error.may_have_arrived:
-        return SendUncertain(f"The homeserver has a problem: {error}")
+        return SendUncertain(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))
     if error.code == "M_NOT_FOUND":
-        return TargetUnreachable(f"The homeserver does not know this room or message: {error}")
-    return SendRejected(f"The homeserver rejected the message: {error}")
+        return TargetUnreachable(
+            say(
+                "matrix.homeserver_not_know_room",
+                "The homeserver does not know this room or message: {reason}",
+                reason=error,
+            )
+        )
+    return SendRejected(
+        say("matrix.homeserver_rejected_message", "The homeserver rejected the message: {reason}", reason=error)
+    )
 
 
 def to_platform_error(error: RequestError) -> PlatformError:
     """Return what the failure of a request means for the account."""
     if not isinstance(error, RequestRefused):
-        return ConnectionLost(f"The homeserver can't be reached: {error}")
+        return ConnectionLost(
+            say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
+        )
     if error.is_bad_token:
         return AccountRefused(
-            "The homeserver does not accept the access token. Sign in with the account again, and set the new token "
-            f"as access_token or MATRIX_ACCESS_TOKEN. It said: {error.explanation}"
+            say(
+                "matrix.homeserver_not_accept_access",
+                "The homeserver does not accept the access token. Sign in with the account again, and set the"
+                " new token as access_token or MATRIX_ACCESS_TOKEN. It said: {reason}",
+                reason=error.explanation,
+            )
         )
-    return ConnectionLost(f"The homeserver has a problem: {error}")
+    return ConnectionLost(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))
