@@ -20,7 +20,7 @@ from palaver.core.engines.base import Read, WorkKind, Write, write_kind
 from palaver.core.errors import LeaseLost, StoreError, TargetUnreachable
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery import previews_table as previews, sender, table as deliveries
-from palaver.delivery.pace import Pacer, Pacers
+from palaver.delivery.pace import Pacers
 from palaver.delivery.parts import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
 from palaver.delivery.previews import Previews
 from palaver.delivery.sender import DeliverySender
@@ -232,7 +232,8 @@ class Outbox:
         if not adapters.keys() <= self._known_accounts:  # what a dead process was sending comes first
             await self.recover_orphans()
         self._known_accounts = frozenset(adapters)
-        pauses = {key: self._get_pacer(key, adapter).pause_seconds for key, adapter in adapters.items()}
+        pacers = {key: self._pacers.get(key, adapter.capabilities) for key, adapter in adapters.items()}
+        pauses = {key: pacer.pause_seconds for key, pacer in pacers.items()}
         wait = min([RECOVERY_SECONDS, *(pause for pause in pauses.values() if pause)])
         busy = Counter(send.lease.delivery.address.account_key for send in self._active_sends.values())
         free = {key: count for key in adapters if not pauses[key] and (count := MAX_SENDS_PER_ACCOUNT - busy[key]) > 0}
@@ -259,8 +260,7 @@ class Outbox:
         for lease in claimed:
             crash_point("delivery.claimed")
             key = lease.delivery.address.account_key
-            adapter = adapters[key]
-            send = DeliverySender(self._store, adapter, self._get_pacer(key, adapter), lease, self._files)
+            send = DeliverySender(self._store, adapters[key], pacers[key], lease, self._files)
             task = asyncio.create_task(self._send(send), name=f"palaver-{lease.delivery.id}")
             self._active_sends[task] = send
             task.add_done_callback(self._forget_send)
@@ -275,9 +275,6 @@ class Outbox:
     def _forget_send(self, task: asyncio.Task[None]) -> None:
         del self._active_sends[task]
         self.wake()
-
-    def _get_pacer(self, account: AccountKey, adapter: Adapter) -> Pacer:
-        return self._pacers.get(account, adapter.capabilities)
 
     def _now(self) -> int:
         return to_micros(self._store.clock.now())

@@ -213,11 +213,9 @@ class DeliverySender:
     async def _send_part(self, part: DeliveryPart, *, is_marked: bool) -> bool:
         """Send a part, and store its outcome; return whether the next part is marked as `sending`."""
         if not is_marked:
-            if (
-                part.edits_id is None
-                and part.first_sent_at is not None
-                and not self._recognizes_key(part.first_sent_at)
-            ):
+            sent_at, capabilities = part.first_sent_at, self._adapter.capabilities
+            is_safe = sent_at is None or capabilities.recognizes_key(sent_at, self._now())
+            if part.edits_id is None and not is_safe:
                 return await self._save_outcome(part, SendUncertain(part.error or STOPPED_WHILE_SENDING), None, 0)
             await self._wait_for_pace()
             await self._mark(part)
@@ -339,9 +337,6 @@ class DeliverySender:
         if outcome.part.state is DeliveryState.UNCERTAIN:
             fields = {"delivery": self._delivery.id, "part": outcome.part.no, "platform": self._adapter.platform}
             log.warning("delivery_uncertain", extra=fields)
-
-    def _recognizes_key(self, sent_at: int) -> bool:
-        return self._adapter.capabilities.recognizes_key(sent_at, self._now())
 
     # -- pace and lease ------------------------------------------------------------------------------------
 

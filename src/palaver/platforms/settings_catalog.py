@@ -79,7 +79,11 @@ class InstalledPlatforms:
         platforms = {path[1] for path in changed if path[0] == "platforms" and len(path) > 2}
         known = {account.problem for account in self._list_accounts(before)} if platforms else set()
         return [
-            _make_problem(account)
+            SettingProblem(
+                path=account.problem_path or ("platforms", str(account.platform)),
+                text=account.problem,
+                is_sentence=True,
+            )
             for account in (self._list_accounts(after) if platforms else ())
             if account.platform in platforms and account.problem is not None and account.problem not in known
         ]
@@ -109,12 +113,6 @@ class InstalledPlatforms:
         from palaver.platforms.registry import list_configured_accounts
 
         return list_configured_accounts(settings, self._environ, self._manifest_by_platform)
-
-
-def _make_problem(account: ConfiguredAccount) -> SettingProblem:
-    """Return the problem of an account at the setting that it names."""
-    path = account.problem_path or ("platforms", str(account.platform))
-    return SettingProblem(path=path, text=account.problem or "", is_sentence=True)
 
 
 def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPath, str]) -> ConfiguredAccount:

@@ -9,6 +9,20 @@ from palaver.core.errors import DeliveryError, SendRetryable, SendUncertain
 from palaver.core.texts import say
 
 
+class RequestError(Exception):
+    """A request to a platform has failed, or was refused. `may_have_arrived`: the platform may have acted."""
+
+    may_have_arrived = False
+
+
+class RequestFailed(RequestError):
+    """The platform has not answered."""
+
+    def __init__(self, reason: str, *, may_have_arrived: bool) -> None:
+        super().__init__(reason)
+        self.may_have_arrived = may_have_arrived
+
+
 def make_wait_error(platform: str, seconds: float, *, whole_account: bool = False) -> SendRetryable:
     """Return the error of a message that a platform has not taken because too many came."""
     text = say(

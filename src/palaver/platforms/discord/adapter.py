@@ -16,9 +16,10 @@ from palaver.core.tasks import BackgroundTasks, run_together
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.failures import RequestFailed
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
-from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestFailed, RequestRefused
+from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestRefused
 from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, GatewayTiming
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
 from palaver.platforms.discord.manifest import CAPABILITIES

@@ -15,10 +15,10 @@ from discord.http import HTTPClient, Route
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo
-from palaver.platforms.common.fetching import FileFetcher
+from palaver.platforms.common.failures import RequestError, RequestFailed
+from palaver.platforms.common.http import FileFetcher
 from palaver.platforms.discord.failures import (
     UNKNOWN_INTERACTION,
-    RequestFailed,
     RequestRefused,
     make_delivery_error,
     make_platform_error,
@@ -137,20 +137,20 @@ class DiscordHttp(HTTPClient):
         try:
             return json.loads(payload) if payload else None
         except ValueError:
-            raise RequestFailed("its answer is not JSON", was_sent=True) from None
+            raise RequestFailed("its answer is not JSON", may_have_arrived=True) from None
 
     async def _exchange(self, method: str, url: str, **options: Any) -> tuple[int, bytes, str | None]:
         try:
             async with self._get_session().request(method, url, **options) as response:
                 return response.status, await response.read(), response.headers.get("Retry-After")
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise RequestFailed(_describe(error), was_sent=False) from None
+            raise RequestFailed(_describe(error), may_have_arrived=False) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise RequestFailed(_describe(error), was_sent=True) from None
+            raise RequestFailed(_describe(error), may_have_arrived=True) from None
 
     def _get_session(self) -> aiohttp.ClientSession:
         if self._session.closed:
-            raise RequestFailed("the connection is closed", was_sent=False)
+            raise RequestFailed("the connection is closed", may_have_arrived=False)
         return self._session
 
 
@@ -181,7 +181,7 @@ class DiscordClient:
     @property
     def http(self) -> DiscordHttp:
         if self._http is None:
-            raise RequestFailed("the connection is closed", was_sent=False)
+            raise RequestFailed("the connection is closed", may_have_arrived=False)
         return self._http
 
     def open(self) -> None:
@@ -207,7 +207,7 @@ class DiscordClient:
     async def _call(self, method: str, path: str, **options: Any) -> Any:
         try:
             return await self._request(method, path, **options)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise make_platform_error(error) from None
 
     # ---- receiving -------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class DiscordClient:
         path = f"/interactions/{interaction['id']}/{quote(interaction['token'], safe='')}/callback"
         try:
             await self._request("POST", path, json=answer, timeout=INTERACTION_SECONDS)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             is_late = isinstance(error, RequestRefused) and error.code == UNKNOWN_INTERACTION
             name = "discord_interaction_late" if is_late else "discord_interaction_not_deferred"
             log.info(name, extra={"reason": str(error)})
@@ -258,7 +258,7 @@ class DiscordClient:
     async def _tell_person(self, method: str, path: str, **options: Any) -> None:
         try:
             await self._request(method, path, **options)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             log.info("discord_interaction_not_answered", extra={"reason": str(error)})
 
     async def _request(self, method: str, path: str, **options: Any) -> Any:
@@ -271,7 +271,7 @@ class DiscordClient:
         """
         try:
             return await self._request(method, path, **options)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
 
 

@@ -15,8 +15,8 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.core.texts import say
-from palaver.platforms.common.failures import make_outage_error, make_wait_error, parse_retry_after
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.failures import RequestError, make_outage_error, make_wait_error, parse_retry_after
+from palaver.platforms.common.inbound import parse_json_object
 
 PORTAL: Final = "https://discord.com/developers/applications"
 ACCESS_REFUSED: Final = say(
@@ -68,16 +68,8 @@ _UNREACHABLE: Final = {
 }
 
 
-class RequestFailed(Exception):
-    """Discord has not answered a request. `was_sent`: it may have arrived all the same."""
-
-    def __init__(self, reason: str, *, was_sent: bool) -> None:
-        super().__init__(reason)
-        self.was_sent = was_sent
-
-
-class RequestRefused(Exception):
-    """Discord has answered that it did not do it."""
+class RequestRefused(RequestError):
+    """Discord has answered that it did not do it. After a status of 500 and more it may have done so all the same."""
 
     def __init__(
         self,
@@ -91,6 +83,7 @@ class RequestRefused(Exception):
     ) -> None:
         super().__init__(f"{message} (HTTP status {status}{f', code {code}' if code else ''})")
         self.status = status
+        self.may_have_arrived = status >= 500
         self.code = code
         self.message = message
         self.retry_after = retry_after
@@ -121,7 +114,7 @@ class RequestRefused(Exception):
         )
 
 
-def make_platform_error(error: RequestFailed | RequestRefused) -> PlatformError:
+def make_platform_error(error: RequestError) -> PlatformError:
     """Return what a request that is not about a chat has failed with."""
     if isinstance(error, RequestRefused):
         if error.status == 401:
@@ -145,12 +138,11 @@ def make_platform_error(error: RequestFailed | RequestRefused) -> PlatformError:
     )
 
 
-def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable: bool = False) -> DeliveryError:
+def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
     """Return what a request about a chat has failed with."""
     if isinstance(error, RequestRefused) and error.status < 500:
         return _make_refusal_error(error)
-    was_sent = error.was_sent if isinstance(error, RequestFailed) else True
-    return make_outage_error("Discord", str(error), may_have_arrived=was_sent and not is_repeatable)
+    return make_outage_error("Discord", str(error), may_have_arrived=error.may_have_arrived and not is_repeatable)
 
 
 def _make_refusal_error(error: RequestRefused) -> DeliveryError:

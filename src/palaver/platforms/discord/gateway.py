@@ -27,7 +27,8 @@ from discord.state import ConnectionState
 
 from palaver.core.errors import ConnectionLost
 from palaver.core.texts import say
-from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_closed_error, make_platform_error
+from palaver.platforms.common.failures import RequestError, RequestFailed
+from palaver.platforms.discord.failures import make_closed_error, make_platform_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -169,7 +170,7 @@ class GatewayClient(discord.Client):
     async def _find_gateway(self) -> yarl.URL:
         try:
             fields = await self.http.request(Route("GET", "/gateway/bot"))
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise make_platform_error(error) from None
         limit = fields["session_start_limit"]
         if limit["remaining"] < 1:

@@ -27,10 +27,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from palaver.core.errors import ConnectionLost, InvalidInput
+from palaver.core.errors import ConnectionLost
 from palaver.core.tasks import wait_for_event
+from palaver.platforms.common.failures import RequestError, RequestFailed
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS
 from palaver.platforms.discord.directory import DIRECT, Channel, ChannelDirectory, UnlistedChannels
-from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_platform_error
+from palaver.platforms.discord.failures import RequestRefused, make_platform_error
 from palaver.platforms.discord.gateway import GatewaySession
 from palaver.platforms.discord.inbound import (
     IS_REMOVED,
@@ -108,7 +110,7 @@ async def fetch_messages(client: DiscordClient, channel_id: str, since: int) -> 
 
 async def ask(request: Callable[[], Awaitable[T]]) -> T:
     """Ask Discord about a channel, several times if it fails. Raises RequestRefused if its API says no."""
-    failure: RequestRefused | RequestFailed
+    failure: RequestError
     started = time.monotonic()
     for attempt in range(MAX_ATTEMPTS):
         wait = RETRY_SECONDS * 2**attempt
@@ -419,6 +421,6 @@ def _read(parse: Callable[..., Any], *arguments: Any) -> Any:
     """Parse what Discord has sent. What cannot be read is left out, so that it does not stop the rest."""
     try:
         return parse(*arguments)
-    except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
+    except UNREADABLE_ERRORS as error:
         log.warning("discord_event_unreadable", extra={"parser": parse.__name__, "reason": repr(error)})
         return None

@@ -17,7 +17,7 @@ from email.header import decode_header
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from palaver.platforms.common.receiving import RecentEntries
+from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.email.imap_parsing import decode_charset
 from palaver.sessions.delivery import parse_part_key
 

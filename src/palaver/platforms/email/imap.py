@@ -450,7 +450,11 @@ class ImapConnection:
                 return None
             line = bytes(self._buffer[:end])
             self._remove_from_buffer(end + 2)
-            self._keep(line)
+            self._kept_bytes += len(line)
+            if self._kept_bytes <= MAX_RESPONSE_BYTES:
+                self._fragments.append(line)
+            elif not self._fragments:
+                self._fragments.append(line[-64:])
             if (literal := _LITERAL.search(line[-20:])) is None:
                 fragments, self._fragments = self._fragments, []
                 kept, self._kept_bytes = self._kept_bytes, 0
@@ -479,13 +483,6 @@ class ImapConnection:
     def _remove_from_buffer(self, count: int) -> None:
         del self._buffer[:count]
         self._scanned = 0
-
-    def _keep(self, line: bytes) -> None:
-        self._kept_bytes += len(line)
-        if self._kept_bytes <= MAX_RESPONSE_BYTES:
-            self._fragments.append(line)
-        elif not self._fragments:
-            self._fragments.append(line[-64:])
 
     def _drop_excess(self) -> None:
         """Drop the beginning of a line that is too long; its end says whether a literal follows."""

@@ -13,12 +13,11 @@ from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, S
 from palaver.core.source import ChatType, Platform
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter
-from palaver.platforms.common.failures import make_repeatable
-from palaver.platforms.common.receiving import RecentEntries
+from palaver.platforms.common.failures import RequestError, RequestFailed, make_repeatable
+from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.client import (
     MatrixClient,
-    RequestFailed,
     RequestRefused,
     to_delivery_error,
     to_platform_error,
@@ -68,7 +67,7 @@ class MatrixAdapter(Adapter):
             signed_in = await self._connect()
             limit = await self._client.fetch_upload_limit()
             warning = await self._check_encryption(signed_in)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise to_platform_error(error) from error
         self.capabilities = replace(CAPABILITIES, max_file_bytes=limit or MAX_FILE_BYTES)
         return AccountInfo(
@@ -107,7 +106,7 @@ class MatrixAdapter(Adapter):
             if self._signed_in is not None:
                 return self._signed_in
             if self._is_closed:
-                raise RequestFailed(ConnectionError("the account is not connected"), may_have_arrived=False)
+                raise RequestFailed("the account is not connected", may_have_arrived=False)
             signed_in = await sign_in(self._client, self._settings, self._folder)
             localpart = signed_in.user_id.removeprefix("@").partition(":")[0]
             self._display_name = await self._client.fetch_display_name() or localpart
@@ -153,7 +152,7 @@ class MatrixAdapter(Adapter):
                         say("matrix.access_token_ended_signing", "The access token has ended. Signing in again.")
                     ) from error
             raise to_platform_error(error) from error
-        except RequestFailed as error:
+        except RequestError as error:
             raise to_platform_error(error) from error
 
     async def close(self) -> None:
@@ -186,7 +185,7 @@ class MatrixAdapter(Adapter):
             else:
                 location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
                 content = outbound.build_file_content(message.file, location, reply_to=reply_to, thread_id=thread_id)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise make_repeatable(to_delivery_error(error)) from error
         return await self._send_message(room_id, content, message.key)
 
@@ -201,11 +200,11 @@ class MatrixAdapter(Adapter):
                 assert self._encryption is not None  # noqa: S101
                 content = await self._encryption.encrypt(room_id, event_type, content)
                 event_type = "m.room.encrypted"
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise make_repeatable(to_delivery_error(error)) from error
         try:
             return await self._client.send_event(room_id, event_type, content, transaction_id)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             await self._raise_delivery_error(error, room_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
@@ -213,7 +212,7 @@ class MatrixAdapter(Adapter):
         try:
             await self._connect()
             await self._client.redact_event(address.chat_id, message_id, _new_transaction_id())
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             if isinstance(error, RequestRefused) and error.code == "M_NOT_FOUND":
                 return
             await self._raise_delivery_error(error, address.chat_id)
@@ -228,7 +227,7 @@ class MatrixAdapter(Adapter):
         try:
             await self._connect()
             await self._client.set_typing(address.chat_id, seconds=seconds)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise to_delivery_error(error) from error
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
@@ -246,7 +245,7 @@ class MatrixAdapter(Adapter):
                     room_id, "m.reaction", {"m.relates_to": relation}, _new_transaction_id()
                 )
                 self._reactions.remember((room_id, message_id), event_id or "")
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             await self._raise_delivery_error(error, room_id)
 
     async def _find_reaction(self, room_id: str, message_id: str) -> str | None:
@@ -302,16 +301,16 @@ class MatrixAdapter(Adapter):
                 from palaver.platforms.matrix.encryption import decrypt_file
 
                 yield await decrypt_file(chunks, file, self.capabilities.max_file_bytes)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             raise to_platform_error(error) from error
 
-    async def _raise_delivery_error(self, error: RequestRefused | RequestFailed, room_id: str) -> NoReturn:
+    async def _raise_delivery_error(self, error: RequestError, room_id: str) -> NoReturn:
         """Raise what a failed request means. A refusal may mean that the room was replaced, or that we left it."""
         if isinstance(error, RequestRefused) and error.status == 403 and not error.is_bad_token:
             try:
                 joined = room_id in await self._client.list_joined_rooms()
                 tombstone = await self._client.fetch_state(room_id, "m.room.tombstone")
-            except (RequestRefused, RequestFailed) as second:
+            except RequestError as second:
                 raise to_delivery_error(second) from second
             if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
                 raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from error

@@ -24,8 +24,9 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.core.texts import say
-from palaver.platforms.common.fetching import NOT_SENT_ERRORS
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.failures import RequestError, RequestFailed
+from palaver.platforms.common.http import NOT_SENT_ERRORS
+from palaver.platforms.common.inbound import parse_json_object
 from palaver.platforms.matrix.inbound import read_object, read_text
 
 if TYPE_CHECKING:
@@ -44,11 +45,12 @@ API = "/_matrix/client/v3"
 TOKEN_RETRY_SECONDS = 60.0  # until the supervisor has found out that the account is refused, or signed in again
 
 
-class RequestRefused(Exception):
+class RequestRefused(RequestError):
     """The homeserver has answered with an error."""
 
     def __init__(self, status: int, answer: Mapping[str, Any]) -> None:
         self.status = status
+        self.may_have_arrived = status >= 500
         self.code = read_text(answer.get("errcode")) or ""
         self.explanation = (read_text(answer.get("error")) or "")[:300]
         delay = answer.get("retry_after_ms")
@@ -64,14 +66,6 @@ class RequestRefused(Exception):
     @property
     def is_bad_token(self) -> bool:
         return self.code in {"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"}
-
-
-class RequestFailed(Exception):
-    """No answer came."""
-
-    def __init__(self, error: Exception, *, may_have_arrived: bool) -> None:
-        self.may_have_arrived = may_have_arrived
-        super().__init__(str(error) or type(error).__name__)
 
 
 class MatrixClient:
@@ -115,7 +109,7 @@ class MatrixClient:
                 timeout=httpx2.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS, read=read_seconds),
             )
         except httpx2.RequestError as error:
-            raise RequestFailed(error, may_have_arrived=not isinstance(error, NOT_SENT_ERRORS)) from error
+            raise _make_failure(error) from error
         return await _read_answer(response.status_code, response.content)
 
     def _build_headers(self, content_type: str) -> dict[str, str]:
@@ -241,7 +235,7 @@ class MatrixClient:
                 timeout=httpx2.Timeout(TRANSFER_SECONDS, connect=CONNECT_SECONDS),
             )
         except httpx2.RequestError as error:
-            raise RequestFailed(error, may_have_arrived=not isinstance(error, NOT_SENT_ERRORS)) from error
+            raise _make_failure(error) from error
         answer = await _read_answer(response.status_code, response.content)
         return read_text(answer.get("content_uri")) or ""
 
@@ -261,7 +255,12 @@ class MatrixClient:
                 async for chunk in response.aiter_bytes(CHUNK_BYTES):
                     yield chunk
         except httpx2.RequestError as error:
-            raise RequestFailed(error, may_have_arrived=False) from error
+            raise _make_failure(error) from error
+
+
+def _make_failure(error: httpx2.RequestError) -> RequestFailed:
+    is_sent = not isinstance(error, NOT_SENT_ERRORS)
+    return RequestFailed(str(error) or type(error).__name__, may_have_arrived=is_sent)
 
 
 async def _read_answer(status: int, content: bytes) -> Mapping[str, Any]:
@@ -277,9 +276,9 @@ def _quote(part: str) -> str:
     return quote(part, safe="")
 
 
-def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
+def to_delivery_error(error: RequestError) -> DeliveryError:
     """Return what the failure of a send means for the message."""
-    if isinstance(error, RequestFailed):
+    if not isinstance(error, RequestRefused):
         broken = SendUncertain(
             say("matrix.connection_homeserver_broke", "The connection to the homeserver broke: {reason}", reason=error)
         )
@@ -298,7 +297,7 @@ def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
         return SendRetryable(
             "The homeserver no longer accepts the access token.", retry_after=TOKEN_RETRY_SECONDS, whole_account=True
         )
-    if error.status >= 500:
+    if error.may_have_arrived:
         return SendUncertain(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))
     if error.code == "M_NOT_FOUND":
         return TargetUnreachable(
@@ -313,9 +312,9 @@ def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
     )
 
 
-def to_platform_error(error: RequestRefused | RequestFailed) -> PlatformError:
+def to_platform_error(error: RequestError) -> PlatformError:
     """Return what the failure of a request means for the account."""
-    if isinstance(error, RequestFailed):
+    if not isinstance(error, RequestRefused):
         return ConnectionLost(
             say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
         )

@@ -22,8 +22,9 @@ from palaver.core.source import ChatType
 from palaver.core.tasks import BackgroundTasks
 from palaver.core.texts import chat_language, say, translate
 from palaver.gateway.intake import Intake
-from palaver.platforms.common.receiving import RecentEntries, accept_updates
-from palaver.platforms.matrix.client import RequestFailed, RequestRefused
+from palaver.platforms.common.failures import RequestError
+from palaver.platforms.common.inbound import RecentEntries, accept_updates
+from palaver.platforms.matrix.client import RequestRefused
 from palaver.platforms.matrix.inbound import (
     JsonObject,
     describe_event,
@@ -178,7 +179,7 @@ class Receiver:
         self._joins = BackgroundTasks("palaver-matrix-join")
 
     async def run(self, link: AccountLink) -> None:
-        """Receive until canceled. Raises RequestRefused or RequestFailed when a sync fails."""
+        """Receive until canceled. Raises RequestError when a sync fails."""
         try:
             async with Intake(link) as intake:
                 await self._receive(link, intake)
@@ -396,7 +397,7 @@ class Receiver:
     async def _join(self, room_id: str, via: str | None) -> None:
         try:
             await self._client.join_room(room_id, via=via)
-        except (RequestRefused, RequestFailed) as error:
+        except RequestError as error:
             log.warning("matrix_join_failed", extra={"room": room_id, "error": str(error)})
 
     async def _decrypt(self, link: AccountLink, room: Room, event: JsonObject) -> JsonObject | None:
@@ -462,7 +463,7 @@ class Receiver:
                 content = await self._encryption.encrypt(room_id, "m.room.message", content)
             event_type = "m.room.message" if self._encryption is None else "m.room.encrypted"
             await self._client.send_event(room_id, event_type, content, f"{OWN_TRANSACTION_PREFIX}{digest}")
-        except (RequestRefused, RequestFailed, DeliveryError) as error:
+        except (RequestError, DeliveryError) as error:
             log.warning("matrix_notice_not_sent", extra={"room": room_id, "error": str(error)})
             return False
         return True

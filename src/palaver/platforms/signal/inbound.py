@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.errors import SendRejected
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.common.receiving import list_items
+from palaver.platforms.common.inbound import list_items
 from palaver.sessions.inbound import (
     Inbound,
     InboundFile,

@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from palaver.core.errors import InvalidInput
-from palaver.platforms.common.receiving import RecentEntries, accept_updates, parse_json_object
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS, RecentEntries, accept_updates, parse_json_object
 from palaver.platforms.signal.inbound import KnownIds, MessageRef, find_revision, parse_event, read_sender_name
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
 from palaver.sessions.inbound import Cursor, Inbound, MessageEdited
@@ -349,7 +348,7 @@ class Receiver:
             if revision := find_revision(event, self._own):
                 self._state.record_revision(*revision)
             updates = parse_event(event, self._own, self._known, self._open_file)
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError, InvalidInput) as error:
+        except UNREADABLE_ERRORS as error:
             log.warning("signal_event_unreadable", extra={"reason": type(error).__name__})
             return []
         return [update for update in updates if not self._is_own_echo(update)]

@@ -12,7 +12,6 @@ from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
     DeliveryError,
-    InvalidInput,
     SendRejected,
     SendUncertain,
     TargetUnreachable,
@@ -23,6 +22,7 @@ from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS
 from palaver.platforms.slack.catch_up import (
     CHECK_DELAYS,
     PREVIEW_DELAYS,
@@ -282,7 +282,7 @@ class SlackAdapter(Adapter):
                 return parse_command(payload, await self._make_context(set(), {payload["channel_id"]}))
             if kind == "interactive":
                 return parse_press(payload, await self._make_context(set(), set()))
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError, InvalidInput) as error:
+        except UNREADABLE_ERRORS as error:
             log.warning("slack_event_unreadable", extra={"kind": kind, "reason": repr(error)})
         return None
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
 from palaver.core.tasks import BackgroundTasks
-from palaver.platforms.common.receiving import RecentEntries
+from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
 from palaver.platforms.slack.inbound import is_own_message, is_ts

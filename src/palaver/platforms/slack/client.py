@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
 from palaver.core.texts import say
-from palaver.platforms.common.fetching import FileFetcher
+from palaver.platforms.common.http import FileFetcher
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
     APP_SCOPE_MISSING,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
 from palaver.core.texts import say_count
-from palaver.platforms.common.receiving import RecentEntries
+from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.outbound import Names
 

@@ -20,7 +20,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.inbound import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
 if TYPE_CHECKING:

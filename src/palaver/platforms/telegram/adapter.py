@@ -20,13 +20,13 @@ from telegram import (
 )
 from telegram.constants import ReactionEmoji
 
-from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, InvalidInput, SendRejected
+from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, SendRejected
 from palaver.core.source import Platform
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.receiving import accept_updates, parse_json_object
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS, accept_updates, parse_json_object
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.failures import ApiRefusal
 from palaver.platforms.telegram.inbound import GENERAL_TOPIC_ID, BotIdentity, parse_update
@@ -155,7 +155,7 @@ class TelegramAdapter(Adapter):
         assert self._bot is not None  # noqa: S101  (set by `probe`)
         try:
             return parse_update(update, self._bot, self._client.download)
-        except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
+        except UNREADABLE_ERRORS as error:
             log.warning("telegram_update_unreadable", extra={"update": update.get("update_id"), "reason": repr(error)})
             return []
 

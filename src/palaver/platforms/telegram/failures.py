@@ -18,7 +18,7 @@ from palaver.core.errors import (
 )
 from palaver.core.texts import say
 from palaver.platforms.common.failures import make_outage_error, make_wait_error
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.inbound import parse_json_object
 
 ACCESS_REFUSED: Final = say(
     "telegram.access_refused",

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.common.receiving import list_items
+from palaver.platforms.common.inbound import describe_place, list_items
 from palaver.sessions.inbound import (
     ButtonPressed,
     ChatMoved,
@@ -95,8 +95,8 @@ def join_words(*words: str | None) -> str | None:
     return " ".join(word for word in words if word) or None
 
 
-def _describe_place(place: JSON) -> str:
-    return f"{place['latitude']}, {place['longitude']}"
+def _describe_place(place: JSON, *names: str) -> str:
+    return describe_place(place["latitude"], place["longitude"], *names)
 
 
 def _describe_contact(contact: JSON) -> str:
@@ -107,8 +107,8 @@ def _describe_contact(contact: JSON) -> str:
 # A venue has a location too, and comes first.
 _DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "sticker": lambda sticker: join_words("Sticker", sticker.get("emoji")) or "",
-    "venue": lambda venue: f"Place: {venue['title']}, {venue['address']} ({_describe_place(venue['location'])})",
-    "location": lambda place: f"Location: {_describe_place(place)}",
+    "venue": lambda venue: _describe_place(venue["location"], venue["title"], venue["address"]),
+    "location": _describe_place,
     "contact": _describe_contact,
     "poll": lambda poll: list_items(f"Poll: {poll['question']}", [option["text"] for option in poll["options"]]),
     "checklist": lambda checklist: list_items(

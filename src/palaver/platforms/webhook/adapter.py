@@ -22,7 +22,7 @@ from palaver.core.texts import join_texts, say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import parse_retry_after
-from palaver.platforms.common.fetching import NOT_SENT_ERRORS, HttpConnections
+from palaver.platforms.common.http import NOT_SENT_ERRORS, HttpConnections
 from palaver.platforms.webhook.manifest import CAPABILITIES, SignatureRefused, read_key, sign_request, verify_request
 from palaver.sessions.inbound import Inbound, Outcome
 

@@ -20,7 +20,7 @@ from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
-from palaver.platforms.common.receiving import RecentEntries, parse_json_object
+from palaver.platforms.common.inbound import RecentEntries, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient, GraphRefusal, make_late_error

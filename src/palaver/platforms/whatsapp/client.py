@@ -30,8 +30,8 @@ from palaver.core.errors import (
 )
 from palaver.core.texts import say
 from palaver.platforms.common.failures import make_repeatable, make_wait_error
-from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher, HttpConnections
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.http import NOT_SENT_ERRORS, FileFetcher, HttpConnections
+from palaver.platforms.common.inbound import parse_json_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -398,7 +398,11 @@ class GraphClient:
         sent_headers = {**self._make_headers(), **(headers or {})}
         async with asyncio.timeout(seconds):
             async with http.stream(method, f"{self._base_url}/{path}", headers=sent_headers, **options) as response:
-                payload = await _read_answer(response)
+                payload = b""
+                async for chunk in response.aiter_bytes():
+                    payload += chunk
+                    if len(payload) > MAX_ANSWER_BYTES:
+                        raise GraphRefusal(502, None, text="the answer is too long")
         if response.status_code != httpx2.codes.OK:
             raise GraphRefusal.from_response(response.status_code, payload)
         answer = parse_json_object(payload)
@@ -411,15 +415,6 @@ class GraphClient:
 
     def _get_token(self) -> str:
         return self._settings.access_token.get_secret_value()
-
-
-async def _read_answer(response: httpx2.Response) -> bytes:
-    payload = b""
-    async for chunk in response.aiter_bytes():
-        payload += chunk
-        if len(payload) > MAX_ANSWER_BYTES:
-            raise GraphRefusal(502, None, text="the answer is too long")
-    return payload
 
 
 def _frame_upload(boundary: str, name: str, media_type: str) -> tuple[bytes, bytes]:

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.errors import InvalidInput
 from palaver.core.source import Platform, SessionSource
-from palaver.platforms.common.receiving import list_items
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS, describe_place, list_items
 from palaver.platforms.whatsapp.client import GraphRefusal
 from palaver.sessions.inbound import (
     ButtonPressed,
@@ -50,8 +49,7 @@ log = logging.getLogger(__name__)
 _FILE_TYPES: Final = ("image", "video", "audio", "document")
 _OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
 _NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
-# OSError and OverflowError: a time that does not exist
-_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, InvalidInput)
+_UNREADABLE: Final = (*UNREADABLE_ERRORS, OSError)  # OSError: a time that does not exist
 
 
 def describe_content(message: JSON) -> str | None:
@@ -66,9 +64,7 @@ def describe_content(message: JSON) -> str | None:
 
 
 def _describe_place(place: JSON) -> str:
-    where = f"{place['latitude']}, {place['longitude']}"
-    names = [str(place[field]) for field in ("name", "address") if place.get(field)]
-    return f"[Place: {', '.join(names)} ({where})]" if names else f"[Location: {where}]"
+    return f"[{describe_place(place['latitude'], place['longitude'], place.get('name'), place.get('address'))}]"
 
 
 def _describe_contacts(contacts: list[JSON]) -> str:

@@ -14,13 +14,13 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.core.errors import AccountRefused, ConnectionLost, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
 from palaver.core.texts import read_message, say
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
-from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
 from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
@@ -218,7 +218,7 @@ class WhatsAppWebAdapter(Adapter):
             )
             update = parse_event(event, context)
             self._recent.remember_received(event)
-        except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError, InvalidInput) as error:
+        except (*UNREADABLE_ERRORS, OSError) as error:  # OSError: a time that does not exist
             log.warning(
                 "whatsapp_web_event_unreadable", extra={"account": self.account, "reason": type(error).__name__}
             )

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.platforms.common.receiving import MAX_LISTED_ITEMS, list_items
+from palaver.platforms.common.inbound import MAX_LISTED_ITEMS, describe_place, list_items
 from palaver.sessions.inbound import (
     Inbound,
     InboundFile,
@@ -85,9 +85,7 @@ def describe_content(message: Any, *, names_files: bool = False) -> str:
 
 
 def _describe_place(place: Any) -> str:
-    position = f"{place.degreesLatitude:.6g}, {place.degreesLongitude:.6g}"
-    names = ", ".join(name for name in (place.name, place.address) if name)
-    return f"Place: {names} ({position})" if names else f"Location: {position}"
+    return describe_place(f"{place.degreesLatitude:.6g}", f"{place.degreesLongitude:.6g}", place.name, place.address)
 
 
 def _describe_live_place(place: Any) -> str:

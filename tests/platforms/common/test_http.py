@@ -10,7 +10,7 @@ import pytest
 
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.media.web.requests import is_public_address
-from palaver.platforms.common.fetching import FileFetcher
+from palaver.platforms.common.http import FileFetcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

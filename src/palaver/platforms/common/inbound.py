@@ -1,6 +1,6 @@
-"""Shared by adapters that receive: bounded memories, JSON, lists in words.
+"""Shared by adapters that receive: bounded memories, JSON, lists and places in words.
 
-Imported by child processes, too: only the standard library.
+Imported by child processes, too: nothing heavy.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from palaver.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_LISTED_ITEMS: Final = 30
+# Raised while something is read that is not as its platform documents it.
+UNREADABLE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, InvalidInput)
 
 
 class RecentEntries(OrderedDict[K, V]):
@@ -50,6 +54,12 @@ def parse_json_object(data: str | bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None
+
+
+def describe_place(latitude: object, longitude: object, *names: object) -> str:
+    """Return a line such as `Place: Harbor, Main Street 1 (53.5, 9.9)`."""
+    position, named = f"{latitude}, {longitude}", ", ".join(str(name) for name in names if name)
+    return f"Place: {named} ({position})" if named else f"Location: {position}"
 
 
 def list_items(title: str, items: Sequence[str], max_items: int = MAX_LISTED_ITEMS) -> str:
