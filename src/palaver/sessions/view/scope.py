@@ -127,7 +127,7 @@ class ViewScope:
     def lock_idle_session(self, tx: Transaction, session_id: str) -> int:
         """Return the number of a session without open turns, and let no turn open until the transaction ends."""
         session_no = self.get_session_row(tx, session_id, Action.UNDO).no
-        if turns.lock_and_summarize_open(tx, session_no).is_busy:
+        if turns.lock_and_load_open(tx, session_no).is_busy:
             raise SessionBusy
         return session_no
 
