@@ -34,7 +34,17 @@ class SessionScope(Protocol):
         """The person who does it, for the log."""
         ...
 
+    @property
+    def lane_key(self) -> str | None: ...
+
+    @property
+    def is_personal_lane_in_group(self) -> bool: ...
+
     def now(self) -> int: ...
+
+    def list_audiences(self, tx: Transaction) -> Sequence[int] | None:
+        """List the audiences whose sessions are in the scope; None means all of them."""
+        ...
 
     def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
         """Load a session on which this action is allowed."""
@@ -55,9 +65,14 @@ class TrustedScope:
 
     clock: Clock
     person_id: None = None
+    lane_key: None = None
+    is_personal_lane_in_group: bool = False
 
     def now(self) -> int:
         return to_micros(self.clock.now())
+
+    def list_audiences(self, tx: Transaction) -> None:
+        del tx  # all audiences
 
     def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
         del action  # all of them are allowed
