@@ -9,6 +9,7 @@ Always true: no control character, escape sequence or direction mark from a conv
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import unicodedata
@@ -144,7 +145,7 @@ def _escape_character(character: str) -> str:
 
 
 def wants_json() -> bool:
-    """Whether the command was called with --json."""
+    """Return whether the command was called with --json."""
     return bool(click.get_current_context().meta.get("palaver.json"))
 
 
@@ -207,6 +208,11 @@ class Column(Generic[T]):
 
 def is_stdout_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def has_escape_codes() -> bool:
+    """Return whether stdout is a terminal that can do more than show lines."""
+    return is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
 def print_table(columns: Sequence[Column[T]], items: Sequence[T]) -> None:

@@ -14,6 +14,7 @@ import click
 
 from palaver.cli import options as lookup, output
 from palaver.cli.options import (
+    check_can_confirm,
     is_interactive,
     json_option,
     load_cli_settings,
@@ -377,14 +378,14 @@ def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
     import asyncio
 
     from palaver.accounts.accounts import Accounts
-    from palaver.media.attachments import Attachments
+    from palaver.app import make_attachments
     from palaver.operation.erasure import Erasures
     from palaver.operation.retention import rewrite_database_file
 
     settings = load_cli_settings()
     with open_store(settings) as store:
         owner = store.get_owner().principal
-        erasures = Erasures(store, Attachments(store, settings.home / "attachments"), settings.home / "outputs")
+        erasures = Erasures(store, make_attachments(store, settings), settings.home / "outputs")
         everybody = Accounts(store).open_people(owner)
         person_id = asyncio.run(_find_person_to_erase(everybody, erasures, owner, person))
         preview = asyncio.run(erasures.preview(owner, person_id))
@@ -412,8 +413,7 @@ async def _find_person_to_erase(everybody: People, erasures: Erasures, owner: Pr
 
 def _confirm(preview: ErasurePreview) -> None:
     """Show what would go, and ask for the person's name; a wrong one ends the command."""
-    if not is_interactive():
-        raise click.UsageError("This needs a confirmation, but stdin is not a terminal. Use --yes to skip it.")
+    check_can_confirm()
     for line in preview.report.to_lines():
         click.echo(f"  {line}", err=True)
     name = output.clean_line(preview.name) or preview.person_id

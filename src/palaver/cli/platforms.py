@@ -63,7 +63,7 @@ class Account:
 
     @property
     def settings_problem(self) -> str | None:
-        """Why it can't be connected with the settings that this terminal sees."""
+        """The reason that it can't be connected with the settings that this terminal sees."""
         return None if self.configured is None else self.configured.problem
 
     @property
@@ -72,7 +72,7 @@ class Account:
 
     @property
     def problem(self) -> str | None:
-        """What a person has to know first: why it does not run, what to do, or what is missing."""
+        """The most urgent problem: why it does not run, what to do, or what is missing."""
         status = self.health.status
         if self.health.state is AccountState.OFF:
             return self.settings_problem

@@ -128,8 +128,8 @@ def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
         if prompt.id == text or prompt.name.casefold() == text.strip().casefold():
             return prompt
     similar = lookup.find_similar_names(text, [prompt.name for prompt in found])
-    hint = f" Did you mean {lookup.quote(similar[0])}?" if similar else f" See `{format_command('prompts list')}`."
-    raise NotFound(f"No saved prompt has the name or id {lookup.quote(text)}.{hint}", prompt=text)
+    hint = lookup.format_suggestions(map(lookup.quote, similar)) or f"See `{format_command('prompts list')}`."
+    raise NotFound(f"No saved prompt has the name or id {lookup.quote(text)}. {hint}", prompt=text)
 
 
 def _read_text(text: str) -> str:

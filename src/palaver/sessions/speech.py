@@ -14,17 +14,16 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003 - the columns of files derive from their types
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, LimitReached, NotFound
+from palaver.core.ids import PersonId  # noqa: TC001
 from palaver.core.text import is_storable, make_storable, strip_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
     from pathlib import Path
-
-    from palaver.core.ids import PersonId
 
 
 # What a recording or a spoken text counts in budgets, where a provider does not report tokens. Prices are dollars for
