@@ -184,7 +184,8 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
     """Add a job; raises `JobNameTaken` if the person has one of this name, and `LimitReached` if they have too many."""
     tx.lock_name(f"palaver jobs {new_job.person_id}")
     check_name_free(tx, new_job.person_id, new_job.name)
-    count = fetch_value(tx, "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
+    sql = "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0"
+    count: int = fetch_value(tx, sql, new_job.person_id) or 0
     if count >= MAX_JOBS_PER_PERSON:
         raise LimitReached(
             f"You already have {MAX_JOBS_PER_PERSON} jobs. Delete one before you add another.",

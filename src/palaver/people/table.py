@@ -237,7 +237,8 @@ def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> 
 
 def create_audience(tx: Transaction, now: int) -> int:
     """Create an audience without members and return its number."""
-    return int(fetch_value(tx, "INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now))
+    [(no,)] = tx.fetch_all("INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
+    return int(no)
 
 
 def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:

@@ -66,7 +66,7 @@ class OpenTurns:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the agent is answering in this session, or about to."""
+        """Return whether the agent is answering in this session, or about to."""
         return bool(self.turns)
 
     @property
@@ -86,7 +86,7 @@ class OpenTurns:
         return self.queued[-1] if self.queued else None
 
     def is_last_of_album(self, album_id: str | None) -> bool:
-        """Whether the last queued turn answers this album."""
+        """Return whether the last queued turn answers this album."""
         return album_id is not None and self.last_queued is not None and self.last_queued.album_id == album_id
 
 
@@ -252,7 +252,7 @@ def drop_queued_message(
 
 
 def is_queued_at(tx: Transaction, session_no: int, seq: int) -> bool:
-    """Whether a turn that has not started yet will see this message."""
+    """Return whether a turn that has not started yet will see this message."""
     row = tx.fetch_one(
         f"SELECT 1 FROM turn WHERE session_no = $1 AND input_seq >= $2 AND kind = 'answer' AND {IS_QUEUED} LIMIT 1",
         session_no,

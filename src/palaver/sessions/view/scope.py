@@ -113,7 +113,7 @@ class ViewScope:
 
     @property
     def is_personal_lane_in_group(self) -> bool:
-        """Whether the scope is one person's own lane in a place where other people read the answers."""
+        """Return whether the scope is one person's own lane in a place where other people read the answers."""
         return self.lane_key is not None and self.audience_no is None
 
     def now(self) -> int:
