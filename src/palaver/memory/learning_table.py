@@ -134,7 +134,7 @@ def claim_next(tx: Transaction, owner: str, until: int) -> MemoryTurn | None:
     if found is None:
         return None
     session_no, up_to_seq = found
-    person_id: PersonId | None = fetch_value(
+    person_id: str | None = fetch_value(
         tx,
         "UPDATE memory_turn SET state = 'running', lease_owner = $3, lease_until = $4"
         " WHERE session_no = $1 AND up_to_seq = $2 AND state = 'queued' RETURNING person_id",
@@ -145,7 +145,7 @@ def claim_next(tx: Transaction, owner: str, until: int) -> MemoryTurn | None:
     )
     if person_id is None:
         return None
-    return MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=person_id, owner=owner)
+    return MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=PersonId(person_id), owner=owner)
 
 
 def end(tx: Transaction, turn: MemoryTurn, error: str | None, now: int) -> bool:
@@ -180,7 +180,7 @@ def _list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool
         " WHERE ended_at IS NULL AND state = 'running' ORDER BY created_at"
     )
     return [
-        MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=person_id, owner=owner)
+        MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=PersonId(person_id), owner=owner)
         for session_no, up_to_seq, person_id, owner, until in rows
         if until <= now or is_owner_dead(owner)
     ]

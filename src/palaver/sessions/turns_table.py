@@ -331,7 +331,7 @@ def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]
     return [_numbered_turn_from_row(row) for row in rows if row is not None]
 
 
-def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
+def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
     """Return the number of the last turn before all open ones that answered a message up to `seq`, or 0.
 
     A follower that has read the log up to `seq` needs no turn up to that one.

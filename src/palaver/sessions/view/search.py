@@ -15,6 +15,7 @@ from palaver.core.errors import InvalidInput, NotFound, SessionNotFound
 from palaver.core.ids import SESSION_ID_PATTERN
 from palaver.core.operation import ReadAfterWork, check_count
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.people import access_table as audience_members
 from palaver.people.model import Action
 from palaver.sessions import indexer, lanes_table as lanes, search_table as search
@@ -118,7 +119,13 @@ def _find_event_no(tx: Transaction, scope: SessionScope, session_id: str, seq: i
     except SessionNotFound:
         event_no = None
     if event_no is None:
-        raise InvalidInput("cursor: the last result of the page before was deleted. Search again.", key="cursor")
+        raise InvalidInput(
+            say(
+                "sessions.cursor_last_result_page",
+                "cursor: the last result of the page before was deleted. Search again.",
+            ),
+            key="cursor",
+        )
     return event_no
 
 
