@@ -123,7 +123,7 @@ def test_the_answer_to_a_retry_goes_to_the_chat_it_was_asked_in(chat: Chat, dm: 
     no = chat.get_session_no(recorded.session_id)
     row = chat.read(lambda tx: tx.fetch_one("SELECT address, reply_to FROM turn WHERE session_no = $1", no))
     assert row == ("telegram::ada", "m1")
-    assert chat.read(lambda tx: turns.summarize_open(tx, no)).queued_count == 1
+    assert chat.read(lambda tx: turns.load_open(tx, no)).queued_count == 1
 
 
 def test_retry_needs_a_message(chat: Chat, dm: Source) -> None:

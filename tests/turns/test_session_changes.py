@@ -102,7 +102,7 @@ async def test_a_message_that_arrives_during_an_undo_is_not_undone_with_it(
     gateway, other = await start_gateway(), await start_gateway()
     first = await ask(gateway, OWNER, "first")
     loop = asyncio.get_running_loop()
-    original = turns.lock_and_summarize_open
+    original = turns.lock_and_load_open
     arriving: list[Future[Receipt]] = []
 
     def send_during_lock(tx: Transaction, session_no: int) -> turns.OpenTurns:
@@ -114,7 +114,7 @@ async def test_a_message_that_arrives_during_an_undo_is_not_undone_with_it(
                 arriving[0].result(0.3)
         return open_turns
 
-    monkeypatch.setattr(turns, "lock_and_summarize_open", send_during_lock)
+    monkeypatch.setattr(turns, "lock_and_load_open", send_during_lock)
     await gateway.inbox.accept(Inbound(source=OWNER, content="/undo"))
     receipt = await asyncio.wrap_future(arriving[0])
     assert (await wait_for_turn(gateway, receipt.turn_id)).state is TurnState.DONE

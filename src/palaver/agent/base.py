@@ -218,7 +218,7 @@ class Agent(AgentInfo, Protocol):
 
     @property
     def can_write_titles(self) -> bool:
-        """Whether it can make titles of conversations; scripted and very small models cannot."""
+        """Return whether it can make titles of conversations; scripted and very small models cannot."""
         ...
 
     async def get_context_window(self, name: str) -> int | None:

@@ -100,7 +100,7 @@ class CommandContext:
     def require_idle_session(self, action: Action = Action.READ) -> SessionRow:
         """Like `require_session`; raises while turns are open, and lets none open until the transaction ends."""
         row = self.require_session(action)
-        open_turns = turns.lock_and_summarize_open(self.tx, row.no)
+        open_turns = turns.lock_and_load_open(self.tx, row.no)
         if open_turns.is_busy:
             queued: str = ""
             if open_turns.queued_count:
@@ -123,7 +123,7 @@ class CommandContext:
     def require_next_session(self) -> SessionRow:
         """Return the session of the next message, for what holds from then on; start it if that message would."""
         row = self.require_or_start_session()
-        if self.is_checked or turns.summarize_open(self.tx, row.no).is_busy:
+        if self.is_checked or turns.load_open(self.tx, row.no).is_busy:
             return row
         lane_row = lanes.find_current_session(self.tx, self.lane_key)
         return enter_lane(self) if lane_row is not None and lane_row.no == row.no else row
@@ -149,7 +149,7 @@ def switch_lane(context: CommandContext, target: SessionRow) -> None:
 
 def describe_open_turns(context: CommandContext, row: SessionRow | None) -> str:
     """Return a sentence about answers that are still to come in a session that the lane has left, or an empty text."""
-    if row is None or not turns.summarize_open(context.tx, row.no).is_busy:
+    if row is None or not turns.load_open(context.tx, row.no).is_busy:
         return ""
     return say("session.still_responding", " The agent is still responding there; nothing is lost.")
 

@@ -160,7 +160,7 @@ def _explain_missing_model(with_key: list[str]) -> str:
 
 
 def has_provider_packages() -> bool:
-    """Whether the packages are installed that talk to providers of models."""
+    """Return whether the packages are installed that talk to providers of models."""
     return all(importlib.util.find_spec(name) is not None for name in ("pydantic_ai", "openai", "anthropic"))
 
 

@@ -144,9 +144,9 @@ class MessageQueue:
         """Store a message in the session that it names or, without one, on the lane of its source."""
         arrival = self._store.build_arrival(inbound.source, now)
         lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
-        open_turns = turns.summarize_open(tx, row.no) if row else turns.summarize_open_on_lane(tx, lane_key)
+        open_turns = turns.load_open(tx, row.no) if row else turns.load_open_on_lane(tx, lane_key)
         if open_turns.is_busy:
-            busy_since = from_micros(open_turns.oldest_created_at or 0)
+            busy_since = from_micros(open_turns.turns[0].created_at)
             arrival.busy_since = lambda _session_id: busy_since
         address = self._find_answer_address(tx, inbound, row)
         busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
@@ -187,14 +187,13 @@ class MessageQueue:
         if row is not None and address is None and not row.session.shared and not request.is_steering:
             notices.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
         outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
-        turns_ahead = open_turns.queued_count + (open_turns.running_no is not None)
         return Receipt(
             outcome=outcome,
             session_id=recorded.session_id,
             session_key=recorded.session_key,
             turn_id=turn_id,
             seq=recorded.seq,
-            turns_ahead=0 if outcome is Outcome.MERGED else turns_ahead,
+            turns_ahead=0 if outcome is Outcome.MERGED else len(open_turns.turns),
             reply=self._explain_reset(tx, arrival, recorded, session_no),
         )
 
@@ -203,12 +202,13 @@ class MessageQueue:
     ) -> tuple[Outcome, TurnId]:
         album_id = turns.get_album_id(request.facts)
         window = round(self._settings.rules.merge_window_seconds * 1_000_000)
-        is_merging = window > 0 or (album_id is not None and album_id == open_turns.last_album_id)
+        is_merging = window > 0 or open_turns.is_last_of_album(album_id)
         if album_id is not None:
             window = max(window, ALBUM_WINDOW // timedelta(microseconds=1))
-        if is_merging and _can_merge_with_last(open_turns, request, now):
-            due_at = min(now + window, open_turns.last_created_at + MAX_MERGE_WINDOWS * window)
-            merged_id = turns.add_to_queued(tx, open_turns.last_queued_no or 0, replace(request, due_at=due_at))
+        last = open_turns.last_queued
+        if is_merging and last is not None and _can_merge(last, request, now):
+            due_at = min(now + window, last.created_at + MAX_MERGE_WINDOWS * window)
+            merged_id = turns.add_to_queued(tx, last.no, replace(request, due_at=due_at))
             if merged_id is None:
                 raise Conflict  # a worker just claimed it, or the lane was just moved
             outcome, turn_id = Outcome.MERGED, merged_id
@@ -217,7 +217,7 @@ class MessageQueue:
             outcome = Outcome.QUEUED if open_turns.is_busy else Outcome.ACCEPTED
         if request.is_steering:
             return Outcome.STEERED, turn_id
-        if policy is BusyPolicy.INTERRUPT and open_turns.running_no is not None:
+        if policy is BusyPolicy.INTERRUPT and open_turns.running is not None:
             turns.request_stop(tx, request.session_no, StopRequest.INTERRUPT, request.person_id)
             return Outcome.INTERRUPTING, turn_id
         return outcome, turn_id
@@ -241,7 +241,7 @@ class MessageQueue:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
         if not open_turns.is_busy:
             return None
-        if inbound.album_id is not None and inbound.album_id == open_turns.last_album_id:
+        if open_turns.is_last_of_album(inbound.album_id):
             return None  # it belongs to what was accepted already
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
@@ -309,22 +309,18 @@ def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:
     return facts or None
 
 
-def _can_merge_with_last(open_turns: turns.OpenTurns, request: turns.TurnRequest, now: int) -> bool:
+def _can_merge(last: turns.OpenTurn, request: turns.TurnRequest, now: int) -> bool:
     """Return whether the last queued turn still waits for more, and may answer this message too; steering may not."""
     return (
-        open_turns.last_queued_no is not None
-        and open_turns.last_kind is TurnKind.ANSWER
-        and not (request.is_steering or open_turns.last_is_steering)
-        and (open_turns.last_person_id, open_turns.last_address) == (request.person_id, request.address)
-        and open_turns.last_due_at > now
-        and open_turns.last_merged_count < MAX_MERGED_MESSAGES
+        last.kind is TurnKind.ANSWER
+        and not (request.is_steering or last.is_steering)
+        and (last.person_id, last.address) == (request.person_id, request.address)
+        and last.due_at > now
+        and last.merged_count < MAX_MERGED_MESSAGES
     )
 
 
 def _can_steer(open_turns: turns.OpenTurns, person_id: PersonId | None, address: str | None) -> bool:
     """Return whether the running turn answers this person where they read its answer; only then may they steer it."""
-    return (
-        open_turns.running_no is not None
-        and open_turns.running_person_id == person_id
-        and address in {None, open_turns.running_address}
-    )
+    running = open_turns.running
+    return running is not None and running.person_id == person_id and address in {None, running.address}

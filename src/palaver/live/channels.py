@@ -110,7 +110,7 @@ class LiveClient:
         self._is_closed = False
 
     def can_see(self, members: frozenset[PersonId]) -> bool:
-        """Whether the client may see a session whose audience has these members."""
+        """Return whether the client may see a session whose audience has these members."""
         return self.everything or self.principal.person_id in members
 
     def send(self, item: LiveItem) -> None:

@@ -170,7 +170,7 @@ class Feed:
         def find_place(tx: Transaction) -> tuple[int, int, int]:
             session_no = sessions.get_visible_no(tx, session_id, person_id)
             seq = events.get_last_seq(tx, session_no) if after is None else after
-            return session_no, seq, turns.find_last_settled(tx, session_no, seq)
+            return session_no, seq, turns.find_last_ended(tx, session_no, seq)
 
         session_no, seq, turn_no = await self._store.engine.arun(Read(find_place, is_quick=True))
         follower = Follower(session_no, seq, turn_no, recent_deliveries)

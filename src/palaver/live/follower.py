@@ -66,7 +66,7 @@ class Follower:
         self._read_at = asyncio.get_running_loop().time()
 
     def has_read_since(self, moment: float) -> bool:
-        """Whether the last read started after this event loop time."""
+        """Return whether the last read started after this event loop time."""
         return self._read_at > moment
 
     def wake(self, *, should_read: bool) -> None:

@@ -44,7 +44,7 @@ def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[Event
 
 
 def has_waiting_proposal(tx: Transaction, session_no: int) -> bool:
-    """Whether a person is being asked to confirm a job in this conversation."""
+    """Return whether a person is being asked to confirm a job in this conversation."""
     return tx.fetch_one("SELECT 1 FROM job WHERE proposed_session_no = $1 LIMIT 1", session_no) is not None
 
 

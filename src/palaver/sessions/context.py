@@ -53,7 +53,7 @@ _PSEUDONYM = re.compile(r"[0-9a-f]{12}")
 
 
 def needs_raw_ids(platform: Platform | str) -> bool:
-    """Whether the agent sees the ids of a platform unchanged; on an unknown platform it does not."""
+    """Return whether the agent sees the ids of a platform unchanged; on an unknown platform it does not."""
     return platform.lower() in RAW_ID_PLATFORMS
 
 
@@ -355,7 +355,7 @@ def _normalize_id(text: str) -> str:
 
 
 def _is_on_all_platforms(context: SessionContext) -> bool:
-    """Whether the lane takes the direct messages of all platforms, so that no single one describes it."""
+    """Return whether the lane takes the direct messages of all platforms, so that no single one describes it."""
     source = context.source
     return source.chat_type is ChatType.DM and context.dm_scope is DmScope.SHARED and source.platform != Platform.CRON
 

@@ -119,7 +119,7 @@ class DeliveryPart:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is not sent any more, because it has arrived or may have."""
+        """Return whether it is not sent any more, because it has arrived or may have."""
         return self.state in {DeliveryState.SENT, DeliveryState.UNCERTAIN}
 
 

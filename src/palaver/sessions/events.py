@@ -123,7 +123,7 @@ ERASED_HIDDEN_FACT: Final = "was_hidden"  # an erased message that an undo had h
 
 
 def is_shown_erased(event: Event) -> bool:
-    """Whether people are shown that an erased entry was there: a message that was visible."""
+    """Return whether people are shown that an erased entry was there: a message that was visible."""
     facts = event.facts
     return facts.get(ERASED_KIND_FACT) == "message" and facts.get(ERASED_HIDDEN_FACT) is not True
 
@@ -140,5 +140,5 @@ class Compaction:
     omitted_count: int = 0  # how many of them no summary covers
 
     def covers(self, seq: int) -> bool:
-        """Whether the agent sees the summary instead of the message with this number."""
+        """Return whether the agent sees the summary instead of the message with this number."""
         return seq < self.first_kept_seq and seq not in self.carried_seqs

@@ -127,7 +127,7 @@ def check_session(
         return ExpiryOutcome.CONTINUES
     since = busy_since(session.id)
     is_busy = since is not None and now - since < policies.MAX_BACKGROUND_AGE
-    if is_busy or turns.summarize_open(tx, no).is_busy or session_activity.has_waiting_proposal(tx, no):
+    if is_busy or turns.load_open(tx, no).is_busy or session_activity.has_waiting_proposal(tx, no):
         return ExpiryOutcome.PINNED
     return EndReason(reason.value)
 

@@ -226,7 +226,7 @@ class GatewayConfig:
         return [policy for policy in policies if policy.mode is not ResetMode.NONE]
 
     def is_shared(self, source: SessionSource) -> bool:
-        """Whether several people may write in the conversation that `source` belongs to."""
+        """Return whether several people may write in the conversation that `source` belongs to."""
         return is_shared(
             source,
             group_sessions_per_user=self.group_sessions_per_user,
@@ -256,7 +256,7 @@ def format_profile_key(profile: str) -> str:
 
 
 def is_agent_name(value: object) -> bool:
-    """Whether this is a valid name for an agent profile; AGENT_NAME_RULE describes the rule."""
+    """Return whether this is a valid name for an agent profile; AGENT_NAME_RULE describes the rule."""
     return isinstance(value, str) and _AGENT_NAME.fullmatch(value) is not None
 
 

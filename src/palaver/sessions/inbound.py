@@ -96,7 +96,7 @@ class Inbound:
 
     @property
     def can_be_repeated(self) -> bool:
-        """Whether the sender chose `message_id` and may send the message again under it after it was refused."""
+        """Return whether the sender chose `message_id` and may send the message again under it after it was refused."""
         return self.source.platform in PLATFORMS_WITH_SENDER_IDS
 
     @property
@@ -151,7 +151,7 @@ class Receipt:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the message is in the log."""
+        """Return whether the message is in the log."""
         return self.seq is not None
 
 

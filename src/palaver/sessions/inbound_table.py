@@ -126,7 +126,7 @@ def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) 
 
 
 def has_any(tx: Transaction, source: SessionSource) -> bool:
-    """Whether messages of this chat are stored."""
+    """Return whether messages of this chat are stored."""
     return tx.fetch_one(f"SELECT 1 FROM group_message WHERE {_IS_CHAT} LIMIT 1", *_make_chat(source)) is not None
 
 

@@ -91,7 +91,7 @@ def is_shared(
     thread_sessions_per_user: bool = False,
     dm_scope: DmScope | str = DmScope.CHAT,
 ) -> bool:
-    """Whether several people may write in the lane of `source`, so that each message must name its author."""
+    """Return whether several people may write in the lane of `source`, so that each message must name its author."""
     if source.chat_type is ChatType.DM:
         return DmScope(dm_scope) in {DmScope.PLATFORM, DmScope.SHARED}
     per_user = thread_sessions_per_user if _is_in_thread(source) else group_sessions_per_user

@@ -108,7 +108,7 @@ BELONGS_TO_ITS_LANE = """(s.start_reason <> 'fork' OR EXISTS (SELECT 1 FROM lane
 
 
 def belongs_to_its_lane(tx: Transaction, session_no: int) -> bool:
-    """Whether a session takes place, or took place, in the lane that its key names."""
+    """Return whether a session takes place, or took place, in the lane that its key names."""
     return tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {BELONGS_TO_ITS_LANE}", session_no) is not None
 
 
@@ -471,7 +471,7 @@ _IS_UNDONE = """m.undone_at IS NOT NULL AND m.undone_at < $1
 
 
 def has_move_undone_before(tx: Transaction, before: int) -> bool:
-    """Whether there is a move of a lane that was undone before a moment, and is not the lane's last."""
+    """Return whether there is a move of a lane that was undone before a moment, and is not the lane's last."""
     return tx.fetch_one(f"SELECT 1 FROM lane_move m WHERE {_IS_UNDONE} LIMIT 1", before) is not None
 
 

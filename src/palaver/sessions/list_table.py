@@ -166,7 +166,7 @@ def _list_conditions(session_filter: SessionFilter) -> list[tuple[str, str]]:
 
 
 def has_any_messages(tx: Transaction) -> bool:
-    """Whether any session has ever had a message."""
+    """Return whether any session has ever had a message."""
     return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
 
 
@@ -218,7 +218,7 @@ def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:
-    """Whether this person belongs to the session's audience and no person outside that audience reads along.
+    """Return whether this person belongs to the session's audience and no person outside that audience reads along.
 
     It is not always so: one person's session may continue in a lane that several people share, and an owner may write
     in another person's session.

@@ -297,7 +297,7 @@ def _find_answered_seq(body: str | None) -> int | None:
 
 
 def _is_post(role: str, body: str | None) -> bool:
-    """Whether a job, or the agent from another conversation, has sent a message: it is part of no turn here."""
+    """Return whether a job, or the agent from another conversation, has sent a message: it is part of no turn here."""
     return role == "assistant" and body is not None and SENT_BY_KEY in body and bool(find_sent_by(find_facts(body)))
 
 

@@ -197,7 +197,7 @@ def join_text_parts(parts: Sequence[Any]) -> str:
 
 
 def _is_clearly_small(message: Message) -> bool:
-    """Whether a message is short and has no lists or objects, as most messages; all others are measured."""
+    """Return whether a message is short and has no lists or objects, as most messages; all others are measured."""
     chars = 0
     for key, value in (("content", message.content), *message.extra.items()):
         if isinstance(value, str):

@@ -199,7 +199,7 @@ class Session:
 
     @property
     def is_expired(self) -> bool:
-        """Whether the reset policy has ended it, and it does not continue."""
+        """Return whether the reset policy has ended it, and it does not continue."""
         return self.end_reason in POLICY_END_REASONS
 
     @property
@@ -256,12 +256,12 @@ class SessionEntry:
 
     @property
     def is_first_contact(self) -> bool:
-        """Whether this is the first conversation with the person or, if it is shared, in the place."""
+        """Return whether this is the first conversation with the person or, if it is shared, in the place."""
         return self.session.is_first_contact
 
     @property
     def reset_had_activity(self) -> bool:
-        """Whether the previous session had messages, so that the reset is worth a notification."""
+        """Return whether the previous session had messages, so that the reset is worth a notification."""
         return self.session.previous_had_messages
 
 
@@ -277,7 +277,7 @@ class RecordedMessage:
 
     @property
     def was_auto_reset(self) -> bool:
-        """Whether the reset policy has started a session, and the person has to be told."""
+        """Return whether the reset policy has started a session, and the person has to be told."""
         return self.start_reason in AUTOMATIC_START_REASONS
 
 

@@ -115,7 +115,7 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the query has no term to look for; excluded terms alone find nothing."""
+        """Return whether the query has no term to look for; excluded terms alone find nothing."""
         return all(term.excluded for term in self.terms)
 
 
@@ -161,7 +161,7 @@ def parse_query(text: str, *, is_typing: bool = False) -> Query:
 
 
 def _is_last_word_open(text: str, last: Term) -> bool:
-    """Whether the next letter that is typed may belong to the last word of a query."""
+    """Return whether the next letter that is typed may belong to the last word of a query."""
     if last.excluded or len(last.words[-1]) < MIN_PREFIX_CHARS:  # half a word would exclude too much
         return False
     return not text[-1].isspace() and text[-1] not in _QUOTES
@@ -341,7 +341,7 @@ _fold_cluster = lru_cache(maxsize=4096)(_fold)
 
 @lru_cache(maxsize=8192)
 def _folds_alone(char: str) -> bool:
-    """Whether a character folds to one character, whatever stands beside it."""
+    """Return whether a character folds to one character, whatever stands beside it."""
     folded = _fold(char)
     return len(folded) == 1 and not any(_joining_pattern().match(each) for each in (char, folded))
 

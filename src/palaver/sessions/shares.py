@@ -173,7 +173,7 @@ def _check_may_share(tx: Transaction, principal: Principal, row: SessionRow) -> 
 
 
 def _has_messages_of_others(log: Sequence[Event], person_id: PersonId) -> bool:
-    """Whether others wrote here too: a person can continue their own conversation in a group."""
+    """Return whether others wrote here too: a person can continue their own conversation in a group."""
     return any(
         event.person_id not in {None, person_id} for event in log if event.message is not None and not event.hidden
     )

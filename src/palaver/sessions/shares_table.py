@@ -66,7 +66,7 @@ def count_shares(tx: Transaction, person_id: PersonId) -> int:
 
 
 def has_content_of_others(tx: Transaction, session_no: int) -> bool:
-    """Whether a session has messages of a shared session: its own, or copied from one, however often."""
+    """Return whether a session has messages of a shared session: its own, or copied from one, however often."""
     row = tx.fetch_one("SELECT shared, has_shared_content FROM session WHERE no = $1", session_no)
     return row is not None and any(row)
 

@@ -209,7 +209,7 @@ class Attachment:
 
     @property
     def can_show_inline(self) -> bool:
-        """Whether a browser may show it inside a page: only bitmap images, which cannot hold scripts."""
+        """Return whether a browser may show it inside a page: only bitmap images, which cannot hold scripts."""
         return self.media_type in INLINE_IMAGE_TYPES
 
     @property
@@ -322,7 +322,7 @@ def describe_recording(part: Mapping[str, Any]) -> str | None:
 
 
 def is_plain_text(data: bytes) -> bool:
-    """Whether bytes are text in UTF-8, without control characters that only binary files contain."""
+    """Return whether bytes are text in UTF-8, without control characters that only binary files contain."""
     if _BINARY_CONTROLS.search(data):
         return False
     try:

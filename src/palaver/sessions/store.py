@@ -29,10 +29,11 @@ from palaver.sessions import (
     usage_table as usage,
 )
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS, GatewayConfig
-from palaver.sessions.indexer import Indexer, build_search
+from palaver.sessions.indexer import Indexer
 from palaver.sessions.message import Message
 from palaver.sessions.usage import TurnUsage
 from palaver.sessions.view import AsyncSessionView, SessionView, TrustedScope, ViewScope
+from palaver.sessions.view.search import build_search
 from palaver.sessions.view.session_view import SessionOperations
 
 if TYPE_CHECKING:
@@ -231,11 +232,7 @@ class StoreOperations(SessionOperations[R]):
 
         Everything that was stored before is indexed first.
         """
-
-        def find_session_no(tx: Transaction, session_id: str) -> int:
-            return sessions.get(tx, session_id).no
-
-        return build_search(text, lambda _tx: None, find_session_no, limit=limit, cursor=cursor, max_seconds=math.inf)
+        return build_search(self._scope, text, limit=limit, cursor=cursor, max_seconds=math.inf)
 
     # -- people --------------------------------------------------------------------------------------------
 

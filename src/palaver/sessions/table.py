@@ -215,7 +215,7 @@ def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None)
 
 
 def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
-    """Whether a session exists, and this person may see it."""
+    """Return whether a session exists, and this person may see it."""
     return tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {_IS_VISIBLE}", session_no, person_id) is not None
 
 

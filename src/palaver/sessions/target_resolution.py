@@ -41,7 +41,7 @@ def find_shown_place(text: str, places: Iterable[P], redactor: Redactor | None) 
 
 
 def is_hidden_chat(target: DeliveryTarget, redactor: Redactor | None) -> bool:
-    """Whether a target names its chat by a hidden id; twelve digits alone may be a real id."""
+    """Return whether a target names its chat by a hidden id; twelve digits alone may be a real id."""
     return (
         redactor is not None
         and not needs_raw_ids(target.platform)

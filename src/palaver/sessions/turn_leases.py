@@ -66,7 +66,7 @@ class TurnLease:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the worker runs nothing beside it, because it may be what kills the process."""
+        """Return whether the worker runs nothing beside it, because it may be what kills the process."""
         return self.crash_count >= MAX_SHARED_CRASHES
 
 
@@ -266,7 +266,7 @@ def _make_steering_params(lease: TurnLease) -> tuple[int, str, str]:
 
 
 def has_steering_turns(tx: Transaction, lease: TurnLease) -> bool:
-    """Whether there are queued messages to give to a run."""
+    """Return whether there are queued messages to give to a run."""
     return tx.fetch_one(f"SELECT 1 FROM turn WHERE {_IS_STEERING} LIMIT 1", *_make_steering_params(lease)) is not None
 
 
@@ -309,7 +309,7 @@ def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, erro
 
 
 def has_ended_at(tx: Transaction, lease: TurnLease, ended_at: int) -> bool:
-    """Whether the run with this lease has ended its turn at this time."""
+    """Return whether the run with this lease has ended its turn at this time."""
     sql = "SELECT 1 FROM turn WHERE no = $1 AND attempt = $2 AND ended_at = $3"
     return tx.fetch_one(sql, lease.turn_no, lease.attempt, ended_at) is not None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
@@ -18,6 +18,7 @@ from palaver.sessions.turn import (
     StopRequest,
     Turn,
     TurnKind,
+    TurnState,
 )
 
 if TYPE_CHECKING:
@@ -33,96 +34,86 @@ IS_QUEUED = "state IN ('queued', 'running') AND state = 'queued'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTurns:
-    """A summary of the turns of one session that have not ended: the running one, and the last queued one."""
+class OpenTurn:
+    """A turn that has not ended."""
 
-    running_no: int | None = None
-    running_person_id: PersonId | None = None
-    running_address: str | None = None
-    queued_count: int = 0
-    oldest_created_at: int | None = None
-    last_queued_no: int | None = None
-    last_kind: TurnKind = TurnKind.ANSWER
-    last_created_at: int = 0
-    last_due_at: int = 0
-    last_merged_count: int = 0  # how many messages it answers
-    last_album_id: str | None = None  # of the album that it answers
-    last_is_steering: bool = False
-    last_person_id: PersonId | None = None
-    last_address: str | None = None
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether the agent is answering in this session, or about to."""
-        return self.running_no is not None or self.queued_count > 0
-
-
-NO_OPEN_TURNS = OpenTurns()
-
-
-class _OpenTurn(NamedTuple):
     no: int
-    state: str
+    state: TurnState
     created_at: int
     due_at: int
     person_id: PersonId | None
     address: str | None
-    kind: str
-    facts: str | None
-    is_steering: int
+    kind: TurnKind
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    is_steering: bool
+
+    @property
+    def merged_count(self) -> int:
+        """The number of messages that it answers."""
+        return get_merged_count(self.facts)
+
+    @property
+    def album_id(self) -> str | None:
+        """The album that it answers."""
+        return get_album_id(self.facts)
 
 
-_SELECT_OPEN = (
-    f"SELECT {list_columns(_OpenTurn, 't')}"
-    + """
-    FROM turn t WHERE t.session_no = {session} AND t.state IN ('queued', 'running') ORDER BY t.no"""
-)
+@dataclass(frozen=True, slots=True)
+class OpenTurns:
+    """The turns of one session that have not ended, in order."""
+
+    turns: Sequence[OpenTurn] = ()
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether the agent is answering in this session, or about to."""
+        return bool(self.turns)
+
+    @property
+    def running(self) -> OpenTurn | None:
+        return next((turn for turn in self.turns if turn.state is TurnState.RUNNING), None)
+
+    @property
+    def queued(self) -> Sequence[OpenTurn]:
+        return [turn for turn in self.turns if turn.state is TurnState.QUEUED]
+
+    @property
+    def queued_count(self) -> int:
+        return len(self.queued)
+
+    @property
+    def last_queued(self) -> OpenTurn | None:
+        return self.queued[-1] if self.queued else None
+
+    def is_last_of_album(self, album_id: str | None) -> bool:
+        """Return whether the last queued turn answers this album."""
+        return album_id is not None and self.last_queued is not None and self.last_queued.album_id == album_id
+
+
+NO_OPEN_TURNS = OpenTurns()
+_OPEN = Columns(OpenTurn)
+_SELECT_OPEN = f"""SELECT {_OPEN.format_select("t")}
+    FROM turn t WHERE t.session_no = {{session}} AND t.state IN ('queued', 'running') ORDER BY t.no"""
 _SELECT_OPEN_IN_SESSION = _SELECT_OPEN.format(session="$1")
 _SELECT_OPEN_ON_LANE = _SELECT_OPEN.format(session="(SELECT l.session_no FROM lane l WHERE l.key = $1)")
 
 
-def summarize_open(tx: Transaction, session_no: int) -> OpenTurns:
-    return _summarize(tx.fetch_all(_SELECT_OPEN_IN_SESSION, session_no))
+def load_open(tx: Transaction, session_no: int) -> OpenTurns:
+    return _read_open(tx.fetch_all(_SELECT_OPEN_IN_SESSION, session_no))
 
 
-def lock_and_summarize_open(tx: Transaction, session_no: int) -> OpenTurns:
-    """Summarize the open turns, and keep others from adding messages or turns until this transaction ends."""
+def lock_and_load_open(tx: Transaction, session_no: int) -> OpenTurns:
+    """Load the open turns, and keep others from adding messages or turns until this transaction ends."""
     tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no)
-    return summarize_open(tx, session_no)
+    return load_open(tx, session_no)
 
 
-def summarize_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
-    return _summarize(tx.fetch_all(_SELECT_OPEN_ON_LANE, key))
+def load_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
+    return _read_open(tx.fetch_all(_SELECT_OPEN_ON_LANE, key))
 
 
-def _summarize(rows: Sequence[Row]) -> OpenTurns:
-    if not rows:
-        return NO_OPEN_TURNS
-    open_turns = list(map(_OpenTurn._make, rows))
-    summary = OpenTurns(oldest_created_at=open_turns[0].created_at)
-    for turn in open_turns:
-        if turn.state == "running":
-            summary = replace(
-                summary, running_no=turn.no, running_person_id=turn.person_id, running_address=turn.address
-            )
-    queued = [turn for turn in open_turns if turn.state == "queued"]
-    if not queued:
-        return summary
-    last = queued[-1]
-    facts = json.loads(last.facts) if last.facts else {}
-    return replace(
-        summary,
-        queued_count=len(queued),
-        last_queued_no=last.no,
-        last_kind=TurnKind(last.kind),
-        last_created_at=last.created_at,
-        last_due_at=last.due_at,
-        last_is_steering=bool(last.is_steering),
-        last_merged_count=get_merged_count(facts),
-        last_album_id=get_album_id(facts),
-        last_person_id=last.person_id,
-        last_address=last.address,
-    )
+def _read_open(rows: Sequence[Row]) -> OpenTurns:
+    return OpenTurns(tuple(map(_OPEN.decode, rows))) if rows else NO_OPEN_TURNS
 
 
 def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:
@@ -261,7 +252,7 @@ def drop_queued_message(
 
 
 def is_queued_at(tx: Transaction, session_no: int, seq: int) -> bool:
-    """Whether a turn that has not started yet will see this message."""
+    """Return whether a turn that has not started yet will see this message."""
     row = tx.fetch_one(
         f"SELECT 1 FROM turn WHERE session_no = $1 AND input_seq >= $2 AND kind = 'answer' AND {IS_QUEUED} LIMIT 1",
         session_no,
@@ -340,7 +331,7 @@ def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]
     return [_numbered_turn_from_row(row) for row in rows if row is not None]
 
 
-def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
+def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
     """Return the number of the last turn before all open ones that answered a message up to `seq`, or 0.
 
     A follower that has read the log up to `seq` needs no turn up to that one.

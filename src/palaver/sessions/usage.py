@@ -106,7 +106,7 @@ class TurnUsage:
 
     @property
     def has_usage(self) -> bool:
-        """Whether there is anything to add to a total."""
+        """Return whether there is anything to add to a total."""
         return bool(
             self.input_tokens
             or self.output_tokens

@@ -147,7 +147,7 @@ def choose_version(
         raise NothingToDo(
             say("version.same", "Version {number} of {total} is already in use.", number=number, total=current.count)
         )
-    left = _find_left(changes, number)
+    left = _find_hiding_change(changes, number)
     info = VersionInfo(group=group, number=number, count=current.count, has_edits=current.has_edits)
     shared_compaction_seq = _find_compaction(tx, session_no, first_seq=group)
     _leave(tx, session_no, EventKind.VERSION_CHOSEN, info, first_seq, now, person_id)
@@ -319,7 +319,7 @@ def _load_version(
         " AND COALESCE(hidden_by, 0) = $3 ORDER BY seq LIMIT $4",
         session_no,
         seq,
-        0 if is_chosen else _find_left(changes, number).seq,
+        0 if is_chosen else _find_hiding_change(changes, number).seq,
         _ANSWER_ROWS_READ,
     )
     question, answer = _read_exchange(rows, seq)
@@ -391,7 +391,7 @@ def _find_message_seq(changes: Sequence[_Change], group: int, number: int) -> in
     return next(started, group)
 
 
-def _find_left(changes: Sequence[_Change], number: int) -> _Change:
+def _find_hiding_change(changes: Sequence[_Change], number: int) -> _Change:
     """Return the change that has hidden a version which is not chosen: the one after it was chosen last."""
     index = max((index for index, each in enumerate(changes) if each.version == number), default=-1)
     return changes[index + 1]

@@ -129,7 +129,7 @@ class ExpiryWatcher:
         return await self._store.engine.arun(Read(self._compute_wait))
 
     def _should_start_pass(self, now: datetime) -> bool:
-        """Whether to look at all sessions again: once in a while, and when the clock was set back."""
+        """Return whether to look at all sessions again: once in a while, and when the clock was set back."""
         if self._pass_started_at is None or self._last_run_at is None or now < self._last_run_at:
             return True
         return now - self._pass_started_at >= COMPLETE_PASS_INTERVAL

@@ -108,7 +108,7 @@ class Run:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the run should have ended long ago and has not: its lease is no longer extended."""
+        """Return whether the run should have ended long ago and has not: its lease is no longer extended."""
         return time.monotonic() > self._give_up_at and not self.is_ending
 
     @property

@@ -34,7 +34,17 @@ class SessionScope(Protocol):
         """The person who does it, for the log."""
         ...
 
+    @property
+    def lane_key(self) -> str | None: ...
+
+    @property
+    def is_personal_lane_in_group(self) -> bool: ...
+
     def now(self) -> int: ...
+
+    def list_audiences(self, tx: Transaction) -> Sequence[int] | None:
+        """List the audiences whose sessions are in the scope; None means all of them."""
+        ...
 
     def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
         """Load a session on which this action is allowed."""
@@ -55,9 +65,14 @@ class TrustedScope:
 
     clock: Clock
     person_id: None = None
+    lane_key: None = None
+    is_personal_lane_in_group: bool = False
 
     def now(self) -> int:
         return to_micros(self.clock.now())
+
+    def list_audiences(self, tx: Transaction) -> None:
+        del tx  # all audiences
 
     def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
         del action  # all of them are allowed
@@ -98,7 +113,7 @@ class ViewScope:
 
     @property
     def is_personal_lane_in_group(self) -> bool:
-        """Whether the scope is one person's own lane in a place where other people read the answers."""
+        """Return whether the scope is one person's own lane in a place where other people read the answers."""
         return self.lane_key is not None and self.audience_no is None
 
     def now(self) -> int:
@@ -127,7 +142,7 @@ class ViewScope:
     def lock_idle_session(self, tx: Transaction, session_id: str) -> int:
         """Return the number of a session without open turns, and let no turn open until the transaction ends."""
         session_no = self.get_session_row(tx, session_id, Action.UNDO).no
-        if turns.lock_and_summarize_open(tx, session_no).is_busy:
+        if turns.lock_and_load_open(tx, session_no).is_busy:
             raise SessionBusy
         return session_no
 

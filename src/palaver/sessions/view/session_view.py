@@ -22,7 +22,6 @@ from palaver.people.model import Action
 from palaver.sessions import (
     activity_table as session_activity,
     deletion_table as session_deletion,
-    lanes_table as lanes,
     list_table as session_summaries,
     log_table as events,
     settings_table as session_settings,
@@ -32,17 +31,15 @@ from palaver.sessions import (
 from palaver.sessions.deletions import build_deletion
 from palaver.sessions.events import EventKind
 from palaver.sessions.export import export_markdown, export_session
-from palaver.sessions.indexer import build_search
 from palaver.sessions.search_text import NO_FILTER
 from palaver.sessions.view.listing import (
     ListCriteria,
     SummaryOperations,
-    list_visible_people,
     load_session_page,
-    resolve_authors,
     resolve_session,
 )
 from palaver.sessions.view.scope import ViewPart
+from palaver.sessions.view.search import build_search, list_visible_people
 from palaver.sessions.view.transcripts import ProjectOperations, TranscriptOperations, UsageOperations
 
 if TYPE_CHECKING:
@@ -250,33 +247,14 @@ class ViewOperations(SessionOperations[R], ViewPart[R]):
         The `cursor` of a hit continues the search after it; `within` is the id of one conversation.
         With `is_typing`, the last word may be the beginning of a longer one.
         """
-
-        def get_session_no(tx: Transaction) -> int | None:
-            if within is not None:
-                return self._scope.get_session_row(tx, within, Action.READ).no
-            if self._scope.is_personal_lane_in_group:  # only what was said there, because others read the answer
-                row = lanes.find_current_session(tx, self._scope.lane_key or "")
-                return row.no if row else 0  # 0: no session has this number
-            return None
-
-        def get_project_no(tx: Transaction) -> int | None:
-            project = search_filter.project
-            return None if project is None else self._scope.get_project(tx, project)[0]
-
-        def find_session_no(tx: Transaction, session_id: str) -> int:
-            return self._scope.get_session_row(tx, session_id, Action.READ).no
-
         return build_search(
+            self._scope,
             text,
-            self._scope.list_audiences,
-            find_session_no,
             limit=limit,
             cursor=cursor,
-            is_typing=is_typing,
-            get_session_no=get_session_no,
+            within=within,
             search_filter=search_filter,
-            get_project_no=get_project_no,
-            list_authors=lambda tx: resolve_authors(tx, self._scope, search_filter.person),
+            is_typing=is_typing,
         )
 
     @operation

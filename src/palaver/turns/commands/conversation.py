@@ -82,7 +82,7 @@ def _start_on_lane(context: CommandContext) -> SessionRow:
 
 
 def _is_empty(context: CommandContext, row: SessionRow) -> bool:
-    return row.session.active_at is None and not turns.summarize_open(context.tx, row.no).is_busy
+    return row.session.active_at is None and not turns.load_open(context.tx, row.no).is_busy
 
 
 def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str | None) -> CommandReply:

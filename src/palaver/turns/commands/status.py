@@ -148,7 +148,7 @@ def show_status(context: CommandContext) -> CommandReply:
     reset_key, reset_policy = context.config.find_reset_rule(
         reset_source.platform, reset_source.chat_type, settings.profile
     )
-    open_turns = turns.summarize_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
+    open_turns = turns.load_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
     is_owner = context.is_owner
     unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
     lines = [
@@ -187,7 +187,7 @@ def show_status(context: CommandContext) -> CommandReply:
         "workspace": settings.workspace,
         "busy": busy,
         "toolsets_off": list(settings.disabled_toolsets),
-        "running": open_turns.running_no is not None,
+        "running": open_turns.running is not None,
         "queued": open_turns.queued_count,
         "id": row.session.id if row else None,
         "title": row.session.title if row else None,
@@ -247,7 +247,7 @@ def _describe_state(context: CommandContext, session: Session, open_turns: turns
     if session.last_prompt_tokens:
         yield _describe_context(session)
     state = say("status.idle", "**Now**: idle")
-    if open_turns.running_no is not None:
+    if open_turns.running is not None:
         state = say("status.responding", "**Now**: responding")
     if open_turns.queued_count:
         state += say("status.queued", ", {messages} queued", messages=count_messages(open_turns.queued_count))

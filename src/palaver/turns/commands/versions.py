@@ -289,7 +289,7 @@ def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandRe
     row = context.require_session()
     stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP, context.person_id)
     cleared = _drop_queued_turns(context, row) if clear_queue else 0
-    queued = turns.summarize_open(context.tx, row.no).queued_count
+    queued = turns.load_open(context.tx, row.no).queued_count
     sentences = [say("stop.nothing", "Nothing is running here.")]
     if stopped_turn_id:
         sentences = [say("stop.done", "Stopping. What was written so far is kept.")]

@@ -1,0 +1,152 @@
+"""Searches for messages in a scope, and the people whom a principal may name in one.
+
+Always true: a person outside of the conversations of a scope and a person who does not exist give the same answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Read, Write
+from palaver.core.errors import InvalidInput, NotFound, SessionNotFound
+from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.core.operation import ReadAfterWork, check_count
+from palaver.core.text import is_storable
+from palaver.core.texts import say
+from palaver.people import access_table as audience_members
+from palaver.people.model import Action
+from palaver.sessions import indexer, lanes_table as lanes, search_table as search
+from palaver.sessions.model import SearchHits
+from palaver.sessions.search_table import SearchConditions
+from palaver.sessions.search_text import NO_FILTER, Query, parse_query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Transaction
+    from palaver.people.model import Author, NamedPerson
+    from palaver.sessions.search_text import SearchFilter
+    from palaver.sessions.view.scope import SessionScope, ViewScope
+
+MAX_HITS: Final = 200
+MAX_LISTED_PEOPLE: Final = 200
+MAX_SEARCH_WAIT_SECONDS: Final = 0.5  # for other writers, before a search goes on with what is indexed
+_CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
+
+
+def build_search(
+    scope: SessionScope,
+    text: str,
+    *,
+    limit: int,
+    cursor: str | None,
+    within: str | None = None,
+    search_filter: SearchFilter = NO_FILTER,
+    is_typing: bool = False,
+    max_seconds: float | None = None,
+) -> ReadAfterWork[search.IndexBatch, SearchHits]:
+    """Build a search that first brings the index up to date: it finds everything that was stored before it began.
+
+    If that takes longer than `max_seconds` (None: `MAX_CATCH_UP_SECONDS`), or nothing can be written (a full disk, a
+    lock that another process holds), `is_indexing` of the result says that something may be missing.
+    """
+    check_count("limit", limit, maximum=MAX_HITS)
+    last_hit = _parse_cursor(cursor)
+    query = parse_query(text, is_typing=is_typing)
+    if search_filter.without:
+        excluded = parse_query(search_filter.without).terms
+        query = Query((*query.terms, *(replace(term, excluded=True) for term in excluded)))
+    after, until, project = search_filter.after, search_filter.before, search_filter.project
+
+    def get_pending(tx: Transaction) -> search.PendingScope:
+        return search.PendingScope(scope.list_audiences(tx), _find_session_no(tx, scope, within))
+
+    def find(tx: Transaction, is_indexing: bool) -> SearchHits:
+        before = None if last_hit is None else _find_event_no(tx, scope, *last_hit)
+        conditions = SearchConditions(
+            session_no=_find_session_no(tx, scope, within),
+            platform=search_filter.platform,
+            role=search_filter.role,
+            after=None if after is None else to_micros(after),
+            before=None if until is None else to_micros(until),
+            project_no=None if project is None else scope.get_project(tx, project)[0],
+            authors=_resolve_authors(tx, scope, search_filter.person),
+            archived=search_filter.archived,
+        )
+        audiences = scope.list_audiences(tx)
+        hits = search.find_messages(tx, query, audiences, limit=limit, before=before, conditions=conditions)
+        return SearchHits(hits, is_indexing=is_indexing)
+
+    def index_soon(batch: search.IndexBatch) -> Write[None]:
+        return Write(lambda tx: search.index_batch(tx, batch), max_wait_seconds=MAX_SEARCH_WAIT_SECONDS)
+
+    return ReadAfterWork(
+        Read(lambda tx: search.collect_unindexed(tx, indexer.BATCH_EVENTS, scope=get_pending(tx))),
+        index_soon,
+        Read(lambda tx: search.has_unindexed(tx, get_pending(tx))),
+        lambda is_done: Read(lambda tx: find(tx, not is_done)),
+        indexer.MAX_CATCH_UP_SECONDS if max_seconds is None else max_seconds,
+    )
+
+
+def _find_session_no(tx: Transaction, scope: SessionScope, within: str | None) -> int | None:
+    """Return the number of the only session to search; None: all in the scope."""
+    if within is not None:
+        return scope.get_session_row(tx, within, Action.READ).no
+    if scope.is_personal_lane_in_group:  # only what was said there, because others read the answer
+        row = lanes.find_current_session(tx, scope.lane_key or "")
+        return row.no if row else 0  # 0: no session has this number
+    return None
+
+
+def _parse_cursor(cursor: str | None) -> tuple[str, int] | None:
+    """Return the session and the number of the message that a cursor names."""
+    if cursor is None:
+        return None
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.", key="cursor")
+    return match[1], int(match[2])
+
+
+def _find_event_no(tx: Transaction, scope: SessionScope, session_id: str, seq: int) -> int:
+    """Return the number of a message among all messages. It is internal: it would tell how many others there are."""
+    try:
+        event_no = search.find_event_no(tx, scope.get_session_row(tx, session_id, Action.READ).no, seq)
+    except SessionNotFound:
+        event_no = None
+    if event_no is None:
+        raise InvalidInput(
+            say(
+                "sessions.cursor_last_result_page",
+                "cursor: the last result of the page before was deleted. Search again.",
+            ),
+            key="cursor",
+        )
+    return event_no
+
+
+def list_visible_people(tx: Transaction, scope: ViewScope) -> Sequence[NamedPerson]:
+    """List the people who take part in the conversations of a scope, by name."""
+    return audience_members.list_members(tx, scope.list_audiences(tx), MAX_LISTED_PEOPLE)
+
+
+def _resolve_authors(tx: Transaction, scope: SessionScope, person: str | None) -> Sequence[Author] | None:
+    """Return all ids under which a person wrote, given by id or name; those of several people if a name is not unique.
+
+    Raises NotFound if no person in the conversations of the scope has this id or name. None stays None.
+    """
+    if person is None:
+        return None
+    text = person.strip()
+    found = audience_members.find_members(tx, scope.list_audiences(tx), text) if text and is_storable(text) else []
+    if not found and scope.is_personal_lane_in_group:
+        return []  # others read the answer: it must not tell whom the person knows elsewhere
+    if not found:
+        raise NotFound(
+            say("find.no_person", "No person in your conversations is called {text}.", text=repr(text)), person=text
+        )
+    return audience_members.list_authors(tx, [member.id for member in found])
