@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: c4529d742d37877f42684539bc44b4a843ef054859515e741ced47c6ff8828ff
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 0cba870761569c112cf470dab127e04f723a4733d6d759a62450f44e43e86383
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -21,7 +21,7 @@ export interface components {
         };
         /**
          * AccountTestJson
-         * @description How signing in went. The account is not connected.
+         * @description The outcome of signing in. The account is not connected.
          */
         AccountTestJson: {
             /** Ok */
@@ -414,7 +414,7 @@ export interface components {
         };
         /**
          * ChooseVersionIn
-         * @description Which version to show.
+         * @description The version to show.
          */
         ChooseVersionIn: {
             /**
@@ -3018,7 +3018,7 @@ export interface components {
         };
         /**
          * ProviderTestJson
-         * @description How a round trip to a model went.
+         * @description The outcome of a round trip to a model.
          */
         ProviderTestJson: {
             /** Ok */
@@ -3049,7 +3049,7 @@ export interface components {
         };
         /**
          * PruneIn
-         * @description Which conversations to delete.
+         * @description The conversations to delete.
          */
         PruneIn: {
             /** Older Than Days */
@@ -3350,7 +3350,7 @@ export interface components {
         };
         /**
          * RetryIn
-         * @description Which answer to regenerate.
+         * @description The answer to regenerate.
          */
         RetryIn: {
             /**
@@ -3818,7 +3818,7 @@ export interface components {
         };
         /**
          * SettingsIn
-         * @description What to change: all of it is stored, or nothing.
+         * @description Changes of settings: all of them are stored, or none.
          */
         SettingsIn: {
             /**
@@ -4318,7 +4318,7 @@ export interface components {
         };
         /**
          * VersionJson
-         * @description Which version of a message is shown. A version is a message with everything that followed it.
+         * @description The version of a message that is shown. A version is a message with everything that followed it.
          */
         VersionJson: {
             /**
