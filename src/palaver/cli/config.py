@@ -132,6 +132,7 @@ def set_settings(words: tuple[str, ...]) -> None:
     """
     from palaver.config.setting_templates import parse_key
     from palaver.settings.editor import SettingsEdit
+    from palaver.settings.overview import is_secret_setting
 
     if len(words) > 1 and len(words) % 2:
         raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
@@ -140,7 +141,7 @@ def set_settings(words: tuple[str, ...]) -> None:
         values: dict[str, object] = {}
         for key, text in pairs:
             path = parse_key(key)
-            is_secret = _is_secret(access.catalog, path)
+            is_secret = is_secret_setting(access.catalog, path)
             if is_secret and text != _READ_INPUT:
                 raise click.UsageError(
                     f"{key} is a secret, and other users of this machine can see command lines. Leave out the VALUE to"
@@ -234,15 +235,6 @@ def open_config() -> Iterator[ConfigAccess]:
 
 
 # ---- values ------------------------------------------------------------------------------------------------
-
-
-def _is_secret(catalog: PlatformCatalog, path: SettingPath) -> bool:
-    from palaver.config.setting_templates import find_template
-
-    template = find_template(path)
-    if template is None:
-        return False
-    return catalog.is_secret(path[1], path[-1]) if template.is_adapter_setting else template.is_secret
 
 
 def _read_value(key: str, *, is_secret: bool) -> str:

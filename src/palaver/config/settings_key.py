@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConfigError
+from palaver.core.files import create_secret_file, flush_folder, write_file_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,13 +79,7 @@ def create_key_file(home: Path) -> KeyRing:
     """Create the file with a new key, unless another process was faster; return what is in it."""
     path = home / FILE_NAME
     try:
-        temporary = _write_temporary(path, [generate_key_text()])
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink(missing_ok=True)
+        create_secret_file(path, f"{generate_key_text()}\n".encode())
     except OSError as error:
         raise ConfigError(f"{path}: can't create the key of the settings ({error.strerror}).") from error
     return load_key_ring(home, {})
@@ -103,23 +97,9 @@ def read_key_texts(home: Path) -> list[str]:
 def write_key_file(home: Path, texts: list[str]) -> None:
     """Replace the keys in the file: all of them or none, also if the process is killed. The first one encrypts."""
     path = home / FILE_NAME
-    temporary = _write_temporary(path, texts)
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _write_temporary(path: Path, texts: list[str]) -> Path:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write("".join(f"{text}\n" for text in texts).encode("ascii"))
-        stream.flush()
-        os.fsync(stream.fileno())
-    return temporary
+    write_file_atomically(path, "".join(f"{text}\n" for text in texts), overwrite=True)
+    flush_folder(path.parent)
 
 
 def _parse_keys(texts: list[str], source: str) -> tuple[SettingsKey, ...]:

@@ -51,7 +51,7 @@ class AccountRow:
     test_no: int  # how often a test of its connection was asked for
 
     def is_held(self, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-        """Whether a process runs this account: its lease has not expired, and it is not known to be dead."""
+        """Return whether a process runs this account: its lease has not expired, and it is not known to be dead."""
         if self.lease_owner is None or self.lease_until is None:
             return False
         return self.lease_until > now and not is_owner_dead(self.lease_owner)
@@ -96,7 +96,7 @@ def check_fence(tx: Transaction, fence: Fence) -> None:
 
 
 def can_acquire(tx: Transaction, key: AccountKey, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-    """Whether no process runs this account."""
+    """Return whether no process runs this account."""
     row = find_account(tx, key)
     return row is None or not row.is_held(now, is_owner_dead)
 

@@ -109,7 +109,7 @@ def move_chat(
 
 
 def has_lane_in_chat(tx: Transaction, platform: str, account: str, chat_id: str) -> bool:
-    """Whether a person with access has talked to the agent in this chat."""
+    """Return whether a person with access has talked to the agent in this chat."""
     return any(
         tx.fetch_one(f"SELECT 1 FROM lane WHERE {_IS_KEY} LIMIT 1", prefix) is not None
         for agent in _list_agents(tx)

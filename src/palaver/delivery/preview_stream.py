@@ -84,7 +84,7 @@ def render_preview(adapter: Adapter, pieces: Sequence[Piece]) -> str:
 
 
 def can_show_activity(capabilities: Capabilities) -> bool:
-    """Whether people can see on a platform that the agent is at work."""
+    """Return whether people can see on a platform that the agent is at work."""
     return bool(capabilities.typing_seconds or capabilities.can_react)
 
 

@@ -245,5 +245,5 @@ class Previews:
 
 
 def _can_show(capabilities: Capabilities) -> bool:
-    """Whether people can see on a platform that an answer is being written."""
+    """Return whether people can see on a platform that an answer is being written."""
     return bool(capabilities.can_edit or capabilities.has_native_stream or can_show_activity(capabilities))

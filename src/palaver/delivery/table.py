@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
@@ -45,35 +46,16 @@ _UNREACHABLE = "This address can no longer be reached: {reason}"
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-class _PartColumns(NamedTuple):
-    part_no: int
-    body: str
-    attachment_no: int | None
-    edits_id: str | None
-    state: str
-    first_sent_at: int | None
-    sent_message_id: str | None
-    error: str | None
+_PART_COLUMNS: Final = Columns(DeliveryPart, without=("no",))
 
 
 def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
     """Return the parts of a delivery in order; none if it was never sent."""
+    columns = _PART_COLUMNS.format_select()
     rows = tx.fetch_all(
-        f"SELECT {list_columns(_PartColumns)} FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
+        f"SELECT {columns}, part_no FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
     )
-    return [
-        DeliveryPart(
-            no=row.part_no,
-            body=row.body,
-            attachment_no=row.attachment_no,
-            edits_id=row.edits_id,
-            state=DeliveryState(row.state),
-            first_sent_at=row.first_sent_at,
-            sent_message_id=row.sent_message_id,
-            error=row.error,
-        )
-        for row in map(_PartColumns._make, rows)
-    ]
+    return [_PART_COLUMNS.decode(tuple(row), no=no) for *row, no in rows]
 
 
 def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) -> None:
@@ -390,7 +372,7 @@ _IS_POSTPONED = """platform = $1 AND account = $2 AND state = 'pending' AND due_
 
 
 def has_postponed(tx: Transaction, accounts: Sequence[AccountKey], now: int) -> bool:
-    """Whether a delivery is due in the future only because the clock was set back."""
+    """Return whether a delivery is due in the future only because the clock was set back."""
     rows = (
         tx.fetch_one(f"SELECT 1 FROM delivery WHERE {_IS_POSTPONED} LIMIT 1", *_make_postponed_params(now, account))
         for account in accounts
@@ -492,7 +474,7 @@ def restore_order(tx: Transaction, address: str, now: int) -> None:
 
 
 def has_ended_notice_before(tx: Transaction, before: int) -> bool:
-    """Whether there is an ended delivery outside of conversations from before a moment."""
+    """Return whether there is an ended delivery outside of conversations from before a moment."""
     select = "SELECT 1 FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL AND ended_at < $1 LIMIT 1"
     return tx.fetch_one(select, before) is not None
 

@@ -106,7 +106,7 @@ QUIET_SECONDS = 60.0  # without a message, after which the next one is shown at 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTiming:
-    """How long an account waits for what, in seconds."""
+    """The waits of an account, in seconds."""
 
     lease: float = 45.0  # how long a lease lasts without being renewed
     renewal: float = 15.0  # between two renewals, which also store the status
@@ -299,7 +299,7 @@ class AccountRunner:
             await wait_for_event(self._connect_event, self._record_failure(error))
 
     def _was_stable(self) -> bool:
-        """Whether the last connection was live for a while."""
+        """Return whether the last connection was live for a while."""
         return self._live_since is not None and time.monotonic() - self._live_since >= self._timing.stable
 
     async def _connect(self, fence: Fence) -> None:

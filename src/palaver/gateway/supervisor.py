@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
-    from palaver.delivery.accounts_table import AccountRow, Fence
+    from palaver.delivery.accounts_table import AccountRow
     from palaver.delivery.adapter import AccountInfo, Adapter, WebhookRequest, WebhookResponse
-    from palaver.gateway.account_link import ConfiguredAccount, ConnectionEvents, SentMessages
+    from palaver.gateway.account_link import ConfiguredAccount, SentMessages
     from palaver.gateway.account_runner import Connection
     from palaver.inbox import Inbox
     from palaver.live.feed import Feed
@@ -195,7 +195,7 @@ class Supervisor:
             account,
             self._leases,
             self._clock,
-            make_link=self._make_link,
+            make_link=lambda fence, events: ConnectionLink(fence, self._inbox, self._sent_messages, events),
             on_change=self._handle_change,
             timing=self._timing,
         )
@@ -211,9 +211,6 @@ class Supervisor:
             _, stuck = await asyncio.wait(tasks, timeout=STOP_SECONDS)
             for task in stuck:
                 log.error("platform_account_stuck", extra={"task": task.get_name()})
-
-    def _make_link(self, fence: Fence, events: ConnectionEvents) -> ConnectionLink:
-        return ConnectionLink(fence, self._inbox, self._sent_messages, events)
 
     def _handle_change(self) -> None:
         self._connected.wake()

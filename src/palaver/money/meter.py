@@ -14,7 +14,6 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Notice
@@ -213,9 +212,8 @@ class BudgetMeter:
     def _try_without_hold(self, tx: Transaction, call: ModelCall, now: datetime) -> _HoldResult | None:
         windows = self._find_windows(self._load_subjects(tx, lock=""), now)
         owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
-        find_limit = partial(self.budgets.rules.find_limit, unit=BudgetUnit.TOKENS, owner_limits=owner_limits)
-        limits = [find_limit(window.key) for window in windows]
-        if any(limit is not None and limit.amount is not None for limit in limits):
+        rules = self.budgets.rules
+        if any(rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits) is not None for window in windows):
             return None
         return _HoldResult(hold=None, max_tokens=call.max_tokens, windows=windows)
 
@@ -256,25 +254,19 @@ class BudgetMeter:
     def _lock_states(self, tx: Transaction, windows: Sequence[WindowId]) -> list[WindowState]:
         totals = budget_windows.lock_windows(tx, windows)
         owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
-        states = []
-        for window in windows:
-            amounts = {}
-            for unit in BudgetUnit:
-                limit = self.budgets.rules.find_limit(window.key, unit, owner_limits)
-                amounts[unit] = None if limit is None else limit.amount
-            total = totals[window]
-            states.append(
-                WindowState(
-                    key=window.key,
-                    used_nanos=total.used_nanos,
-                    held_nanos=total.held_nanos,
-                    used_tokens=total.used_tokens,
-                    held_tokens=total.held_tokens,
-                    limit_nanos=amounts[BudgetUnit.USD],
-                    limit_tokens=amounts[BudgetUnit.TOKENS],
-                )
+        rules = self.budgets.rules
+        return [
+            WindowState(
+                key=window.key,
+                used_nanos=totals[window].used_nanos,
+                held_nanos=totals[window].held_nanos,
+                used_tokens=totals[window].used_tokens,
+                held_tokens=totals[window].held_tokens,
+                limit_nanos=rules.find_limit(window.key, BudgetUnit.USD, owner_limits),
+                limit_tokens=rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits),
             )
-        return states
+            for window in windows
+        ]
 
     def _make_error(self, tx: Transaction, refusal: HoldRefused, model: str, now: datetime) -> BudgetExceeded:
         key = refusal.window.key

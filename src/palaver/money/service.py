@@ -181,14 +181,12 @@ def _build_status(
     name: str,
     resets_at: datetime,
 ) -> BudgetStatus:
-    limits = {unit: rules.find_limit(key, unit, owner_limits) for unit in BudgetUnit}
-    amounts = {unit: None if limit is None else limit.amount for unit, limit in limits.items()}
     return BudgetStatus(
         key=key,
         subject_name=name,
         **totals._asdict(),
-        limit_nanos=amounts[BudgetUnit.USD],
-        limit_tokens=amounts[BudgetUnit.TOKENS],
+        limit_nanos=rules.find_limit(key, BudgetUnit.USD, owner_limits),
+        limit_tokens=rules.find_limit(key, BudgetUnit.TOKENS, owner_limits),
         resets_at=resets_at,
         timezone=rules.timezone,
         owner_units=frozenset(limit.unit for limit in owner_limits if limit.key == key),

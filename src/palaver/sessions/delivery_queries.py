@@ -58,7 +58,6 @@ def list_latest_statuses(
 
 
 def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
-    """Return the number of a delivery in a session."""
     sql = "SELECT no FROM delivery WHERE id = $1 AND session_no = $2"
     return fetch_value(tx, sql, delivery_id, session_no)
 

@@ -130,7 +130,6 @@ def get_read_seq(tx: Transaction, session_no: int, person_id: PersonId) -> int:
 
 
 def list_read_seqs(tx: Transaction, session_no: int) -> dict[PersonId, int]:
-    """Return how far each person has read in a session."""
     rows = tx.fetch_all("SELECT person_id, read_seq FROM read_mark WHERE session_no = $1", session_no)
     return {PersonId(person_id): int(read_seq) for person_id, read_seq in rows}
 

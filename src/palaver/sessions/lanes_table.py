@@ -79,7 +79,6 @@ def resolve_key(tx: Transaction, arrival: Arrival) -> SessionKey:
 
 
 def find_current_session(tx: Transaction, key: str) -> SessionRow | None:
-    """Return the session that a lane is on."""
     row = tx.fetch_one(_SELECT_CURRENT, key)
     return make_session_row(row) if row else None
 
@@ -496,8 +495,6 @@ _OWN_AUDIENCES = "SELECT p.audience_no FROM person p WHERE p.id = $1 OR p.merged
 
 @dataclass(frozen=True, slots=True)
 class ChatLane:
-    """A lane in a chat."""
-
     key: str
     source: SessionSource
     audience_no: int
@@ -542,7 +539,6 @@ def list_shared_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[
 
 
 def list_all_lanes(tx: Transaction, agent: str) -> list[ChatLane]:
-    """List the lanes in chats of all people."""
     return list(_list_lanes_by_network(tx, agent, "$3 = 0", 0))
 
 

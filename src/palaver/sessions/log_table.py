@@ -211,6 +211,14 @@ def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int 
     return [event_from_row(row) for row in rows]
 
 
+def iterate_events(tx: Transaction, session_no: int, batch_size: int) -> Iterator[Event]:
+    """Yield every event of a session, oldest first."""
+    after = 0
+    while batch := list_events(tx, session_no, after=after, limit=batch_size):
+        yield from batch
+        after = batch[-1].seq
+
+
 def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
     """Return the reactions between two seqs, without those in another version."""
     rows = tx.fetch_all(
@@ -536,8 +544,6 @@ def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str
 
 
 class CopiedMessages(NamedTuple):
-    """The result of `copy_messages`."""
-
     message_count: int
     is_shortened: bool  # the oldest messages were left out
 

@@ -134,8 +134,6 @@ def _find_hidden_copies(tx: Transaction, session_no: int, first_seq: int, platfo
 
 
 class Reaction(NamedTuple):
-    """A reaction of a person to a message."""
-
     emoji: str
     is_removed: bool
     author: str  # for people to read

@@ -36,8 +36,6 @@ EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content
 
 
 class EventColumns(NamedTuple):
-    """The columns of an entry of the log."""
-
     seq: int
     kind: str
     created_at: int

@@ -37,7 +37,6 @@ _SELECT = f"SELECT p.no, {_COLUMNS.format_select('p')} FROM project p"
 
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
-    """List a person's projects by name."""
     rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 AND p.is_deleted = 0 ORDER BY p.name_key", person_id)
     return [_project_from_row(row)[1] for row in rows]
 

@@ -388,7 +388,6 @@ def _find_kept_events(tx: Transaction, event_nos: Sequence[int]) -> set[int]:
 
 
 def find_event_no(tx: Transaction, session_no: int, seq: int) -> int | None:
-    """Return the number of an event among all events."""
     return fetch_value(tx, "SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
 
 

@@ -125,7 +125,6 @@ def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | Non
 
 
 def copy_settings(tx: Transaction, parent_no: int, fork_no: int, now: int, person_id: PersonId | None = None) -> None:
-    """Give a fork the settings of its original."""
     settings = load(tx, parent_no)
     for setting in _COLUMNS:
         change(tx, fork_no, setting, getattr(settings, setting), now, person_id)

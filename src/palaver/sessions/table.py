@@ -175,7 +175,6 @@ def get(tx: Transaction, session_id: str) -> SessionRow:
 
 
 def get_no(tx: Transaction, session_id: str) -> int:
-    """Return the number of a session."""
     no: int | None = fetch_value(tx, "SELECT no FROM session WHERE id = $1", session_id)
     if no is None:
         raise SessionNotFound
@@ -353,7 +352,6 @@ def move_to_project(
     now: int,
     person_id: PersonId | None,
 ) -> Session:
-    """Move a session into a project (None: out of its project)."""
     no, session = session_row.no, session_row.session
     if session.project_id == project_id:
         return session

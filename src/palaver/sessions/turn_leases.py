@@ -408,7 +408,7 @@ def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -
     return pieces, max((no for no, _ in rows), default=after)
 
 
-def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
+def find_first_piece_row(tx: Transaction, turn_no: int, attempt: int) -> int:
     """Return the number of the first row of an attempt, or 0 if there is none.
 
     It differs from before if the turn was released and started again, which does not count as another attempt.
@@ -416,14 +416,14 @@ def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
     return fetch_value(tx, "SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt) or 0
 
 
-def load(tx: Transaction, lease: TurnLease) -> Draft:
+def load_draft(tx: Transaction, lease: TurnLease) -> Draft:
     """Return the whole draft of a lease's attempt."""
     draft = Draft()
     draft.extend(list_pieces_after(tx, lease.turn_no, lease.attempt, 0)[0])
     return draft
 
 
-def delete(tx: Transaction, turn_no: int) -> None:
+def delete_draft(tx: Transaction, turn_no: int) -> None:
     """Delete the draft of a turn that has ended or starts again."""
     tx.execute("DELETE FROM draft WHERE turn_no = $1", turn_no)
 

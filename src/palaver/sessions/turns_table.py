@@ -92,7 +92,6 @@ def lock_and_summarize_open(tx: Transaction, session_no: int) -> OpenTurns:
 
 
 def summarize_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
-    """Summarize the open turns of the session that a lane is on."""
     return _summarize(tx.fetch_all(_SELECT_OPEN_ON_LANE, key))
 
 
@@ -140,8 +139,6 @@ def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """A turn to queue."""
-
     session_no: int
     input_seq: int
     kind: TurnKind = TurnKind.ANSWER
@@ -325,7 +322,6 @@ def find_last_address(tx: Transaction, session_no: int) -> str | None:
 
 
 def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
-    """Return the open turns of a session in order, as (number, turn)."""
     rows = tx.fetch_all(
         f"{_SELECT} WHERE t.session_no = $1 AND t.state IN ('queued', 'running') ORDER BY t.no", session_no
     )
@@ -333,7 +329,6 @@ def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
 
 
 def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) -> list[tuple[int, Turn]]:
-    """Return the first turns of a session after turn number `after`, as (number, turn)."""
     rows = tx.fetch_all(
         f"{_SELECT} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit
     )
@@ -341,7 +336,6 @@ def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) 
 
 
 def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]]:
-    """Return turns by their numbers, as (number, turn)."""
     rows = (tx.fetch_one(f"{_SELECT} WHERE t.no = $1", no) for no in numbers)
     return [_numbered_turn_from_row(row) for row in rows if row is not None]
 

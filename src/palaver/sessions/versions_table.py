@@ -285,7 +285,6 @@ def list_versions(tx: Transaction, session_no: int, info: VersionInfo) -> list[V
 
 
 def load_chosen(tx: Transaction, session_no: int, info: VersionInfo) -> Version:
-    """Return the chosen version of a message."""
     return _load_version(tx, session_no, _load_changes(tx, session_no, info.group), info, info.number)
 
 
@@ -351,7 +350,6 @@ def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) 
 
 
 def _load_changes(tx: Transaction, session_no: int, group: int) -> list[_Change]:
-    """Return all changes of a group, in order."""
     rows = tx.fetch_all(
         "SELECT seq, kind, body FROM event WHERE session_no = $1 AND version_of = $2 ORDER BY seq", session_no, group
     )
@@ -422,8 +420,6 @@ def load_view(tx: Transaction, session_no: int, compaction: Compaction | None, u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCompaction:
-    """A compaction to store."""
-
     summary: str
     first_kept_seq: int
     last_replaced_seq: int  # of the messages that it replaces

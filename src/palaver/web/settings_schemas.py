@@ -139,7 +139,7 @@ class SettingsHistoryJson(TypedDict):
     next_cursor: Annotated[Seq | None, Doc("Pass it as `before` to get older changes; null on the last page.")]
 
 
-class UndoIn(RequestModel):
+class UndoChangeIn(RequestModel):
     """The change to undo."""
 
     change: Seq

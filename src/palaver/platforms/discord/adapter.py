@@ -252,7 +252,7 @@ class DiscordAdapter(Adapter):
 
 
 def _has_code(error: SendRejected, code: int) -> bool:
-    """Whether Discord has refused a request with this error code."""
+    """Return whether Discord has refused a request with this error code."""
     return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
 
 

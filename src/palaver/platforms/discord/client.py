@@ -271,7 +271,7 @@ class DiscordClient:
 
 
 def has_content_intent(application: JSON) -> bool:
-    """Whether the bot may read messages that do not mention it."""
+    """Return whether the bot may read messages that do not mention it."""
     return bool(application.get("flags", 0) & CONTENT_FLAGS)
 
 

@@ -72,11 +72,11 @@ class EmailAdapter(Adapter):
     platform = Platform.EMAIL
     capabilities = CAPABILITIES
 
-    def __init__(self, settings: EmailSettings, place: AccountPlace, *, client: MailClient | None = None) -> None:
+    def __init__(self, settings: EmailSettings, place: AccountPlace) -> None:
         self.account = place.account
         self.silence_seconds = max(SILENCE_SECONDS, 3 * settings.poll_seconds)
         self._settings = settings
-        self._client = client or MailClient(settings)
+        self._client = MailClient(settings)
         self._threads = ThreadCache()
         self._refused = RefusedSenders()
         self._failures = FetchFailures()

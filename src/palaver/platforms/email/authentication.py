@@ -90,7 +90,7 @@ def _check_results(field: str, address: str) -> None:
 
 
 def _is_own_user(result: str, address: str) -> bool:
-    """Whether our server says that the sender has signed in there, with this address."""
+    """Return whether our server says that the sender has signed in there, with this address."""
     user = _SIGNED_IN.search(result)
     is_passed = result.lower().startswith("auth=") and _read_verdict(result) == "pass"
     return is_passed and user is not None and normalize_address(user[1]) == address

@@ -281,7 +281,7 @@ def _is_separator(line: str) -> bool:
 
 
 def _is_header_block(lines: list[str], number: int) -> bool:
-    """Whether a block such as From, Sent, To, Subject begins here."""
+    """Return whether a block such as From, Sent, To, Subject begins here."""
     first = _simplify(lines[number])
     for starts, others in _HEADER_NAMES:
         if first.startswith(starts):
@@ -295,7 +295,7 @@ def _simplify(line: str) -> str:
 
 
 def _is_attribution(lines: list[str], number: int) -> bool:
-    """Whether a line such as "On Monday, Ada wrote:" begins here, also one that is broken into several."""
+    """Return whether a line such as "On Monday, Ada wrote:" begins here, also one that is broken into several."""
     first = _simplify(lines[number])
     verb = next((verb for start, verb in _ATTRIBUTIONS if first.startswith(start)), None)
     if verb is None:
@@ -311,7 +311,7 @@ def _is_attribution(lines: list[str], number: int) -> bool:
 
 
 def _has_answers_between(lines: list[str]) -> bool:
-    """Whether something stands below a quoted line that is neither quoted nor a signature."""
+    """Return whether something stands below a quoted line that is neither quoted nor a signature."""
     has_quote = False
     for line in lines:
         if line.startswith(">"):

@@ -118,7 +118,8 @@ class MailClient:
         if folder is None:
             return []
         async with self._use_worker(folder) as (worker, _):
-            uids = await worker.search(b'HEADER Message-ID "' + _quote_id(id_text) + b'"')
+            quoted_id = id_text.encode("ascii", "ignore").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+            uids = await worker.search(b'HEADER Message-ID "' + quoted_id + b'"')
             items = f"BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>"
             found = [await worker.fetch(uid, items) for uid in reversed(uids[-MAX_FOUND_MAILS:])]
         return [header for each in found if isinstance(header := each.get("BODY[HEADER]"), bytes)]
@@ -281,8 +282,3 @@ def _make_connect_error(error: Exception, host: str) -> DeliveryError:
         answer = f"{host} has answered with {error.code}: {clean_line(error.message)[:200]}"
         return SendRetryable(answer, retry_after=60.0, whole_account=True)
     return SendRetryable(f"{host} can't be reached ({type(error).__name__}).")
-
-
-def _quote_id(message_id: str) -> bytes:
-    data = message_id.encode("ascii", "ignore")
-    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')

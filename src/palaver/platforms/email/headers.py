@@ -311,7 +311,7 @@ MAX_ENTRIES = 2000
 
 @dataclass(frozen=True, slots=True)
 class OwnId:
-    """What the Message-ID of a mail of ours says."""
+    """The parts of the Message-ID of a mail of ours."""
 
     key: str
     thread_id: str
@@ -386,7 +386,7 @@ def split_addresses(chat_id: str) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ThreadState:
-    """What an answer needs of the last mail in a thread."""
+    """The last mail of a thread, as far as an answer needs it."""
 
     message_id: str  # of that mail
     subject: str

@@ -48,7 +48,7 @@ class MailIgnored(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What the header of a mail says, after it was decided that it may be read."""
+    """The header of a mail that may be read."""
 
     message_id: str
     sender: Mailbox

@@ -69,7 +69,7 @@ class Position:
 
 @dataclass(slots=True)
 class RefusedSenders:
-    """How many mails were not read because their senders are not verified, and why the last one."""
+    """Counts the mails that were not read because their senders are not verified; with the latest reason."""
 
     count: int = 0
     last_reason: str = ""
@@ -77,7 +77,7 @@ class RefusedSenders:
 
 @dataclass(slots=True)
 class FetchFailures:
-    """How often the server has refused to give out the same mail."""
+    """Counts how often the server has refused to give out the same mail."""
 
     uid: int = 0
     count: int = 0

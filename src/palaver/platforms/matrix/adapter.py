@@ -246,7 +246,7 @@ class MatrixAdapter(Adapter):
         return None
 
     async def _is_encrypted(self, room_id: str) -> bool:
-        """Tell whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
+        """Return whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
         await self._connect()
         room = self._rooms.get(room_id)
         if room is not None:

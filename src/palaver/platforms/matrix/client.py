@@ -76,9 +76,9 @@ class RequestFailed(Exception):
 class MatrixClient:
     """Requests to one homeserver, as one user."""
 
-    def __init__(self, homeserver: str, access_token: str | None = None) -> None:
+    def __init__(self, homeserver: str) -> None:
         self.homeserver = homeserver
-        self.access_token = access_token
+        self.access_token: str | None = None
         self.user_id = ""
         self._connections: httpx2.AsyncClient | None = None
 
@@ -180,9 +180,9 @@ class MatrixClient:
         """Return an event; None if it does not exist or we may not see it."""
         return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/event/{_quote(event_id)}")
 
-    async def fetch_state(self, room_id: str, event_type: str, key: str = "") -> Mapping[str, Any] | None:
+    async def fetch_state(self, room_id: str, event_type: str) -> Mapping[str, Any] | None:
         """Return the content of a state event; None if there is none or we may not see it."""
-        return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/state/{_quote(event_type)}/{_quote(key)}")
+        return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/state/{_quote(event_type)}/")
 
     async def _fetch_optional(self, path: str) -> Mapping[str, Any] | None:
         try:

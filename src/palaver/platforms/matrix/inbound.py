@@ -164,7 +164,7 @@ class FileReference:
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
-    """What a later event may refer to."""
+    """An event that a later one may refer to."""
 
     sender: str
     text: str = ""
@@ -174,7 +174,7 @@ class SeenEvent:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What is needed to read events besides the events themselves."""
+    """Our own account, and a way to open files."""
 
     own_user_id: str
     own_name: str

@@ -162,14 +162,12 @@ class Receiver:
         rooms: RoomDirectory,
         reader: Reader,
         encryption: RoomEncryption | None,
-        *,
-        sync_filter: JsonObject | None = None,
     ) -> None:
         self._client = client
         self._rooms = rooms
         self._reader = reader
         self._encryption = encryption
-        self._filter = sync_filter or build_sync_filter()
+        self._filter = build_sync_filter()
         self._seen: RecentEntries[str, SeenEvent] = RecentEntries(MAX_SEEN_EVENTS)
         self._invite_times: deque[float] = deque(maxlen=MAX_INVITES_PER_HOUR)
         self._waiting: list[WaitingEvent] = []

@@ -67,7 +67,7 @@ REMOVED_REACTION: Final = "👍"  # apps take back whatever reaction there is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalTiming:
-    """How long the adapter waits for what, in seconds."""
+    """The waits of the adapter, in seconds."""
 
     start: float = 120.0  # until signal-cli listens
     first_answer: float = 120.0  # to the first request
@@ -103,7 +103,7 @@ class SignalAdapter(Adapter):
     # ---- receiving -------------------------------------------------------------------------------------------
 
     async def probe(self) -> AccountInfo:
-        """Look whether signal-cli works and is linked; ask Signal itself if it is connected."""
+        """Find out whether signal-cli works and is linked; ask Signal itself if it is connected."""
         version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
         account = await self._read_account()
         if self._process is not None and not await self._check_server(self._process, self._timing.answer):
@@ -184,7 +184,7 @@ class SignalAdapter(Adapter):
 
     @property
     def _command(self) -> str:
-        """What starts signal-cli for this account in a shell."""
+        """The beginning of a shell command that runs signal-cli for this account."""
         account = ["-a", self._settings.account] if self._settings.account else []
         return shlex.join([self._settings.program, "--config", str(self._config_folder), *account])
 

@@ -108,7 +108,7 @@ def hide_people(text: str) -> str:
 
 
 def is_unauthorized(text: str) -> bool:
-    """Whether signal-cli says that Signal refuses our account."""
+    """Return whether signal-cli says that Signal refuses our account."""
     return bool(_UNAUTHORIZED.search(text))
 
 
@@ -198,19 +198,6 @@ def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name in _VARIABLES or name.startswith(_VARIABLE_PREFIXES)}
 
 
-async def run_program(arguments: Sequence[str], seconds: float) -> tuple[int, str]:
-    """Run signal-cli for a command that ends by itself; return its exit code and output."""
-    process = await start_program(arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-    try:
-        async with asyncio.timeout(seconds):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        raise ConnectionLost(f"signal-cli did not answer within {seconds:g} seconds.") from None
-    finally:
-        await stop_process(process)
-    return process.returncode or 0, output.decode("utf-8", "replace")
-
-
 async def start_program(arguments: Sequence[str], **streams: Any) -> asyncio.subprocess.Process:
     """Start signal-cli in a session of its own, so that Ctrl-C in a terminal reaches only us."""
     try:
@@ -251,14 +238,23 @@ def _send_signal(process: asyncio.subprocess.Process, number: signal.Signals) ->
 
 async def read_version(program: str) -> str:
     """Return the version of signal-cli, such as `0.14.6`. Raises AccountRefused if it can't run."""
-    code, output = await run_program([program, "--version"], VERSION_SECONDS)
+    pipe, both = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+    process = await start_program([program, "--version"], stdout=pipe, stderr=both)
+    try:
+        async with asyncio.timeout(VERSION_SECONDS):
+            data, _ = await process.communicate()
+    except TimeoutError:
+        raise ConnectionLost(f"signal-cli did not answer within {VERSION_SECONDS:g} seconds.") from None
+    finally:
+        await stop_process(process)
+    output = data.decode("utf-8", "replace")
     words = output.split()
-    if code == 0 and len(words) >= 2 and words[0] == "signal-cli":
+    if process.returncode == 0 and len(words) >= 2 and words[0] == "signal-cli":
         return words[1]
     if refused := find_setup_error(output):
         raise refused
     last = hide_people(output.strip().rpartition("\n")[2])[:200]
-    raise AccountRefused(f"{program} does not work: {last or f'exit code {code}'}. {INSTALL_STEP}")
+    raise AccountRefused(f"{program} does not work: {last or f'exit code {process.returncode}'}. {INSTALL_STEP}")
 
 
 class SignalProcess:

@@ -88,7 +88,7 @@ class Spool:
             return 0
 
     def has_writer(self, number: int) -> bool:
-        """Whether a process still writes into a file."""
+        """Return whether a process still writes into a file."""
         try:
             descriptor = os.open(self._get_path(number), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -103,7 +103,7 @@ class Spool:
             os.close(descriptor)
 
     def has_more(self, position: SpoolPosition) -> bool:
-        """Whether there is something after a position."""
+        """Return whether there is something after a position."""
         later = [number for number in self.list_numbers() if number >= position.number]
         read_sizes = {position.number: position.offset}
         return any(self.measure_size(number) > read_sizes.get(number, 0) for number in later)
@@ -311,7 +311,7 @@ class Receiver:
 
     @property
     def position(self) -> SpoolPosition:
-        """How far it was read; not all of it may be stored yet."""
+        """The place up to which it was read; not all of it may be stored yet."""
         return self._reader.position
 
     async def read(self, intake: Intake) -> bool:

@@ -75,7 +75,7 @@ NO_PUBLIC_ADDRESS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackTiming:
-    """How long the adapter waits for what, in seconds."""
+    """The waits of the adapter, in seconds."""
 
     ping: float = 10.0  # between two pings
     sign_in_check: float = 60.0  # between two checks of the token, where Slack calls us

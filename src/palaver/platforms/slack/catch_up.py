@@ -61,19 +61,17 @@ class CatchUp:
         app: AppIdentity,
         link: AccountLink,
         accept: Callable[[JSON], Awaitable[None]],
-        get_time: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._app = app
         self._link = link
         self._accept = accept  # an event
-        self._get_time = get_time
 
     async def run(self, cursor: str) -> None:
         """Accept the messages after the cursor, in the order of each channel."""
         if not is_ts(cursor):
             return
-        since = max(float(cursor) - OVERLAP_SECONDS, self._get_time() - MAX_AGE_SECONDS)
+        since = max(float(cursor) - OVERLAP_SECONDS, time.time() - MAX_AGE_SECONDS)
         try:
             channels = await self._client.list_channels(MAX_CHANNEL_PAGES)
         except ApiRefusal as error:
@@ -250,7 +248,7 @@ class GrowingMessages:
         return message_id in self._streams
 
     def can_stream(self, address: Address) -> bool:
-        """Whether a message there can be a stream; outside of direct messages its recipient has to be known."""
+        """Return whether a message there can be a stream; outside of direct messages its recipient has to be known."""
         is_direct = address.chat_id.startswith("D")
         is_known = is_direct or address in self._recipients
         return address.thread_id is not None and is_known and address.chat_id not in self._refusing_chats

@@ -179,7 +179,7 @@ class _FixedClock(Clock):
 
 
 def is_signed(request: WebhookRequest, signing_secret: str, now: float) -> bool:
-    """Whether Slack has signed this body within the last five minutes."""
+    """Return whether Slack has signed this body within the last five minutes."""
     timestamp = request.headers.get("x-slack-request-timestamp", "")
     signature = request.headers.get("x-slack-signature", "")
     if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) < 16 and signature.isascii()):
@@ -195,7 +195,9 @@ def read_request(request: WebhookRequest) -> tuple[str, dict[str, Any]] | None:
     """Return what a request that was verified contains, under the names of Socket Mode; None if it can't be read."""
     try:
         if "json" in request.headers.get("content-type", ""):
-            return _read_event(json.loads(request.body))
+            body = json.loads(request.body)
+            is_test = isinstance(body, dict) and body.get("type") == "url_verification"
+            return ("url_verification" if is_test else "events_api", body) if isinstance(body, dict) else None
         fields = dict(parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
         if "payload" in fields:
             payload = json.loads(fields["payload"])
@@ -205,9 +207,3 @@ def read_request(request: WebhookRequest) -> tuple[str, dict[str, Any]] | None:
     if "ssl_check" in fields:  # Slack looks at the certificate from time to time
         return "ssl_check", {}
     return ("slash_commands", dict(fields)) if "command" in fields else None
-
-
-def _read_event(body: object) -> tuple[str, dict[str, Any]] | None:
-    if not isinstance(body, dict):
-        return None
-    return ("url_verification" if body.get("type") == "url_verification" else "events_api"), body

@@ -334,7 +334,7 @@ def _check_address(address: Address) -> None:
 
 
 def _is_content_refused(error: DeliveryError) -> bool:
-    """Whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
+    """Return whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
     cause = error.__cause__
     return isinstance(cause, ApiRefusal) and cause.status in {400, 404} and not cause.is_about_chat
 

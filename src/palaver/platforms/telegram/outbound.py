@@ -100,7 +100,7 @@ def format_markdown(markdown: str) -> MessageBody:
 
 
 def needs_rich_message(markdown: str) -> bool:
-    """Whether a text has a table, a heading or a displayed formula, which only a rich message shows as such."""
+    """Return whether a text has a table, a heading or a displayed formula, which only a rich message shows as such."""
     for payload, _ in pyromark.events_with_range(markdown, options=STANDARD_OPTIONS):
         if isinstance(payload, dict):
             start = payload.get("Start")
@@ -278,17 +278,13 @@ def _write_table(rows: list[list[str]], place: Range) -> Iterator[Event]:
     for number, row in enumerate(rows[1:] or rows[:1]):
         # Without a place in the source, a paragraph is set apart by an empty line.
         yield {"Start": "Paragraph"}, place if number == 0 else None
-        yield from _write_wide_row(head, row, place)
+        yield {"Start": "Strong"}, place
+        yield {"Text": row[0] if row else ""}, place
+        yield {"End": "Strong"}, place
+        for cell in name_cells(head[1:], row[1:]):
+            yield "HardBreak", place
+            yield {"Text": cell}, place
         yield {"End": "Paragraph"}, place
-
-
-def _write_wide_row(head: list[str], row: list[str], place: Range) -> Iterator[Event]:
-    yield {"Start": "Strong"}, place
-    yield {"Text": row[0] if row else ""}, place
-    yield {"End": "Strong"}, place
-    for cell in name_cells(head[1:], row[1:]):
-        yield "HardBreak", place
-        yield {"Text": cell}, place
 
 
 def render_markdown(markdown: str, *, uses_rich_messages: bool = False) -> list[str]:
@@ -310,7 +306,7 @@ def render_markdown(markdown: str, *, uses_rich_messages: bool = False) -> list[
 # ---- splitting -----------------------------------------------------------------------------------------------
 
 
-def split_formatted_text(formatted: MessageBody, max_units: int = MAX_PIECE_UNITS) -> Iterator[MessageBody]:
+def split_formatted_text(formatted: MessageBody) -> Iterator[MessageBody]:
     """Split a text at its paragraphs and blocks of code; a format that is cut goes on in the next piece.
 
     Takes time in proportion to the text.
@@ -320,7 +316,7 @@ def split_formatted_text(formatted: MessageBody, max_units: int = MAX_PIECE_UNIT
     open_entities: list[dict[str, Any]] = []  # that began before, and go on
     position = unit_position = 0
     while position < len(text):
-        window = _take_units(text, position, max_units)
+        window = _take_units(text, position, MAX_PIECE_UNITS)
         limit = unit_position + _count_units(window)
         while waiting and waiting[-1]["offset"] < limit:
             open_entities.append(waiting.pop())

@@ -66,7 +66,7 @@ class Library(Protocol):
         ...
 
     def is_alive(self) -> bool:
-        """Whether the connection receives."""
+        """Return whether the connection receives."""
         ...
 
     def perform(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class NeonizeLibrary:
         }
 
     def is_alive(self) -> bool:
-        """Whether WhatsApp answers on the connection that receives."""
+        """Return whether WhatsApp answers on the connection that receives."""
         client = self._client
         if client is None or self._identity is None or self._misses_answers or self._is_done.is_set():
             return False

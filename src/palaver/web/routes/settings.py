@@ -31,7 +31,7 @@ from palaver.web.settings_schemas import (
     SettingsIn,
     SettingsJson,
     SettingTemplateJson,
-    UndoIn,
+    UndoChangeIn,
 )
 from palaver.web.state import MAX_SEQ, State
 
@@ -86,7 +86,7 @@ async def list_settings_changes(
 
 
 @router.post("/undo", responses=error_responses(404, 409))
-async def undo_settings_change(body: UndoIn, state: State, owner: OwnerCaller) -> SettingsChangedJson:
+async def undo_settings_change(body: UndoChangeIn, state: State, owner: OwnerCaller) -> SettingsChangedJson:
     """Put back the values from before a change. That is a change itself, and can be undone."""
     result = await state.settings.undo(owner.principal, body.change, body.expected_version)
     return _to_changed_json(state.settings, result)
