@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 0a4ced345f885f67a8d4c1c24477511ec30bdb190ca391f435798f46d5cd2c69
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: fa6a17abaaf157db5f8055115ba33cc74c7a39a37b03cc0cb773e977235bbece
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -3747,6 +3747,19 @@ export interface components {
             /** @description Why the stored value can't be used; the default applies instead. */
             problem: string | null;
         };
+        /** @description What settings and their values are called, for people. */
+        SettingNamesJson: {
+            /** @description By a part of a key, such as `turns` or `max_running`. */
+            parts: {
+                [key: string]: string;
+            };
+            /** @description By the last part of a key, and the value. */
+            choices: {
+                [key: string]: {
+                    [key: string]: string;
+                };
+            };
+        };
         /** @description A stored value that can't be used. */
         SettingProblemJson: {
             key: string;
@@ -3846,6 +3859,7 @@ export interface components {
             templates: components["schemas"]["SettingTemplateJson"][];
             platforms: components["schemas"]["PlatformFormJson"][];
             providers: components["schemas"]["ProviderPresetJson"][];
+            names: components["schemas"]["SettingNamesJson"];
             /** @description Stored values that can't be used, and what to do. */
             problems: components["schemas"]["SettingProblemJson"][];
             /** @description Settings that were changed and apply after a restart. */
