@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.core.engines.base import Upgrade
@@ -17,6 +16,7 @@ from palaver.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
 
     from palaver.agent.base import Agent
     from palaver.config import Settings
@@ -249,12 +249,11 @@ def _make_importer(store: SessionStore, attachments: Attachments, profile: Agent
 
 def make_backup_scheduler(store: SessionStore, settings: Settings) -> BackupScheduler | None:
     """Build what makes backups of the store by itself; None for a store on a PostgreSQL server."""
+    from palaver.core.engines.schema_state import get_sqlite_path
     from palaver.operation.backups import BackupScheduler
 
-    if not settings.database_url.startswith("sqlite:///"):
-        return None
-    database = Path(settings.database_url.removeprefix("sqlite:///"))
-    return BackupScheduler(store, database, settings.home, settings.backup)
+    database = get_sqlite_path(settings.database_url)
+    return None if database is None else BackupScheduler(store, database, settings.home, settings.backup)
 
 
 def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) -> WebState:

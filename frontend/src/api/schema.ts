@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: fb3b78571f51b7abae61b9f011ed3c75047571b4e2ce6d4587c0f46edfcf1caa
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: fa6a17abaaf157db5f8055115ba33cc74c7a39a37b03cc0cb773e977235bbece
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -1965,7 +1965,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description How signing in went. The account is not connected. */
+        /** @description The outcome of signing in. The account is not connected. */
         AccountTestJson: {
             ok: boolean;
             seconds: number;
@@ -2155,7 +2155,7 @@ export interface components {
             finish_reason: "stop" | "length";
             logprobs: null;
         };
-        /** @description Which version to show. */
+        /** @description The version to show. */
         ChooseVersionIn: {
             /** @description Your own id for this request. Repeating it with the same key has no effect. */
             key?: string | null;
@@ -3436,7 +3436,7 @@ export interface components {
             /** @description Without the provider; null: its usual model, or its first. */
             model?: string | null;
         };
-        /** @description How a round trip to a model went. */
+        /** @description The outcome of a round trip to a model. */
         ProviderTestJson: {
             ok: boolean;
             model: string | null;
@@ -3451,7 +3451,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description Which conversations to delete. */
+        /** @description The conversations to delete. */
         PruneIn: {
             older_than_days: number;
             platform?: string | null;
@@ -3604,7 +3604,7 @@ export interface components {
             /** @description The policy as a sentence. */
             text: string;
         };
-        /** @description Which answer to regenerate. */
+        /** @description The answer to regenerate. */
         RetryIn: {
             /** @description Your own id for this request. Repeating it with the same key has no effect. */
             key?: string | null;
@@ -3834,7 +3834,7 @@ export interface components {
             /** @description Pass it as `before` to get older changes; null on the last page. */
             next_cursor: number | null;
         };
-        /** @description What to change: all of it is stored, or nothing. */
+        /** @description Changes of settings: all of them are stored, or none. */
         SettingsIn: {
             /**
              * @description Values by key. A section can be set as a whole: its keys are set.
@@ -4096,7 +4096,7 @@ export interface components {
             /** @description The time zone in which days and months begin. */
             timezone: string;
         };
-        /** @description Which version of a message is shown. A version is a message with everything that followed it. */
+        /** @description The version of a message that is shown. A version is a message with everything that followed it. */
         VersionJson: {
             /** @description Of the version that is shown, from 1. */
             number: number;

@@ -206,8 +206,11 @@ def _print_result(chosen: Backup, database: Path, result: RestoreResult) -> None
 
 def _get_database(settings: Settings) -> Path:
     """Return the path of the SQLite file; for PostgreSQL, raise an error that says what to run instead."""
-    if settings.database_url.startswith("sqlite:///"):
-        return Path(settings.database_url.removeprefix("sqlite:///"))
+    from palaver.core.engines.schema_state import get_sqlite_path
+
+    database = get_sqlite_path(settings.database_url)
+    if database is not None:
+        return database
     from palaver.operation.store_migration import format_dump_advice
 
     raise BackupError(format_dump_advice(settings.database_url, settings.home))

@@ -124,7 +124,7 @@ def _make_columns() -> list[Column[BudgetStatus]]:
     from palaver.money.texts import format_reset_time
 
     def of_own_use(get_cell: Callable[[BudgetStatus], str | None]) -> Callable[[BudgetStatus], str | None]:
-        """Leave out what a limit for each person or job has not: it is used by none of them together."""
+        """Leave the cell of a limit for each person or job empty: it has no use of its own."""
         return lambda each: get_cell(each) if each.key.scope is BudgetScope.ALL or each.key.subject else None
 
     def format_name(status: BudgetStatus) -> str:

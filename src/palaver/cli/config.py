@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -28,13 +28,22 @@ _COLUMNS: tuple[Column[SettingValue], ...] = (
     Column("VALUE", lambda each: _format_value(each)[:_MAX_SHOWN_CHARS], fills_width=True),
     Column("SOURCE", lambda each: str(each.source) + " (can't be used)" * (each.problem is not None), style="dim"),
 )
-_HISTORY_COLUMNS: tuple[Column[tuple[SettingsChange | None, ChangedSetting]], ...] = (
-    Column("NO", lambda row: None if row[0] is None else row[0].number, align="right"),
-    Column("WHEN", lambda row: None if row[0] is None else row[0].changed_at),
-    Column("WHO", lambda row: None if row[0] is None else _describe_author(row[0])),
-    Column("KEY", lambda row: row[1].key),
-    Column("BEFORE", lambda row: _format_plain(row[1].before)[:_MAX_SHOWN_CHARS], width_divisor=5),
-    Column("AFTER", lambda row: _format_plain(row[1].after)[:_MAX_SHOWN_CHARS], fills_width=True),
+
+
+class _HistoryRow(NamedTuple):
+    """One setting of a change; the change itself is in its first row only."""
+
+    item: ChangedSetting
+    change: SettingsChange | None
+
+
+_HISTORY_COLUMNS: tuple[Column[_HistoryRow], ...] = (
+    Column("NO", lambda row: None if row.change is None else row.change.number, align="right"),
+    Column("WHEN", lambda row: None if row.change is None else row.change.changed_at),
+    Column("WHO", lambda row: None if row.change is None else _describe_author(row.change)),
+    Column("KEY", lambda row: row.item.key),
+    Column("BEFORE", lambda row: _format_plain(row.item.before)[:_MAX_SHOWN_CHARS], width_divisor=5),
+    Column("AFTER", lambda row: _format_plain(row.item.after)[:_MAX_SHOWN_CHARS], fills_width=True),
 )
 _READ_INPUT = "-"  # in place of a value: read it from the terminal or from standard input
 _MAX_INPUT_CHARS = 200_000
@@ -170,7 +179,9 @@ def show_history(limit: int) -> None:
     with open_config() as access:
         changes = access.editor.list_history(access.principal, limit=limit)
     document = {"changes": [build_json(SettingsChangeJson, change) for change in changes]}
-    rows = [(None if number else change, item) for change in changes for number, item in enumerate(change.items)]
+    rows = [
+        _HistoryRow(item, None if number else change) for change in changes for number, item in enumerate(change.items)
+    ]
     output.print_list(document, _HISTORY_COLUMNS, rows, "No settings were changed yet.")
 
 

@@ -36,6 +36,7 @@ from palaver.core.engines.base import Upgrade
 from palaver.core.errors import ConfigError
 from palaver.core.invocation import format_command
 from palaver.core.logs import configure_logging
+from palaver.core.tasks import cancel_tasks
 from palaver.delivery.model import format_account
 from palaver.operation.cleanup import Cleanup
 from palaver.settings.live_settings import log_problems
@@ -82,6 +83,8 @@ def return_freed_memory() -> None:
 
 
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
+# A request takes the interpreter lock several times. Each time that a thread makes an export or reads an import, the
+# event loop waits for this interval, which is 5 ms by default.
 THREAD_SWITCH_SECONDS = 0.0005
 
 log = logging.getLogger(__name__)
@@ -111,7 +114,7 @@ def serve_until_stopped(base: Settings, options: ServeOptions) -> int:
             if running is not None:
                 return asyncio.run(_show_running_server(store, options, running))
         return_freed_memory()
-        _share_interpreter_fairly()
+        sys.setswitchinterval(THREAD_SWITCH_SECONDS)
         configure_logging()
         raise_open_file_limit()
         log_problems(loaded)
@@ -175,8 +178,7 @@ async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel_tasks([task])
 
 
 @contextlib.asynccontextmanager
@@ -196,9 +198,7 @@ async def _back_up_regularly(web: WebState, settings: Settings) -> AsyncIterator
     try:
         yield
     finally:
-        if backups is not None:
-            backups.cancel()
-            await asyncio.gather(backups, return_exceptions=True)
+        await cancel_tasks([backups] if backups is not None else [])
 
 
 def _start_backups(web: WebState, settings: Settings) -> asyncio.Task[None] | None:
@@ -240,15 +240,6 @@ async def _open_page(accounts: Accounts, url: str, options: ServeOptions) -> Non
     sys.stdout.flush()
     if options.open_browser if options.open_browser is not None else _should_open_browser():
         await asyncio.to_thread(webbrowser.open, url)
-
-
-def _share_interpreter_fairly() -> None:
-    """Let the event loop interrupt a busy thread soon.
-
-    A request takes the interpreter lock several times. Each time that a thread makes an export or reads an import, the
-    event loop waits for this interval, which is 5 ms by default.
-    """
-    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
 
 
 def _set_garbage_collector() -> None:

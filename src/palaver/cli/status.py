@@ -60,8 +60,11 @@ def status() -> None:
 
 def describe_database(settings: Settings) -> str:
     """Return the path of the SQLite file, or the server and database name without user and password."""
-    if settings.database_url.startswith("sqlite:///"):
-        return settings.database_url.removeprefix("sqlite:///")
+    from palaver.core.engines.schema_state import get_sqlite_path
+
+    database = get_sqlite_path(settings.database_url)
+    if database is not None:
+        return str(database)
     parts = urlsplit(settings.database_url)
     return f"PostgreSQL, database {parts.path.strip('/') or '(default)'} on {parts.hostname or 'this machine'}"
 

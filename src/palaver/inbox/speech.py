@@ -17,6 +17,7 @@ from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
+from palaver.core.tasks import BackgroundTasks
 from palaver.core.texts import say
 from palaver.drivers.speech import choose_speaker, choose_transcriber
 from palaver.money import calls_table as call_records
@@ -77,7 +78,7 @@ class Speech:
         self._owner = create_lease_owner()
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self._running: dict[PersonId, int] = {}
-        self._retired: set[asyncio.Task[None]] = set()
+        self._closing = BackgroundTasks("palaver-old-speech-engine")
         self._choose_engines(profile)
 
     def _choose_engines(self, profile: AgentProfile) -> None:
@@ -101,9 +102,7 @@ class Speech:
             return
         for engine in (self._transcriber, self._speaker):
             if engine is not None:
-                task = asyncio.create_task(engine.close(), name="palaver-old-speech-engine")
-                self._retired.add(task)
-                task.add_done_callback(self._retired.discard)
+                self._closing.start(engine.close())
         self._choose_engines(profile)
 
     async def stop(self) -> None:

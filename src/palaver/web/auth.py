@@ -10,14 +10,13 @@ methods and `write` for all others, so a route that forgets to name a scope is n
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from palaver.core.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
+from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.people.model import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Role, Scope, SignedInPerson
 from palaver.sessions.view import AsyncSessionView
@@ -191,9 +190,7 @@ async def wait_until_signed_out(state: WebState, caller: SignedInPerson) -> None
                 return
         except StoreError:
             return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_EXPIRY_CHECK_SECONDS):
-                await change.wait()
+        await wait_for_event(change, _EXPIRY_CHECK_SECONDS)
 
 
 # ---- the cookie ------------------------------------------------------------------------------------------

@@ -129,13 +129,13 @@ class ActionIn(RequestModel):
 
 
 class RetryIn(ActionIn):
-    """Which answer to regenerate."""
+    """The answer to regenerate."""
 
     seq: Seq | None = Field(None, description="The number of the message to ask again; null: the last one.")
 
 
 class ChooseVersionIn(ActionIn):
-    """Which version to show."""
+    """The version to show."""
 
     seq: Seq = Field(description="The number of the message whose versions these are.")
     version: Annotated[int, Field(ge=1, le=MAX_VERSIONS)] = Field(description="The number of the version, from 1.")

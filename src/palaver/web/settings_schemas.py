@@ -115,7 +115,7 @@ class SettingsJson(TypedDict):
 
 
 class SettingsIn(RequestModel):
-    """What to change: all of it is stored, or nothing."""
+    """Changes of settings: all of them are stored, or none."""
 
     set: dict[SettingKey, Any] = Field(
         default_factory=dict,
@@ -168,7 +168,7 @@ class ProviderTestIn(RequestModel):
 
 
 class ProviderTestJson(TypedDict):
-    """How a round trip to a model went."""
+    """The outcome of a round trip to a model."""
 
     ok: bool
     model: str | None
@@ -195,7 +195,7 @@ class AccountTestIn(RequestModel):
 
 
 class AccountTestJson(TypedDict):
-    """How signing in went. The account is not connected."""
+    """The outcome of signing in. The account is not connected."""
 
     ok: bool
     seconds: float

@@ -165,7 +165,7 @@ class MessageJson(TypedDict, total=False):
 
 
 class VersionJson(TypedDict):
-    """Which version of a message is shown. A version is a message with everything that followed it."""
+    """The version of a message that is shown. A version is a message with everything that followed it."""
 
     number: Annotated[int, Doc("Of the version that is shown, from 1.")]
     count: Annotated[int, Doc("How many versions there are.")]

@@ -60,7 +60,7 @@ PROVIDER_AGENT_CODE = """
 from palaver.drivers import demo
 make_usage = demo.TurnUsage  # as providers report it: the model without the provider
 demo.TurnUsage = lambda **fields: make_usage(**{**fields, "model": "fast", "provider": "workshop"})
-demo.DemoAgent.model = property(lambda self: "workshop:fast")  # as the settings name it
+demo.DemoAgent.model = property(lambda self: "workshop:fast", lambda self, _: None)  # as the settings name it
 from palaver.cli import main
 main()
 """

@@ -29,6 +29,7 @@ from palaver.cli.chat.feed_presenter import (
 )
 from palaver.cli.output import clean_line, clean_text, format_duration
 from palaver.core.errors import PalaverError
+from palaver.core.tasks import cancel_tasks
 from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ class LineMode:
                 await self._send(text)
         finally:
             self._listener.close()
-            feed_task.cancel()
-            await asyncio.gather(feed_task, return_exceptions=True)
+            await cancel_tasks([feed_task])
             self._end_line()
 
     def stop(self) -> None:

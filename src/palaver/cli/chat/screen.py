@@ -53,6 +53,7 @@ from palaver.cli.chat.feed_presenter import (
 from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
+from palaver.core.tasks import cancel_tasks
 from palaver.inbox.registry import REGISTRY
 from palaver.live.feed_events import EventAppended, TurnChanged
 from palaver.sessions.draft import Piece
@@ -245,9 +246,7 @@ class Screen:
             if not tasks[1].done():
                 await self._outgoing.join()  # messages that were typed are stored before the chat ends
             self._listener.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_tasks(tasks)
             self._set_window_title("")
             remaining: list[DisplayBlock] = [*self._blocks.end(), *self._describe_unsent(unsent)]
             if remaining:

@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_json_storable
 from palaver.core.wire import build_json
 from palaver.delivery.wire import DeliveryJson
@@ -133,9 +134,7 @@ class EventStream(Response):
                     next_chunk = None
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         finally:
-            if next_chunk is not None:
-                next_chunk.cancel()
-                await asyncio.gather(next_chunk, return_exceptions=True)
+            await cancel_tasks([next_chunk] if next_chunk is not None else [])
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

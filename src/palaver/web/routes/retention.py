@@ -28,7 +28,7 @@ class RetentionJson(TypedDict):
 
 
 class PruneIn(RequestModel):
-    """Which conversations to delete."""
+    """The conversations to delete."""
 
     older_than_days: Annotated[int, Field(ge=1, le=36500)]
     platform: Annotated[str, Field(max_length=32)] | None = None
