@@ -55,7 +55,7 @@ class SearchProvider(StrEnum):
 
 @dataclass(frozen=True)
 class ValueForm:
-    """What the valid values of a setting look like, for a form on a page; the rule alone decides."""
+    """The look of the valid values of a setting, for a form on a page; the rule alone decides."""
 
     kind: str = "text"  # text, long_text, url, number, integer, boolean, choice, timezone, model, image
     choices: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class NotStorable:
 
 
 class Trait(Enum):
-    """What is special about a setting."""
+    """A special property of a setting."""
 
     NEEDS_RESTART = 1
     STARTS_PROGRAM = 2  # on the server, which a thief of a browser session must not be able to do

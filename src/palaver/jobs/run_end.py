@@ -319,7 +319,7 @@ _INTERRUPT_REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTurn:
-    """How the turn of a run has ended."""
+    """The end of the turn of a run."""
 
     run_id: str
     turn_no: int

@@ -40,7 +40,7 @@ _LAST_RUN_COLUMNS: Final = Columns(LastRun)
 
 
 class _FurtherColumns(NamedTuple):
-    """What is selected after the columns of the run."""
+    """The columns that are selected after those of the run."""
 
     no: int
     job_no: int
@@ -375,7 +375,7 @@ def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CostSample:
-    """What the latest runs of a job have cost."""
+    """The cost of the latest runs of a job."""
 
     run_count: int
     cost_nanos: int

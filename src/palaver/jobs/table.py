@@ -52,7 +52,7 @@ _EXPIRED = "proposed_at IS NOT NULL AND proposed_at < $1"
 
 
 class _FurtherColumns(NamedTuple):
-    """What is selected after the columns of the job."""
+    """The columns that are selected after those of the job."""
 
     no: int
     origin_session_no: int | None
@@ -85,7 +85,7 @@ class JobRow:
 
     @property
     def principal(self) -> Principal:
-        """Who its runs act for: the person, as the job."""
+        """The person, as the job: its runs act on their behalf."""
         return Principal(self.job.person_id, self.person_role, self.job.id)
 
 

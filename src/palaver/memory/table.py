@@ -237,7 +237,7 @@ _CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 
 
 class _ListedColumns(NamedTuple):
-    """What is selected after the columns of a memory."""
+    """The columns that are selected after those of a memory."""
 
     author_name: str | None
     audience_no: int

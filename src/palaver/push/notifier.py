@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PushResponse:
-    """What a push service has answered."""
+    """The answer of a push service."""
 
     status: int
     text: str = ""
@@ -89,7 +89,7 @@ class PushResponse:
 
 @dataclass(frozen=True, slots=True)
 class PushTools:
-    """What sending needs, loaded on first use: the cryptography alone takes nine megabytes."""
+    """The means of sending, loaded on first use: the cryptography alone takes nine megabytes."""
 
     key: ServerKey
     requests: GuardedRequests

@@ -183,7 +183,7 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
 
 
 class _PushColumns(NamedTuple):
-    """What is selected after the columns of the subscription."""
+    """The columns that are selected after those of the subscription."""
 
     no: int
     attempts: int
